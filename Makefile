@@ -73,8 +73,9 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.inbox
 	$(RUN) -m benchmarks.search
 
-soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md
+soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and e2e with no run cached
 	$(PYTEST) -m soak
+	ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
 
 image-check: $(STAMP) $(ROOT)  ## Run the Dockerfile's steps in a clean root, and worker and jails in it; needs root
 	$(PYTEST) -m soak tests/image

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,17 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
 )
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 import worker
+from backstay.calls import DATA_CONVERTER
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults
 from sandbox.programs.sandbox import Sandbox
 from tests.mailbox_server import open_mailbox
+from workflows import WORKFLOWS
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_FAILURES = (
@@ -40,6 +45,8 @@ NO_FAILURES = (
     "WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND",
 )
 PRICES = {"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}
+CACHED = int(os.environ.get("ENGINE_CACHED", "1000"))
+"""How many runs an engine keeps between their tasks; `make soak` opens the same engines with none."""
 
 
 @dataclass
@@ -67,13 +74,16 @@ class Engine:
     settings: Settings
     mailbox: Mailbox
     model: ScriptedModel
+    started: set[str] = field(default_factory=set[str])
 
     async def start(self, task: Any, workflow_id: str | None = None, **options: Any) -> WorkflowHandle[Any, Any]:
         """Start a run by name with plain JSON, as a foreign program would."""
         name = workflow_id or f"task-{uuid.uuid4()}"
-        return await self.client.start_workflow(
+        handle = await self.client.start_workflow(
             "RunTask", task, id=name, task_queue=self.settings.task_queue, **options
         )
+        self.started.add(handle.id)
+        return handle
 
 
 def toolbox_of(folder: Path, database: Path, *, address: str = "", **env: str) -> Path:
@@ -109,13 +119,15 @@ async def engine(
     policy: str | None = None,
     profiles: str | None = None,
     sandboxed: bool = False,
-    cached: int = 0,
+    cached: int = CACHED,
+    replayed: bool = True,
     sandbox: Sandbox | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Engine]:
-    """Open an engine on a queue of its own; with nothing cached, every workflow task replays from the beginning.
+    """Open an engine on a queue of its own; at the end the history of each of its runs is replayed, if `replayed`.
 
-    Unless a toolbox is given, its mailbox speaks HTTP from this process, which costs no start of another one.
+    With nothing cached, every workflow task replays its run from the beginning, which costs a long run most of its
+    time. Unless a toolbox is given, its mailbox speaks HTTP from this process, which costs no start of another one.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     database = folder / "mailbox.db"
@@ -154,7 +166,46 @@ async def engine(
             await stack.enter_async_context(worker.telling(opened, client, resources.store))
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))
-        yield Engine(client, opened, Mailbox(database), model)
+        made = Engine(client, opened, Mailbox(database), model)
+        yield made
+        if replayed and cached:
+            await replay_all(client, opened.task_queue, made.started)
+
+
+def replayer(*, sandboxed: bool, **options: Any) -> Replayer:
+    """Return what replays histories of the present code."""
+    restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
+    runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
+    return Replayer(workflows=WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner, **options)
+
+
+async def replay_all(client: Client, task_queue: str, started: Collection[str] = ()) -> None:
+    """Replay every run of a queue, those that were `started` among them.
+
+    Raises NondeterminismError for one that would do something else now.
+    Runs after a reset are left out: their history names the run id of the run that was reset, so a replay would take
+    them for that one.
+    """
+
+    query = f"TaskQueue = '{task_queue}'"
+    async with asyncio.timeout(45):
+        # The server lists a run a moment after it began.
+        while {*started} - {run.id async for run in client.list_workflows(query)}:
+            await asyncio.sleep(0.1)
+
+    async def histories_without_resets() -> AsyncGenerator[WorkflowHistory]:
+        async for history in client.list_workflows(query).map_histories():
+            failed = [event.workflow_task_failed_event_attributes for event in history.events]
+            if not any(
+                each.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW for each in failed
+            ):
+                yield history
+
+    replaying = replayer(sandboxed=False, debug_mode=True)
+    async with replaying.workflow_replay_iterator(histories_without_resets()) as results:
+        async for result in results:
+            if result.replay_failure is not None:
+                raise result.replay_failure
 
 
 @asynccontextmanager

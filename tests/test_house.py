@@ -598,6 +598,16 @@ def test_no_provider_is_known_by_name():
     assert not faults, "\n".join(faults)
 
 
+def test_the_names_of_opentelemetry_for_models_stand_in_one_file():
+    holders = [
+        named(path)
+        for path in tracked()
+        if path.relative_to(HOUSE).parts[0] in PRODUCT
+        and "gen_ai" in path.read_text(encoding="utf-8", errors="replace")
+    ]
+    assert holders == ["activities/telemetry/attributes.py"]
+
+
 def test_there_is_one_prompt_and_it_teaches_the_rules():
     prompts = sorted(path.name for path in tracked() if path.parent == HOUSE / "activities/model/prompts")
     planner = (HOUSE / "activities/model/prompts/planner.md.j2").read_text(encoding="utf-8")

@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from backstay.client import Backstay
 from backstay.redaction.handles import handles_in
 from backstay.testing import Conversation, Reply
@@ -54,6 +56,7 @@ def rules(talk: Conversation) -> Reply:
     return finished("turn 1: read") if number == 1 else recalled(talk, number)
 
 
+@pytest.mark.timeout(300)
 async def test_ten_follow_ups_survive_the_death_of_the_worker_before_each(temporal, nursery, tmp_path):
     server = desk(tmp_path)
     policy = tmp_path / "policy.yaml"

@@ -3,11 +3,15 @@
 import asyncio
 import signal
 
+import pytest
 import pytest_asyncio
 
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
 from tests.together import started, together
+
+# All of it together waits for a lease of a minute to pass, and more.
+pytestmark = pytest.mark.timeout(300)
 
 LEASE_S = 60
 """Longer than it takes to notice that a worker does not beat any more: its place is taken while its lease lives. The

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from datetime import timedelta
 
+import pytest
 import pytest_asyncio
 from temporalio.service import RPCError
 
@@ -13,6 +14,9 @@ from tests.crash.case import open_case
 from tests.crash.script import MAILS
 from tests.crash.temporal_server import client_of, server
 from tests.together import started, together
+
+# All of it together waits for the polls of a stopped worker to end, which takes a minute, and more.
+pytestmark = pytest.mark.timeout(300)
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
 

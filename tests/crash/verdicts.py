@@ -24,7 +24,7 @@ for n in range({ROUNDS}):
     assert sent["to"] == f"c{{n}}@example.com"
 return "sent"
 """
-SENT, NOT_SENT = "during:call_tool.send:{}", "after:effects.begin:{}"
+SENT, NOT_SENT = "after:provider.request.send:{}", "after:effects.begin:{}"
 POINTS = {"happened": SENT, "did_not_happen": NOT_SENT, "retry": NOT_SENT, "reject": None}
 """Where the worker dies so that the verdict is the truth; None: while the call waits for its approval."""
 ENDS = {"happened": "OutcomeSettled", "did_not_happen": "ToolError", "retry": None, "reject": "ToolError"}

@@ -242,7 +242,8 @@ async def check(case: Case, world: World, scripts: Any, offset: int) -> dict[str
     assert world.files(case) == {FILE: f"before {case.name}"}, case
     forecast = {entry["idx"]: entry for entry in request["forecast"]}
     assert [entry["tool"] for entry in forecast.values()] == [step["tool"] for step in case.steps], case
-    world.change(case)
+    # In a thread: the mailbox that may hold the lock runs in this loop, so waiting here would block it.
+    await asyncio.to_thread(world.change, case)
     await decide(handle, request)
     result, asked = await to_its_end(handle)
     assert result["outcome"] == "completed", (case, result["error"])

@@ -12,8 +12,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.e2e.test_endless import executions_of
-from tests.engine import Scripts, assert_no_task_failure, engine, reset, toolbox_of
-from tests.replay.test_replay import replayer
+from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from workflows import carrying
 
 KEY = "the key that workers and gateways share"

@@ -1,18 +1,19 @@
 """A tool that says a secret back, in any spelling: nowhere in clear but in the tools, and sealed."""
 
 import json
-import logging
 import re
 
 import pytest
 import pytest_asyncio
 
+from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.e2e.servers.spellings import SPELLINGS, token_of
-from tests.e2e.test_secrets import everything_of, logged, steps
+from tests.e2e.test_secrets import KEY, everything_of, steps
 from tests.engine import ROOT, ended, engine, pending
+from tests.logs import logged
 
 ECHOES = 1000
 AT_ONCE = 50
@@ -129,12 +130,9 @@ async def opened(temporal, tmp_path, sandbox):
 @pytest.mark.parametrize("form", ["direct", "programs"])
 async def test_a_tool_that_says_secrets_back_in_any_spelling_leaves_none_in_clear(opened, form):
     made, path = opened
-    buffer = logged()
-    try:
+    with logged(Redactor({KEY})) as buffer:
         handle = await made.start({"text": f"<{form}>", "budget": BUDGET})
         result = await ended(handle, within_s=280)
-    finally:
-        logging.getLogger().handlers[:] = []
     assert result["outcome"] == "completed", result
     assert not made.model.faults
     said = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

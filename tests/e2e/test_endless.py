@@ -11,8 +11,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
-from tests.engine import Scripts, assert_no_task_failure, engine, pending
-from tests.replay.test_replay import replayer
+from tests.engine import Scripts, assert_no_task_failure, engine, pending, replayer
 from workflows import carrying
 
 KEY = "the key that workers and gateways share"

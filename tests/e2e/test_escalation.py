@@ -2,6 +2,8 @@
 
 import asyncio
 
+from backstay.approvals.approval import ApprovalRequest
+from backstay.cli.render import request_lines
 from backstay.testing import Reply
 from tests.engine import pending
 
@@ -25,6 +27,40 @@ async def escalated(handle, count):
             if any(request["escalated_to"] for request in requests):
                 return requests
             await asyncio.sleep(0.2)
+
+
+async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    ask: [{tool: mail.send_email, approvers: [ana], timeout: 3s, on_expiry: escalate}]
+    """
+    async with open_engine(
+        [Reply(calls=[("mail__send_email", mail("a@x.example")["arguments"])])], policy=policy, approver_key="a key"
+    ) as engine:
+        handle = await engine.start("write")
+        asked = ApprovalRequest.model_validate((await pending(handle))[0])
+        async with asyncio.timeout(60):
+            while not (again := ApprovalRequest.model_validate((await pending(handle))[0])).escalated:
+                await asyncio.sleep(0.2)
+        await handle.terminate()
+    assert (asked.escalation, asked.then) == ("", "escalate")
+    assert (again.escalation, again.then) == ("Asked again, because nobody had decided in time", "reject")
+    lines = [line for line, _ in request_lines(handle.id, again)]
+    assert "  asked again, because nobody had decided in time" in lines
+    assert any(line.endswith(", then: reject") for line in lines)
+
+
+async def test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition(open_engine):
+    policy = """
+    default: {write_safe: allow}
+    ask: [{tool: mail.send_email, approvers: [ana, bo], timeout: 2s, on_expiry: escalate, escalate_to: [bo, cy]}]
+    """
+    calls = [("mail__send_email", mail("a@x.example")["arguments"])]
+    async with open_engine([Reply(calls=calls)], policy=policy, approver_key="a key") as engine:
+        handle = await engine.start("write")
+        (request,) = await escalated(handle, 1)
+        await handle.terminate()
+    assert (request["escalated_to"], request["approvers"]) == (["cy"], ["ana", "bo", "cy"])
 
 
 async def test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over(open_engine):

@@ -5,8 +5,7 @@ import gc
 
 from backstay.testing import Reply
 from tests.e2e.flooding import POLICY
-from tests.engine import Scripts, assert_no_task_failure, engine, pending
-from tests.replay.test_replay import replayer
+from tests.engine import Scripts, assert_no_task_failure, engine, pending, replayer
 from workflows import handlers
 
 PAYMENT = Reply(calls=[("mail__send_email", {"to": "a@one.example", "subject": "s", "body": "b"})])

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
+from temporalio.workflow import NondeterminismError
 
 from activities.model.request import prompt_hash
 from backstay.client import Backstay
@@ -17,7 +18,7 @@ from backstay.profile import Profile
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
-from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replay_all
 from workflows import run_task
 
 ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -221,7 +222,7 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
     async def no_search(desk, query, **options):
         return None
 
-    async with open_engine(script, policy=ASKING) as running:
+    async with open_engine(script, policy=ASKING, cached=0) as running:
         handle = await running.start("send")
         (request,) = await pending(handle)
         with monkeypatch.context() as patched:
@@ -237,6 +238,20 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
 
         assert result["outcome"] == "completed"
         assert len(running.mailbox.sent()) == 1
+
+
+async def test_a_run_of_a_test_that_would_do_something_else_in_a_replay_fails_the_test(open_engine, monkeypatch):
+    async def no_search(desk, query, **options):
+        return None
+
+    async with open_engine([Reply(calls=[("finish", {"summary": "done"})])]) as running:
+        handle = await running.start("nothing to do")
+        assert (await handle.result())["outcome"] == "completed"
+        await replay_all(running.client, running.settings.task_queue, running.started)
+        with monkeypatch.context() as patched:
+            patched.setattr(run_task, "search", no_search)
+            with pytest.raises(NondeterminismError):
+                await replay_all(running.client, running.settings.task_queue)
 
 
 def failed_task(event):

@@ -1,8 +1,10 @@
 """Mail: whoever may decide gets a link to what is asked; the mail decides nothing and holds no arguments."""
 
 import asyncio
+import re
 import socket
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from email import message_from_bytes
 from email.policy import default
 
@@ -96,6 +98,75 @@ async def test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_
     assert len({mail["Message-ID"] for mail in mails}) == 4
 
 
+ESCALATED = """
+default: {write_safe: allow}
+ask:
+  - {tool: mail.send_email, approvers: [ana@example.com], timeout: 5s, on_expiry: escalate,
+     escalate_to: [cy@example.com]}
+"""
+
+
+def expiry(mail):
+    return datetime.fromisoformat(re.findall(r"^Expires: +(\S+)", mail.get_content(), re.MULTILINE)[0])
+
+
+async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again(open_engine):
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), FINISH], policy=ESCALATED, approver_key="a key", **settings(url)) as engine,
+    ):
+        handle = await engine.start("write")
+        first = await mailboxes.next()
+        later = await mailboxes.next()
+        assert datetime.now(UTC) >= expiry(first)
+        await ended(handle)
+        assert mailboxes.mails.empty()
+    assert [first["To"], later["To"]] == ["ana@example.com", "cy@example.com"]
+    assert later["Subject"] == f"Escalated: {first['Subject']}"
+    assert "so you are asked, too" in later.get_content()
+    assert "asked, too" not in first.get_content()
+    assert f"https://approve.example/requests/{handle.id}/r1" in later.get_content()
+    assert expiry(later) > expiry(first)
+
+
+async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(open_engine):
+    policy = ESCALATED.replace(",\n     escalate_to: [cy@example.com]", "")
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), FINISH], policy=policy, approver_key="a key", **settings(url)) as engine,
+    ):
+        handle = await engine.start("write")
+        first, again = [await mailboxes.next() for _ in range(2)]
+        await handle.terminate()
+    assert [first["To"], again["To"]] == ["ana@example.com"] * 2
+    assert again["Subject"] == f"Reminder: {first['Subject']}"
+    assert "Nobody has decided this in time, so you are asked again." in again.get_content()
+
+
+async def test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all(open_engine):
+    policy = ESCALATED.replace("timeout: 5s", "timeout: 5s, remind_after: 2s")
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), FINISH], policy=policy, approver_key="a key", **settings(url)) as engine,
+    ):
+        handle = await engine.start("write")
+        mails = [await mailboxes.next()]
+        while mails[-1]["To"] != "cy@example.com":
+            mails.append(await mailboxes.next())
+        later = [await mailboxes.next() for _ in range(2)]
+        await handle.terminate()
+    first, *reminders, escalated = mails
+    assert escalated["Subject"] == f"Escalated: {first['Subject']}"
+    assert "so you are asked, too" in escalated.get_content()
+    assert "Reminder" not in escalated.get_content()
+    for count, reminder in enumerate(reminders, 1):
+        assert reminder["Subject"] == f"Reminder: {first['Subject']}"
+        assert f"Reminder {count}: this still waits for you." in reminder.get_content()
+    assert reminders
+    assert {mail["To"] for mail in later} == {"ana@example.com", "cy@example.com"}
+    assert {mail["Subject"] for mail in later} == {reminders[0]["Subject"]}
+
+
 async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(open_engine):
     script = [mail(), FINISH]
     async with (
@@ -130,6 +201,25 @@ async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
         assert (await pending(handle))[0]["approvers"] == ["abe@elsewhere.example", "ana@example.com"]
         assert mailboxes.mails.empty()
         await handle.terminate()
+
+
+@pytest.mark.parametrize(
+    ("reminder", "more", "people"),
+    [
+        (0, {}, ["all@example.com"]),
+        (1, {}, ["all@example.com"]),
+        (0, {"escalated": True}, ["all@example.com"]),
+        (0, {"escalated": True, "escalated_to": ["cy@example.com"]}, ["cy@example.com"]),
+        (2, {"escalated": True, "escalated_to": ["cy@example.com"]}, ["all@example.com", "cy@example.com"]),
+    ],
+)
+def test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_after_an_escalation(
+    reminder, more, people
+):
+    mail = Mail(Server.of("smtp://127.0.0.1:9"), SENDER, ["all@example.com"])
+    notice = asked(1)
+    notice = notice.model_copy(update={"reminder": reminder, "request": {**(notice.request or {}), **more}})
+    assert mail.people(notice) == people
 
 
 def asked(number, *people):

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
@@ -63,6 +64,7 @@ def tool_named(request, name):
     return next(tool["function"] for tool in request["tools"] if tool["function"]["name"] == name)
 
 
+@pytest.mark.timeout(300)
 async def test_two_hundred_malformed_answers_end_as_a_valid_value_or_a_failed_run_that_says_why(office):
     cases = all_of_them()
     assert len(cases) == 200

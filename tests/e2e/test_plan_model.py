@@ -5,6 +5,7 @@ import json
 import random
 from itertools import groupby
 
+import pytest
 import pytest_asyncio
 
 from tests.engine import Scripts, ended, engine
@@ -178,6 +179,7 @@ def without_order_of_reads(log):
     return [line for reads, lines in groups for line in (sorted(lines) if reads else lines)]
 
 
+@pytest.mark.timeout(300)
 async def test_a_hundred_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened
     chance = random.Random(20261123)

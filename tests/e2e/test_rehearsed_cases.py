@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.rehearsed import checked_all, opened_world, random_case
 
-PLANS, PROGRAMS = 16, 8
+PLANS, PROGRAMS = 8, 4
 
 
 @pytest.mark.timeout(300)

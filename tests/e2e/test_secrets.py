@@ -1,20 +1,18 @@
 """Secrets in what tools answer: nowhere but in the tools, and sealed."""
 
-import io
 import json
-import logging
 import sqlite3
 
 import pytest_asyncio
 import structlog
 from cryptography.fernet import Fernet
 
-from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.logs import logged
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 KEY = "process-secret-" + "k" * 20
@@ -106,15 +104,6 @@ def found_in(data):
     return [name for name, secret in PLANTED.items() if secret.encode() in data]
 
 
-def logged():
-    """Send the logs as a worker does into a buffer; return it."""
-    configure_logs(Redactor({KEY}))
-    (handler,) = logging.getLogger().handlers
-    buffer = io.StringIO()
-    handler.setStream(buffer)
-    return buffer
-
-
 async def everything_of(handle, opened):
     """Return what other people and programs can see of a run, by where it stands."""
     history = await handle.fetch_history()
@@ -142,13 +131,10 @@ async def everything_of(handle, opened):
 
 async def test_a_secret_in_a_tools_answer_appears_nowhere_outside(office):
     opened, vault, _, _ = office
-    buffer = logged()
-    try:
+    with logged(Redactor({KEY})) as buffer:
         handle = await opened.start("<planted>")
         result = await handle.result()
         structlog.get_logger("backstay.test").info("answer.read", data=READ)
-    finally:
-        logging.getLogger().handlers[:] = []
     assert result["outcome"] == "completed", result
     assert not opened.model.faults
     places = {**await everything_of(handle, opened), "Result": json.dumps(result, ensure_ascii=False)}

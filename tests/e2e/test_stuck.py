@@ -6,8 +6,7 @@ import pytest
 
 from tests.e2e.test_continuing import asked, mail, run_of
 from tests.e2e.test_endless import executions_of
-from tests.engine import Scripts, assert_no_task_failure, engine
-from tests.replay.test_replay import replayer
+from tests.engine import Scripts, assert_no_task_failure, engine, replayer
 from workflows import carrying
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: ask}\nundo: {default: allow}"

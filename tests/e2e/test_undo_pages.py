@@ -20,8 +20,7 @@ from store.effects.effects import Effects
 from store.opening import open_store
 from tests import signing
 from tests.e2e.test_endless import executions_of
-from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, through_switches, update
-from tests.replay.test_replay import replayer
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replayer, through_switches, update
 from workflows import carrying, rollback
 from workflows.tool_calls import ToolCalls
 
@@ -247,9 +246,10 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
         steps = [mail(f"n{n}@free.example") for n in range(5)]
         handle = await opened.start(scripts.task(*steps, Reply(calls=[("ask_person", {"question": "Go on?"})])))
         await pending(handle)
-        monkeypatch.setattr(Effects, "open_of_run", unreadable)
-        await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
-        result = await ended(handle)
+        with monkeypatch.context() as torn:
+            torn.setattr(Effects, "open_of_run", unreadable)
+            await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "stop": True, "by": "ana"})
+            result = await ended(handle)
         assert result["outcome"] == "rollback_failed"
         assert [(effect["effect"], effect["state"]) for effect in result["undone"]] == [
             (5, "compensated"),
@@ -257,7 +257,6 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
             (3, "parked"),
         ]
         assert "this and the 2 effects before it stay; they could not be read" in result["undone"][-1]["detail"]
-        monkeypatch.undo()
         rest = await ended(await undo_run(opened, {"workflow_id": handle.id}))
         assert [effect["effect"] for effect in rest["undone"]] == [3, 2, 1]
 

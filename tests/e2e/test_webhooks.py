@@ -10,12 +10,13 @@ from contextlib import suppress
 import pytest
 from jsonschema import Draft202012Validator
 
+import worker
 from backstay import connect
 from backstay.approvals.notice import Notice, Told
 from backstay.errors import DecisionRefused, QuorumPending, Rejected
 from backstay.settings import Settings
 from backstay.testing import Reply, Tokens
-from gateways.delivering import NotTaken
+from gateways.delivering import NotTaken, close_lost
 from gateways.webhooks import open_webhooks
 from tests.engine import ROOT, differing, ended, pending
 from tests.webhooks import receiver
@@ -42,6 +43,38 @@ def valid(body):
     notice = json.loads(body)
     Draft202012Validator(SCHEMA).validate(notice)
     return notice
+
+
+async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it_left_open(open_engine):
+    options = {"webhook_key": KEY, "url": "https://approve.example"}
+    async with receiver() as (url, taken), open_engine([mail()], notify_urls=[f"{url}/take"], **options) as engine:
+        asking = await engine.start("write")
+        assert [notice["event"] for notice in await notices(taken, 1)] == ["asked"]
+        await asking.terminate(reason="the operator stopped it")
+        async with worker.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
+            # Every worker does so each minute, and several may at once.
+            told = await asyncio.gather(*(close_lost(store, backstay, engine.settings.url) for _ in range(3)))
+            again = await close_lost(store, backstay)
+        (ended_,) = await notices(taken, 1)
+        assert taken.empty()
+    assert (sum(told), again) == (1, 0)
+    assert (ended_["event"], ended_["sequence"], ended_["workflow_id"]) == ("ended", 2, asking.id)
+    assert (ended_["result"]["outcome"], ended_["result"]["success"]) == ("failed", False)
+    assert ended_["result"]["error"]["type"] == "RunTerminated"
+    assert "the operator stopped it" in ended_["result"]["error"]["message"]
+    assert ended_["links"]["page"] == f"https://approve.example/runs/{asking.id}"
+
+
+async def test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_have_ended(open_engine):
+    silent = [Reply(then="hang")]
+    async with receiver() as (url, taken), open_engine(silent, notify_urls=[f"{url}/take"]) as engine:
+        working = await engine.start("write")
+        await engine.model.asked()
+        await working.terminate()
+        async with worker.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
+            assert await close_lost(store, backstay) == 1
+        (ended_,) = await notices(taken, 1)
+    assert (ended_["event"], ended_["sequence"], ended_["result"]["outcome"]) == ("ended", 1, "failed")
 
 
 async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it(open_engine):

@@ -304,6 +304,7 @@ ROWS = (
             "test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways",
         ),
         in_file("workflows/test_state.py", "test_strangers_do_not_push_out_the_answers_of_verified_senders"),
+        in_file("workflows/test_requests.py", "test_the_digest_of_a_request_is_what_it_was_in_version_0_1"),
     ),
     row(
         "authority:audit",
@@ -337,12 +338,14 @@ ROWS = (
     row(
         "approval:told-to-the-end",
         "design 8, 22",
-        "what is asked while a run cannot be closed is told before its end, an undo that people refuse says so, and no "
-        "activity is given more notices than the server takes",
+        "what is asked while a run cannot be closed is told before its end, an undo that people refuse says so, no "
+        "activity is given more notices than the server takes, and of a run that Temporal ended the end is told once",
         in_file(
             "e2e/test_webhooks.py",
             "test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end",
             "test_an_undo_that_people_refuse_says_so",
+            "test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it_left_open",
+            "test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_have_ended",
         ),
         in_file("workflows/test_notices.py", "test_no_activity_is_given_more_notices_than_the_server_takes"),
     ),
@@ -356,17 +359,24 @@ ROWS = (
         in_file(
             "store/test_outbox.py",
             "test_a_receiver_that_is_gone_keeps_no_notice_for_ever",
-            "test_a_notice_that_only_a_newer_version_can_read_stops_no_sender",
+            "test_a_notice_that_only_a_newer_version_can_read_holds_up_nobody_else_and_is_given_up_after_a_day",
             "test_a_receiver_that_hangs_does_not_hold_up_a_worker_that_stops",
         ),
     ),
     row(
         "approval:lost-runs",
         "issue People",
-        "requests of runs that Temporal ended, or has forgotten, are closed, also where a later run has the same name",
+        "requests of runs that Temporal ended, or has forgotten, are closed, also where a later run has the same name; "
+        "a run that speaks again is looked at again, and of an undo the end is told where something of it waits",
         in_file(
             "e2e/test_telling.py",
             "test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay",
+            "test_a_run_that_cannot_be_looked_at_keeps_no_other_from_being_told",
+        ),
+        in_file(
+            "store/test_outbox.py",
+            "test_a_run_that_speaks_again_after_its_end_was_told_is_looked_at_again",
+            "test_the_end_of_an_undo_is_told_once_where_something_of_it_waits",
         ),
     ),
     row(
@@ -387,10 +397,16 @@ ROWS = (
     row(
         "approval:mail",
         "issue People",
-        "whoever may decide is mailed a link, once and without arguments, and a bad address keeps nobody else from it",
+        "whoever may decide is mailed a link, once and without arguments, and a bad address keeps nobody else from it; "
+        "whom a request is escalated to is mailed when its time is over and not before, and those who were asked "
+        "before are not asked again",
         in_file(
             "e2e/test_mail.py",
             "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it",
+            "test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again",
+            "test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all",
+            "test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why",
+            "test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_after_an_escalation",
             "test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told",
             "test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back",
             "test_settings_of_mail_that_cannot_work_are_refused_by_name",
@@ -401,14 +417,15 @@ ROWS = (
     row(
         "approval:outbox",
         "design 22; issue People",
-        "every notice reaches every receiver at least once and in order, through an hour of silence, killed senders "
-        "and lost answers, for a day",
+        "every notice, of each kind, reaches every receiver at least once and in order, through an hour of silence, "
+        "killed senders and lost answers; one that a receiver does not take for 24 hours is given up, and not before",
         in_file(
             "store/test_outbox.py",
             "test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order",
             "test_what_a_killed_sender_had_claimed_is_sent_by_another_one",
             "test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_before_the_next",
-            "test_after_a_day_a_notice_is_given_up_and_the_next_is_tried",
+            "test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tried",
+            "test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_through_every_trouble",
             "test_many_senders_at_once_send_each_notice_once",
             "test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does",
             "test_old_notices_are_forgotten_unless_somebody_still_waits_for_them",

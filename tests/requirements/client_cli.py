@@ -146,8 +146,13 @@ ROWS = (
     row(
         "client:outages",
         "design 22",
-        "events and result go on over a restart of the worker and of Temporal",
-        in_file("client/test_outage.py", "test_events_and_result_go_on_over_a_restart_of_temporal"),
+        "events and result go on over a restart of the worker and of Temporal, and an error says which of them is "
+        "silent",
+        in_file(
+            "client/test_outage.py",
+            "test_events_and_result_go_on_over_a_restart_of_temporal",
+            "test_a_temporal_that_is_silent_is_told_from_a_worker_that_is",
+        ),
         in_file("client/test_run.py", "test_events_go_on_over_a_worker_that_ends_and_another_that_starts"),
     ),
     row(
@@ -181,12 +186,14 @@ ROWS = (
     row(
         "cli:prompt",
         "issue CLI",
-        "at the prompt a person changes arguments, chooses for each call, rejects and stops, and answers questions",
+        "at the prompt a person changes arguments, chooses for each call, rejects and stops, answers questions, and is "
+        "asked once more about what is not shown",
         in_file(
             "cli/test_prompt.py",
             "test_a_person_changes_the_arguments_in_one_line_after_a_slip",
             "test_a_person_changes_the_arguments_in_an_editor",
             "test_a_person_chooses_for_each_call_of_a_batch",
+            "test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_asked_once_more",
             "test_a_person_rejects_and_stops_the_run",
             "test_a_person_answers_a_question",
         ),
@@ -240,6 +247,12 @@ ROWS = (
             "test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled",
             "test_what_an_ended_run_did_is_taken_back",
         ),
+    ),
+    row(
+        "cli:undo-nothing",
+        "design 22",
+        "an undo of an ended run that had no effect says so, as text and as JSON, and starts nothing",
+        in_file("cli/test_runs.py", "test_an_undo_of_a_run_that_did_nothing_says_so_and_starts_nothing"),
     ),
     row(
         "cli:answers",
@@ -321,9 +334,11 @@ ROWS = (
     row(
         "cli:dev-faults",
         "design 22",
-        "a taken port names its holder, and dev ends with the worker's reason when it cannot start",
+        "a taken port names its holder, dev starts a Temporal that ends at once a second time, and dev ends with the "
+        "worker's reason when it cannot start",
         in_file(
             "cli/test_dev.py",
+            "test_a_temporal_that_ends_before_it_answers_is_started_once_more",
             "test_a_taken_port_names_its_holder",
             "test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all",
         ),
@@ -383,6 +398,27 @@ ROWS = (
         in_file("test_benchmarks.py", "test_a_newcomer_came_to_an_approved_write_in_three_minutes_and_six_commands"),
     ),
     row(
+        "cli:example-goes-on",
+        "issue First hour",
+        "the scripted model of the example does the task of each turn; where it has to plan first it proposes the one "
+        "step, which is made when it is approved and reported as not made when it is left out",
+        in_file(
+            "cli/test_newcomer.py",
+            "test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and_plans_where_it_must",
+        ),
+    ),
+    row(
+        "cli:beside-dev",
+        "issue First hour",
+        "beside dev with the scripted model, doctor asks the script and chat reads along on the page of dev without a "
+        "setting; what a killed dev, or one of another Temporal, has left is not believed",
+        in_file(
+            "cli/test_newcomer.py",
+            "test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page",
+            "test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed",
+        ),
+    ),
+    row(
         "cli:init",
         "issue First hour; design 22",
         "init writes a working example, keeps what is there, and trusts only a folder that is the user's own",
@@ -412,6 +448,17 @@ ROWS = (
             "test_classes_are_proposed_for_servers_that_are_there_already",
             "test_import_without_a_file_names_those_that_are_there",
             "test_a_command_that_fails_leaves_toolbox_json_as_it_was",
+        ),
+    ),
+    row(
+        "cli:remove",
+        "issue First hour",
+        "a server is removed from toolbox.json with what is said of it there, and the rest stays as it was; one that "
+        "is not there, or that a module needs, is refused and nothing is written",
+        in_file(
+            "cli/test_init.py",
+            "test_what_was_added_is_removed_again_with_all_that_is_said_of_it",
+            "test_a_server_that_is_not_there_or_is_needed_is_not_removed",
         ),
     ),
     row(

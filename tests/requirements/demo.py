@@ -7,15 +7,15 @@ ROWS = (
         "demo:first-step",
         "issue Done 1",
         "the demo's first step shows within 20 s of the end of the installation; at a terminal it asks once and "
-        "stays up until its mails were taken back",
+        "stays up until its mails were taken back, as it says how to",
         in_file("cli/test_demo.py", "test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back"),
         by_hand="make demo with a clock, from the end of the installation to the first step",
     ),
     row(
         "demo:no-terminal",
         "issue Demo",
-        "without a terminal the demo approves by itself and says so, and ends by saying how to look at the run "
-        "and how to take it back",
+        "without a terminal the demo approves by itself and says so, and ends by saying that its Temporal stops, "
+        "without a command that would need it",
         in_file("cli/test_demo.py", "test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends"),
     ),
     row(

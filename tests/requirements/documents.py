@@ -171,11 +171,17 @@ ROWS = (
     row(
         "view:screenshots",
         "issue Done 9",
-        "every link of a page leads to a file, and to a heading of that file where it names one",
+        "every link of a page leads to a file, and to a heading of that file where it names one; what the pictures of "
+        "a chat and of Slack show is what a terminal shows and what is drawn for Slack now",
         in_file(
             "docs/test_reference.py",
             "test_every_link_of_a_page_leads_somewhere",
             "test_every_test_that_a_page_names_exists",
+        ),
+        in_file(
+            "docs/test_talk_pictures.py",
+            "test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows",
+            "test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack",
         ),
     ),
     row(

@@ -28,7 +28,7 @@ ROWS = (
             "test_what_a_person_presses_in_slack_reaches_the_run_proven",
             "test_what_nobody_decides_in_time_is_said_where_it_was_asked",
             "test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing",
-            "test_what_is_too_long_for_a_message_has_no_buttons",
+            "test_what_is_too_long_for_a_message_or_a_request_has_no_buttons",
         ),
     ),
     row(
@@ -59,11 +59,12 @@ ROWS = (
     row(
         "doors:typescript",
         "issue People, examples that people copy",
-        "a client in TypeScript starts a run, decides what it asks and prints its result, by names and JSON alone; its"
-        " types are right",
+        "a client in TypeScript starts a run, decides what it asks and prints its result, by names and JSON alone; it "
+        "decides nothing that it could not show whole, and its types are right",
         in_file(
             "examples/test_typescript.py",
             "test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prints_its_result",
+            "test_what_is_too_long_to_be_told_whole_is_not_decided_there",
             "test_it_says_what_a_person_rejected_and_what_is_wrong",
             "test_its_types_are_right",
         ),

@@ -153,4 +153,18 @@ ROWS = (
         "a command tells a service manager whether the worker of this host asks for work",
         in_file("cli/test_roles.py", "test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host"),
     ),
+    row(
+        "image:backup",
+        "issue People, operators",
+        "the commands that back up and restore what Compose runs name flags of Compose and services, users, volumes and"
+        " paths of its file, and leave out no database and no volume that matters; what they run inside of a service"
+        " brings all of it back on a real Postgres",
+        in_file(
+            "docs/test_compose_backup.py",
+            "test_a_command_has_flags_that_compose_knows_and_names_services_and_places_of_the_file",
+            "test_every_database_and_every_volume_that_matters_is_backed_up_and_restored",
+            "test_what_the_commands_run_inside_brings_databases_and_volumes_back_as_they_were",
+        ),
+        by_hand="the same commands with a Docker engine",
+    ),
 )

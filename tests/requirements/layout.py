@@ -120,6 +120,12 @@ ROWS = (
         in_file("test_house.py", "test_no_provider_is_known_by_name"),
     ),
     row(
+        "house:gen-ai",
+        "design 16",
+        "the names that OpenTelemetry gives to what models and agents do stand in one file of the product",
+        in_file("test_house.py", "test_the_names_of_opentelemetry_for_models_stand_in_one_file"),
+    ),
+    row(
         "s000:prompt",
         "seed 000 §3",
         "one file is the planner's prompt: search first, how to read what is found, when to call a tool directly, "

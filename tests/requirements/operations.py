@@ -124,7 +124,8 @@ ROWS = (
         "view:otel",
         "design 16; issue People Done 6",
         "a run is one trace over client, run, steps, model calls with cost, tools, MCP servers and programs, each once,"
-        " also when its worker was killed",
+        " also when its worker was killed; a model call says in OpenTelemetry's names what it is, of which model, and"
+        " how many tokens it took",
         in_file(
             "telemetry/test_traces.py",
             "test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost",
@@ -157,8 +158,9 @@ ROWS = (
     row(
         "s004:metrics",
         "seed 004 Monitoring; design 22",
-        "runs, steps, tool calls and cost are counted once, with the labels outcome, provider and model only, and what"
-        " waits for people, unknown effects, parked undos and ready jails are shown",
+        "runs, steps, tool calls and cost are counted once, with the labels outcome, provider and model only and no"
+        " name of a model that only a task names, and what waits for people, unknown effects that are not parked,"
+        " parked undos and ready jails are shown",
         in_file(
             "telemetry/test_metrics.py",
             "test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels",
@@ -190,14 +192,30 @@ ROWS = (
     row(
         "view:typed",
         "issue People, operators",
-        "the commands of the page for operators back a store up while it is used, restore it, rotate keys, upgrade,"
-        " free space and switch monitoring on, for SQLite and Postgres",
+        "the commands of the page for operators back a store up while it is used and restore it, with SQLite and"
+        " Postgres, as it was at the last of several backups, and Temporal's database likewise, and the workspaces"
+        " of a lost host; they rotate keys, free space and switch monitoring on",
         in_file(
             "docs/test_operations.py",
             "test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
+            "test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page",
+            "test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
+            "test_the_databases_of_temporal_are_backed_up_and_restored_by_the_commands_of_the_page",
             "test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page",
             "test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page",
             "test_what_the_page_says_of_monitoring_starts_a_worker",
+        ),
+    ),
+    row(
+        "view:typed-upgrade",
+        "issue People, operators",
+        "by the commands of the page for operators, the first worker of a new version brings the tables of an older"
+        " store up to date and an open run goes on to its end; once the approver key is rotated, a proof that the old"
+        " one signed is refused, and one of the new key decides",
+        in_file(
+            "docs/test_operations.py",
+            "test_an_upgrade_brings_an_older_store_up_to_date_and_an_open_run_goes_on_by_the_commands_of_the_page",
+            "test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page",
         ),
     ),
     row(

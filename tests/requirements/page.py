@@ -18,12 +18,22 @@ ROWS = (
         ),
     ),
     row(
+        "page:decided-by-link",
+        "design 22",
+        "who opens the link that `backstay web link` printed approves in a browser, by the form of a `backstay web`"
+        " that was given the approver key; the run's Result says who it was and that this was verified",
+        in_file(
+            "web/test_serving.py",
+            "test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_they_are_verified",
+        ),
+    ),
+    row(
         "page:whole-life",
         "issue People Done 1; design 8, 15, 22",
         "in a real browser people look at what runs ask, approve, change arguments, reject with a comment, have a"
         " decision remembered, agree in twos, decide their part of a plan, choose among plans, fill in the form of a"
-        " tool's server, see how often they were reminded, and see what expires or is withdrawn; the run's Result says"
-        " that each was verified",
+        " tool's server, see how often they were reminded, also of what then expires, and see what expires or is"
+        " withdrawn; the run's Result says that each was verified",
         in_file(
             "web/test_life.py",
             "test_a_request_is_looked_at_and_approved_with_keys_alone",
@@ -35,8 +45,56 @@ ROWS = (
             "test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first",
             "test_the_form_of_a_tools_server_is_filled_in_without_scripts",
             "test_a_page_that_is_open_says_how_often_and_when_people_were_reminded",
-            "test_what_expires_says_so_while_it_is_looked_at",
+            "test_what_expires_says_so_while_it_is_looked_at_after_people_were_reminded",
             "test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn",
+        ),
+    ),
+    row(
+        "page:buttons",
+        "design 8, 22",
+        "in a browser, to reject and stop ends the run; what is rejected always is neither asked again nor made, for"
+        " the very same arguments or for any; what is remembered for a session or always holds for later runs there and"
+        " no others; the ticked of equal calls are rejected with their comment; a plan is approved for a dry run only,"
+        " without its processes, and with less time for each step, never with more",
+        in_file(
+            "web/test_buttons.py",
+            "test_to_reject_and_stop_ends_the_run_and_the_model_is_not_asked_again",
+            "test_what_is_rejected_always_is_not_asked_again_and_not_done",
+            "test_what_is_remembered_for_a_session_holds_there_for_the_very_same_arguments",
+            "test_what_is_remembered_always_holds_in_every_run_of_the_user_for_any_arguments",
+            "test_the_ticked_of_equal_calls_are_rejected_with_one_comment_and_the_others_wait",
+            "test_of_a_plan_of_which_only_a_dry_run_is_approved_nothing_is_made",
+            "test_a_plan_that_is_approved_without_processes_goes_on_without_its_commands",
+            "test_a_step_that_needs_more_time_than_was_typed_is_ended",
+        ),
+    ),
+    row(
+        "page:keys",
+        "design 22",
+        "in a browser j and k go down and up the rows, r goes to Reject, which Enter presses, / to the search, and ?"
+        " opens a help that names every key; what is typed in a field, or with Ctrl, Alt or Meta, does nothing else",
+        in_file(
+            "web/test_keys.py",
+            "test_j_and_k_go_down_and_up_the_rows_and_stay_at_their_ends",
+            "test_r_goes_to_reject_from_the_inbox_and_on_the_page_of_a_request_and_enter_presses_it",
+            "test_a_slash_goes_to_the_search_without_being_typed_there",
+            "test_a_question_mark_opens_the_help_which_keeps_all_other_keys_until_it_is_closed",
+            "test_a_key_that_is_typed_in_a_field_is_only_text",
+        ),
+    ),
+    row(
+        "page:barriers",
+        "design 22",
+        "axe finds nothing serious, in the light or in the dark, in the form that changes arguments, also when it comes"
+        " back with a fault, in what asks before a run is taken back or ended, in what became of equal calls, in the"
+        " pages 401 and 404, and in a refusal that lists what has changed",
+        in_file(
+            "web/test_barriers.py",
+            "test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_with_a_fault",
+            "test_what_asks_whether_to_take_back_or_to_end_a_run_has_none",
+            "test_what_became_of_equal_calls_has_none_also_where_one_was_not_decided",
+            "test_pages_that_refuse_strangers_and_find_nothing_have_none",
+            "test_a_refusal_that_lists_what_has_changed_has_none",
         ),
     ),
     row(
@@ -71,6 +129,7 @@ ROWS = (
         in_file(
             "web/test_life.py",
             "test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof",
+            "test_what_became_of_equal_calls_says_which_of_them_wait_for_others",
             "test_the_inbox_tells_of_what_is_new_by_itself_and_counts_it_in_its_title",
             "test_the_page_fits_a_phone_and_is_accessible_in_the_dark",
         ),
@@ -88,6 +147,20 @@ ROWS = (
         ),
     ),
     row(
+        "page:paging",
+        "design 22",
+        "of more requests than one page holds, open or decided, searched or not, the older ones are found page by page,"
+        " each once, by people and by programs; behind the oldest, the page does not say that nothing waits; when news"
+        " come, people stay on their page and at their row",
+        in_file(
+            "web/test_paging.py",
+            "test_older_requests_are_found_page_by_page_each_once_the_newest_first",
+            "test_a_program_goes_on_behind_the_position_that_it_was_told_until_there_is_none",
+            "test_behind_the_oldest_request_the_page_does_not_say_that_nothing_waits",
+            "test_news_leave_people_on_the_page_and_at_the_row_where_they_are",
+        ),
+    ),
+    row(
         "page:decided",
         "design 22",
         "each row of what was decided says how, by whom, whether that was proven, and the comment, or that the request"
@@ -96,6 +169,44 @@ ROWS = (
             "web/test_inbox.py",
             "test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom",
             "test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request",
+        ),
+    ),
+    row(
+        "page:standing",
+        "design 22",
+        "a request whose run has ended says so, while it is looked at and afterwards, and has no buttons; while no"
+        " worker answers, it has none either and says why, and what was decided is still said; a decision that the"
+        " workers cannot verify is 403 and changes nothing, and without an approver key nobody is shown buttons for"
+        " what only verified people decide",
+        in_file(
+            "web/test_standing.py",
+            "test_a_request_whose_run_has_ended_says_so_while_it_is_looked_at_and_afterwards",
+            "test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_decided_is_still_said",
+            "test_a_decision_that_the_workers_cannot_verify_is_403_for_programs_and_changes_nothing",
+            "test_a_page_with_another_key_says_that_a_decision_was_not_accepted",
+            "test_a_page_without_a_key_shows_no_buttons_for_what_verified_people_decide",
+        ),
+    ),
+    row(
+        "page:escalated",
+        "design 15, 22",
+        "when nobody has decided in time, an open page says who was asked in addition; they are shown the request only"
+        " then, with the same words, approve it, and the words stay",
+        in_file(
+            "web/test_standing.py",
+            "test_who_is_asked_too_when_nobody_decides_in_time_is_said_to_both_and_may_decide",
+        ),
+    ),
+    row(
+        "page:foretold",
+        "design 22",
+        "the page of a rehearsed plan shows the lines of a file that a step would change, and each call that was"
+        " foretold with whether it was read, would be made or is assumed; it is approved there, and then done;"
+        " of a long plan, how many steps it leaves out, which the page of the run shows",
+        in_file(
+            "web/test_standing.py",
+            "test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_was_foretold",
+            "test_the_page_of_a_long_plan_says_how_many_steps_it_leaves_out_and_where_they_are",
         ),
     ),
     row(
@@ -118,31 +229,46 @@ ROWS = (
     row(
         "page:attacks",
         "issue People Done 7; design 22",
-        "forged and stale forms, foreign origins, rebinding, frames, spoofed headers, forged links and tokens, markup"
-        " in every field of a request, ids, paths and news of others, oversize, slow and endless requests gain"
-        " nothing, and the request that they attack stays undecided; docs/security.md lists each with its test",
+        "forged and stale forms, foreign origins, rebinding, frames, spoofed headers, forged links and tokens, what an"
+        " older secret signed, markup in every field of a request, of a decision and of a run, ids, paths and news of"
+        " others, oversize, slow and endless requests gain nothing, and the request that they attack stays undecided;"
+        " docs/security.md lists each with its test",
         in_file(
             "web/test_attacks.py",
             "test_an_attack_gains_nothing_and_decides_nothing",
             "test_a_workflow_id_of_any_signs_has_a_page_of_its_own",
             "test_the_table_of_attacks_is_complete",
         ),
-        in_file("web/test_hostile.py", "test_no_field_of_a_request_becomes_markup"),
+        in_file(
+            "web/test_hostile.py",
+            "test_every_field_of_a_request_that_can_hold_text_is_hostile_here",
+            "test_no_field_of_a_request_becomes_markup",
+            "test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes_markup",
+        ),
         in_file(
             "web/test_serving.py",
             "test_a_link_that_has_expired_lets_nobody_in",
+            "test_once_the_secret_of_the_page_is_changed_old_links_sessions_and_forms_do_nothing",
             "test_a_connection_that_says_nothing_is_closed",
         ),
+    ),
+    row(
+        "page:no-leaks",
+        "design 22; docs/security.md",
+        "through a whole life at the page, with what it refuses, neither the approver key nor the secrets of the page"
+        " and of its proxy are in any byte that it answers, in its log, in the history of the run or in the store",
+        in_file("web/test_leaks.py", "test_no_answer_no_log_no_history_and_no_store_holds_a_key_or_a_secret"),
     ),
     row(
         "page:tokens-of-a-proxy",
         "design 22",
         "an ID token names a person, by the claim that is set, when it is of the issuer, for this page, in time, and"
-        " its address, where that is the claim, verified; keys are found as they change, and"
-        " unknown ones do not flood the issuer",
+        " its address, where that is the claim, verified; what such a person decides, as a program or by the form in a"
+        " browser, is verified; keys are found as they change, and unknown ones do not flood the issuer",
         in_file(
             "web/test_oidc.py",
             "test_a_person_who_is_signed_in_decides_and_the_decision_is_verified",
+            "test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_decision_is_verified",
             "test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_not_flood_the_issuer",
             "test_a_token_that_is_not_for_this_page_lets_nobody_in",
             "test_for_two_pages_counts_when_it_was_made_out_to_this_one",
@@ -153,12 +279,13 @@ ROWS = (
     row(
         "page:readiness",
         "design 22",
-        "/readyz answers 503 while Postgres or Temporal cannot be reached, and 200 again when Postgres can; /healthz"
-        " answers 200 throughout",
+        "/readyz answers 503 while Postgres or Temporal cannot be reached or the file of SQLite is gone, and 200 again"
+        " when the store is back; /healthz answers 200 throughout",
         in_file(
             "web/test_page.py",
             "test_a_page_is_not_ready_while_its_store_does_not_answer_and_is_when_it_does_again",
             "test_a_page_is_not_ready_when_temporal_cannot_be_reached",
+            "test_a_page_is_not_ready_while_the_file_of_its_store_is_gone",
         ),
     ),
     row(
@@ -176,13 +303,14 @@ ROWS = (
     row(
         "page:who-sees-what",
         "design 22",
-        "a request concerns who may decide it and the user of its run, names compared sign by sign; equal requests are"
-        " found, changes noticed, and who looks is known across processes; what was asked before is found too, and how"
-        " often and when people were reminded is known when the notices of it are forgotten",
+        "a request concerns who may decide it and the user of its run, names compared sign by sign; requests of which"
+        " the same is shown are found, changes noticed, and who looks is known across processes; what was asked before"
+        " is found too, and how often and when people were reminded is known when the notices of it are forgotten",
         in_file(
             "store/test_inbox.py",
             "test_a_request_concerns_who_may_decide_it_and_the_user_of_its_run",
             "test_requests_about_the_very_same_calls_are_counted_until_they_are_decided",
+            "test_requests_of_whose_calls_people_are_shown_something_else_are_not_alike",
             "test_a_mark_differs_whenever_something_has_changed",
             "test_how_often_and_when_people_were_reminded_outlives_the_notices_of_it",
             "test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long",
@@ -207,5 +335,15 @@ ROWS = (
         "of 100 looks at the inbox with 500 open requests beside 10,000 decided ones, 95 took at most 300 ms in the"
         " last run of the benchmark",
         in_file("test_benchmarks.py", "test_the_inbox_came_within_300_milliseconds"),
+    ),
+    row(
+        "page:until",
+        "issue People",
+        "live streams of the inbox, of a request and of a run end once the link or the ID token that opened them lets"
+        " nobody in any more, while those of a longer one go on",
+        in_file(
+            "web/test_until.py",
+            "test_live_streams_end_when_who_opened_them_is_let_in_no_more_and_not_those_of_who_still_is",
+        ),
     ),
 )

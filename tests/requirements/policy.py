@@ -116,6 +116,8 @@ ROWS = (
         ),
         in_file(
             "e2e/test_escalation.py",
+            "test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named",
+            "test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition",
             "test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over",
             "test_of_a_batch_the_calls_that_others_may_decide_later_are_asked_about_apart",
         ),

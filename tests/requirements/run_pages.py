@@ -9,6 +9,7 @@ ROWS = (
         "every run that a person may see is in a list, newest first in pages, and found by state, by words of its text,"
         " workflow id, user and session",
         in_file("web/test_runs.py", "test_the_list_finds_runs_by_state_and_words_and_shows_what_waits"),
+        in_file("web/test_whose_runs.py", "test_the_list_goes_on_behind_many_runs_of_others"),
         in_file("store/test_runs.py", "test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user"),
     ),
     row(
@@ -46,22 +47,30 @@ ROWS = (
     row(
         "runpage:others",
         "design 22; issue People",
-        "nobody reads a run, its stream or what it has stored, or does anything to it, who may not see it",
+        "nobody reads a run, its stream or what it has stored, or does anything to it, who may not see it, or a request"
+        " of it that is for others; an older run of a name is for its own people, and what is done means the run shown",
         in_file(
             "web/test_runs.py",
             "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs",
             "test_a_run_that_is_not_there_is_404",
+        ),
+        in_file(
+            "web/test_whose_runs.py",
+            "test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others",
+            "test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_is_not_steered",
         ),
     ),
     row(
         "runpage:deeds",
         "design 22; issue People",
         "people pause, resume, tell, raise limits, undo and end in their own proven name, by form or as a program; a"
-        " double click is one deed, and an undo or an end is done only as it was shown before",
+        " double click is one deed, and an undo or an end is done only as it was shown before, with what becomes of"
+        " the effects; an undo is called under way only once a worker has taken it",
         in_file(
             "web/test_runs.py",
             "test_people_pause_resume_tell_and_raise_limits_in_their_own_name",
             "test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else",
+            "test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it",
             "test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_it",
             "test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire",
         ),

@@ -14,8 +14,8 @@ ROWS = (
         "chat:turns",
         "design 22",
         "a person talks with an agent at a terminal: turn follows turn, requests are met in line, words are read along "
-        "without secrets and cannot act on the terminal, Esc steers, who leaves comes back, and nothing typed early "
-        "decides a request",
+        "without secrets and cannot act on the terminal, Esc steers, who leaves comes back, also after a turn that "
+        "failed, and nothing typed early decides a request",
         in_file(
             "cli/test_chat.py",
             "test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_line",
@@ -180,6 +180,16 @@ ROWS = (
             "test_a_message_to_a_run_that_has_ended_names_the_command_that_goes_on",
             "test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning",
             "test_an_open_run_is_told_something",
+        ),
+    ),
+    row(
+        "session:last",
+        "design 22",
+        "`last` is the newest run and never an undo, also for `show`, `undo` and `--continue`; an answer to `last` "
+        "goes to the newest run that waits, and its id is printed",
+        in_file(
+            "cli/test_sessions.py",
+            "test_last_is_never_an_undo_and_where_it_is_to_decide_the_newest_run_that_waits",
         ),
     ),
 )

@@ -15,6 +15,9 @@ ROWS = (
             "test_arguments_are_changed_in_a_form",
             "test_a_rejection_tells_the_model_why",
             "test_a_decision_is_remembered_for_the_rest_of_the_run",
+            "test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_chosen",
+            "test_two_clicks_at_once_decide_once",
+            "test_people_go_on_deciding_when_slack_renews_the_connection",
             "test_two_people_must_agree_and_one_counts_once",
             "test_of_several_calls_some_are_left_out",
             "test_parts_of_a_plan_are_decided_by_their_own_people",
@@ -29,13 +32,16 @@ ROWS = (
             "test_a_rejection_can_stop_the_run",
             "test_everything_is_shown_to_who_asks_for_it",
         ),
+        in_file("slack/test_forms.py", "test_everything_says_what_it_does_not_show_and_where_that_stands"),
     ),
     row(
         "slack:asks",
         "design 22",
         "questions, limits and the forms of tools' servers are answered in modals, over HTTP and over socket mode"
-        " alike, in which what does not fit is said at its field",
+        " alike, in which what does not fit is said at its field, or to the person alone where the form is closed by"
+        " then, as is that Slack does not answer",
         in_file("slack/test_life.py", "test_a_question_is_answered", "test_limits_are_raised_in_a_form"),
+        in_file("slack/test_once.py", "test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so"),
         in_file(
             "slack/test_forms.py",
             "test_a_form_of_a_tools_server_is_filled_in_and_the_call_goes_on",
@@ -48,7 +54,8 @@ ROWS = (
         "slack:changed",
         "issue People",
         "the message of a request says when it is decided elsewhere, voted on, expired, asked of others, withdrawn or"
-        " left by a run that ended, and people are reminded in its thread, over HTTP and over socket mode alike",
+        " left by a run that ended, and people are reminded in its thread while it waits, over HTTP and over socket"
+        " mode alike",
         in_file(
             "slack/test_life.py",
             "test_a_vote_that_came_from_elsewhere_is_shown_too",
@@ -61,13 +68,17 @@ ROWS = (
             "slack/test_strangers.py",
             "test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom",
         ),
+        in_file(
+            "slack/test_once.py",
+            "test_people_are_not_reminded_of_what_was_decided_while_slack_took_nothing",
+        ),
     ),
     row(
         "slack:strangers",
         "issue People Done 1",
         "over HTTP and over socket mode alike, what is delivered again, tampered with, or about another run or request"
         " decides nothing, and nobody does whom neither Slack nor the operator's file vouches for, or whom the rule"
-        " does not name; over HTTP, what is forged, old or too long is refused",
+        " does not name; over HTTP, what is forged, old, too long or too slow is refused",
         in_file(
             "slack/test_strangers.py",
             "test_what_is_forged_or_old_is_refused",
@@ -84,11 +95,13 @@ ROWS = (
         "slack:facts",
         "issue People Done 1",
         "over HTTP and over socket mode alike, a request shows where the values of its calls first appeared, what would"
-        " change in a workspace, and what a rehearsal foretells",
+        " change in a workspace, what a rehearsal foretells, and how many steps of a long plan are not shown",
         in_file(
             "slack/test_facts.py",
             "test_a_request_shows_where_a_value_comes_from",
             "test_a_request_shows_what_would_change_in_a_workspace",
+            "test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown",
+            "test_an_approver_lets_a_plan_start_no_processes",
             "test_a_request_shows_what_a_rehearsal_foretells",
         ),
     ),
@@ -110,8 +123,9 @@ ROWS = (
     row(
         "slack:once",
         "issue People",
-        "a request is posted once though Slack refuses, processes race, or one is killed between posting and recording,"
-        " what waited before is posted when the gateway starts, and many steps make few messages",
+        "a request is posted once though Slack refuses, connections break, processes race, or one is killed between"
+        " posting and recording, what waited before is posted when the gateway starts, though a request among it"
+        " cannot be read, and many steps make few messages",
         in_file(
             "slack/test_once.py",
             "test_a_process_that_is_killed_after_it_posted_does_not_post_again",

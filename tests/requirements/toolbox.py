@@ -39,7 +39,8 @@ ROWS = (
     row(
         "tool:commented",
         "design 22; issue First hour",
-        "toolbox.json may hold comments and trailing commas, and what a command adds to it leaves every comment",
+        "toolbox.json may hold comments and trailing commas; what a command adds to it leaves every comment, and what "
+        "one removes takes those inside and behind it",
         in_file(
             "toolbox/test_configuration.py",
             "test_a_file_may_hold_comments_and_trailing_commas_and_faults_keep_their_place",
@@ -52,6 +53,9 @@ ROWS = (
             "test_a_key_that_is_there_twice_is_refused",
             "test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way",
             "test_what_is_added_is_read_back_and_nothing_else_changes",
+            "test_a_removal_takes_the_comments_inside_and_behind_and_leaves_those_above",
+            "test_what_is_removed_is_gone_and_nothing_else_however_it_was_laid_out",
+            "test_what_is_not_there_cannot_be_removed",
             "test_a_taken_name_and_a_way_through_no_object_are_refused",
             "test_a_hostile_text_is_read_in_one_pass",
         ),

@@ -204,6 +204,7 @@ ROWS = (
         "a step of a plan gets no more of its jail than its own limits say, which people see, nor ever more than usual",
         in_file("e2e/test_workspace.py", "test_a_step_gets_no_more_of_its_jail_than_its_limits_say"),
         in_file("workspace/test_files.py", "test_limits_of_a_call_only_ever_lower_those_of_the_worker"),
+        in_file("workspace/test_watch.py", "test_processes_that_end_while_they_are_looked_at_stop_no_command"),
     ),
     row(
         "jails:claims",
