@@ -135,6 +135,18 @@ ROWS = (
         ),
     ),
     row(
+        "page:pressed",
+        "design 22",
+        "news that come while something is pressed wait until it is released, so that the click counts",
+        (
+            *in_file("web/test_inbox.py", "test_news_that_come_amid_a_click_wait_for_its_end_and_the_click_counts"),
+            *in_file(
+                "web/test_run_live.py",
+                "test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_pressed",
+            ),
+        ),
+    ),
+    row(
         "page:found",
         "design 22",
         "the inbox shows what fits words of a task, a tool, an argument, a person or a run, and a kind: while a search"

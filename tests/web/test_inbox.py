@@ -102,6 +102,35 @@ async def test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it
         await handle.terminate()
 
 
+async def test_news_that_come_amid_a_click_wait_for_its_end_and_the_click_counts(browser, shared):
+    running, scripts, served = shared
+    async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
+        rows = page.locator("a.open")
+        before = await rows.count()
+
+        async def asked_anew():
+            async with page.expect_response(served.url + "/") as answer:
+                handle = await running.start(scripts.task(mail("ed@june.example", subject="Tulips")))
+            await (await answer.value).finished()
+            await page.evaluate("new Promise((done) => setTimeout(done, 200))")
+            return handle
+
+        await page.get_by_role("heading", name="Inbox").hover()
+        await page.mouse.down()
+        first = await asked_anew()
+        await expect(rows).to_have_count(before, timeout=1)
+        await page.mouse.up()
+        await expect(rows).to_have_count(before + 1)
+
+        await page.locator(f'a.open[href^="/requests/{quote(MAY)}/"]').hover()
+        await page.mouse.down()
+        second = await asked_anew()
+        await page.mouse.up()
+        await expect(page).to_have_url(re.compile(f"/requests/{MAY}/"))
+    for handle in (first, second):
+        await handle.terminate()
+
+
 async def rows_are(page, *names):
     """Wait until a list shows the requests of these runs and no others."""
     await expect(page.locator("a.open")).to_have_count(len(names))

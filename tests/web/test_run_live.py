@@ -57,6 +57,31 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await ended(handle)
 
 
+async def test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_pressed(open_engine, browser):
+    scripts = Scripts()
+    async with (
+        open_engine(scripts, cached=100, **behind_a_proxy()) as running,
+        served_page(running) as served,
+        browser.tab(**PERSON) as page,
+    ):
+        handle = await running.start(scripts.task(LIST, SEND, user_id=ANA))
+        await pending(handle)
+        await page.goto(f"{served.url}/runs/{handle.id}")
+        event, rows = page.locator("[data-n='3'] details"), page.locator("[data-n]")
+        before = await rows.count()
+        await event.locator("summary").hover()
+        await page.mouse.down()
+        async with page.expect_response(page.url) as answer:
+            await served.page.backstay.run(handle.id).pause("coffee", by=ANA)
+        await (await answer.value).finished()
+        await page.evaluate("new Promise((done) => setTimeout(done, 200))")
+        assert await rows.count() == before
+        await page.mouse.up()
+        await expect(rows).not_to_have_count(before)
+        await expect(event).to_have_attribute("open", "")
+        await handle.terminate()
+
+
 async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible(open_engine, browser):
     scripts = Scripts()
     async with open_engine(scripts, cached=100, **behind_a_proxy()) as running, served_page(running) as served:

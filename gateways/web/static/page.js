@@ -10,6 +10,25 @@
     if (live) htmx.ajax("GET", location.href, {target: "#live", select: "#live", swap: "outerHTML"});
   };
 
+  /* A browser clicks only what is still there when the button of the mouse comes up, so news wait until then. */
+  body.addEventListener("pointerdown", () => {
+    body.dataset.pressed = "";
+  });
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    /* What a person has asked for, such as a search, is shown at once. */
+    if (!("pressed" in body.dataset) || event.detail.requestConfig.elt !== body) return;
+    event.detail.shouldSwap = false;
+    window.addEventListener("released", refresh, {once: true});
+  });
+  const release = (event) => {
+    if (!("pressed" in body.dataset) || event.buttons) return;
+    delete body.dataset.pressed;
+    /* The click comes next. */
+    setTimeout(() => window.dispatchEvent(new Event("released")));
+  };
+  /* It may come up outside the window, or at the end of a drag. */
+  for (const name of ["pointerup", "pointercancel", "pointermove"]) window.addEventListener(name, release);
+
   /* Whoever stands at a row stays there: the browser holds on to a row that is replaced, and scrolls away with it. */
   let held = null;
   body.addEventListener("htmx:beforeSwap", () => {
@@ -62,8 +81,8 @@
       if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
       aboutRequest(news);
       /* Something may have happened between the page and its first news. */
-      const missed = "open" in body.dataset && String(news.open) !== body.dataset.open;
-      if (!fresh || missed) refresh();
+      const stale = "open" in body.dataset && String(news.open) !== body.dataset.open;
+      if (!fresh || stale) refresh();
       fresh = false;
     });
     source.addEventListener("changed", refresh);

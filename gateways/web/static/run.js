@@ -49,6 +49,8 @@
       const answer = await fetch(window.location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        /* See page.js: what is pressed must stay until it is released. */
+        if ("pressed" in document.body.dataset) await new Promise((done) => window.addEventListener("released", done, { once: true }));
         document.title = fresh.title;
         for (const part of fresh.querySelectorAll("[data-part]")) take(part);
         const forms = fresh.getElementById("steer");
