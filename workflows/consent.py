@@ -307,7 +307,6 @@ class Consent:
             return {}
         state = self.context.state
         ask = calls.PreviewCalls(
-            user_id=state.task.user_id,
             calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
         )
         if state.step_results:

@@ -266,7 +266,6 @@ class ModelCalls:
         if state.budget.max_tokens is not None:
             more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
         return calls.AskModel(
-            user_id=state.task.user_id,
             model=choice.name,
             context=state.context,
             step=state.usage.step,

@@ -152,7 +152,7 @@ class RunContext:
         by_model: bool = False,
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
-        ask = calls.CheckCall(user_id=self.state.task.user_id, tool=tool, arguments=arguments, resolved=resolved)
+        ask = calls.CheckCall(tool=tool, arguments=arguments, resolved=resolved)
         if results:
             ask = ask.model_copy(update={"results": results})
         if by_model:
@@ -175,7 +175,6 @@ class RunContext:
         """
         name = call.tool.name
         ask = calls.CheckCall(
-            user_id=self.state.task.user_id,
             tool=name,
             arguments=call.arguments,
             resolved=True,

@@ -391,7 +391,6 @@ async def search(
     state = context.state
     shown = one_line(query, 60)
     ask = calls.FindTools(
-        user_id=state.task.user_id,
         query=query[:2000],
         limit=limit,
         draft=state.take_draft_number(),

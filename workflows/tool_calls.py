@@ -230,7 +230,7 @@ class ToolCalls:
         more |= {"send": flight.send} if flight.send != 1 else {}
         more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
         more |= {"question": question, "reply": reply} if question else {}
-        ask = calls.CallTool(user_id=state.task.user_id, tool=call.tool.name, **more)
+        ask = calls.CallTool(tool=call.tool.name, **more)
         flight.result = result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )
