@@ -259,7 +259,7 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
     from gateways.mail.mail import mail_of
     from gateways.webhooks import open_webhooks
 
-    mail = mail_of(settings, known=read_policy(settings.policy).people)
+    mail = mail_of(settings, known=read_policy(settings.policy).people, requests=store.requests)
     async with (
         connect(client=client) as backstay,
         open_webhooks(settings) as webhooks,

@@ -23,6 +23,7 @@ from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import NOBODY, one_line
 from gateways.delivering import NotTaken
+from store.notices.requests import Requests
 
 TIMEOUT_S = 10
 PATIENCE_S = 1800.0
@@ -123,13 +124,18 @@ class Mail:
         *,
         known: frozenset[str] | None = None,
         patience_s: float = PATIENCE_S,
+        requests: Requests | None = None,
     ) -> None:
-        """`told`: who is mailed where a request names nobody; `known`: who may be, beside them; None for everybody."""
+        """`told`: who is mailed where a request names nobody; `known`: who may be, beside them; None for everybody.
+
+        `requests` say what still waits when a mail goes out; without them, everything does.
+        """
         self._server = server
         self._sender = sender
         self._told = tuple(told)
         self._known = known
         self._patience_s = patience_s
+        self._requests = requests
         self._notices: dict[str, Served] = {}
         # A mail server that hangs must not take the threads that the worker needs for runs.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mail")
@@ -142,7 +148,8 @@ class Mail:
     async def send(self, notice: Notice) -> None:
         """Mail what is asked; anything else needs no mail. Raises NotTaken."""
         people = self.people(notice)
-        if not people:
+        if not people or not await self._waits(notice):
+            self._notices.pop(notice.id, None)
             return
         served = self._served(notice.id)
         if served.busy:
@@ -158,6 +165,13 @@ class Mail:
         if later:
             log.error("mail.given_up", people=later, notice=notice.id)
         self._notices.pop(notice.id, None)
+
+    async def _waits(self, notice: Notice) -> bool:
+        """Return whether what is asked still waits; a mail server that was away comes back long after."""
+        if self._requests is None:
+            return True
+        row = await self._requests.get(notice.workflow_id, notice.request_id, notice.run_id)
+        return row is None or row.state == "open"
 
     async def _send(self, messages: Mapping[str, EmailMessage], served: Served) -> str:
         """Send messages in a thread; return what kept it from going on, or nothing."""
@@ -255,7 +269,7 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def mail_of(settings: Settings, *, known: frozenset[str] | None = None) -> list[Mail]:
+def mail_of(settings: Settings, *, known: frozenset[str] | None = None, requests: Requests | None = None) -> list[Mail]:
     """Return the receiver that the settings name, if they do; raises SettingsInvalid naming what is missing."""
     if settings.smtp_url is None:
         return []
@@ -267,4 +281,4 @@ def mail_of(settings: Settings, *, known: frozenset[str] | None = None) -> list[
         if not is_address(name):
             raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
     server = Server.of(settings.smtp_url.get_secret_value())
-    return [Mail(server, settings.mail_from, settings.mail_to, known=known)]
+    return [Mail(server, settings.mail_from, settings.mail_to, known=known, requests=requests)]

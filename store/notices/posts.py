@@ -41,7 +41,7 @@ class Post(Frozen):
     drawn: float = 0
     """When what it shows was changed last."""
     event: int = 0
-    """The number of the last event that the thread under it shows; of a request, how many votes."""
+    """The number of the last event that the thread under it shows; of a request, a checksum of its votes."""
     tries: int = 0
     """How often somebody claimed it before it stood there."""
     token: str = ""

@@ -185,6 +185,28 @@ async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(
         assert (await ended(handle))["outcome"] == "completed"
 
 
+async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobody(open_engine):
+    away = ["451 come back later"] * 1000
+    async with (
+        mail_server() as (url, mailboxes),
+        open_engine([mail(), mail(), FINISH], **settings(url, mail_to="ana@example.com")) as engine,
+    ):
+        mailboxes.refused = {"ana@example.com": away}
+        handle = await engine.start("write twice")
+        await pending(handle)
+        async with asyncio.timeout(60):
+            while len(away) == 1000:
+                await asyncio.sleep(0.05)
+        await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana@example.com"})
+        async with asyncio.timeout(60):
+            while [request["id"] for request in await pending(handle)] != ["r2"]:
+                await asyncio.sleep(0.05)
+        mailboxes.refused = {}
+        # What is told of a run keeps its order, so a mail about the first request would come before this.
+        assert f"/requests/{handle.id}/r2" in (await mailboxes.next()).get_content()
+        await handle.cancel()
+
+
 async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
     policy = """
     default: {write_safe: allow}

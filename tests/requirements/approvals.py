@@ -399,9 +399,10 @@ ROWS = (
         "issue People",
         "whoever may decide is mailed a link, once and without arguments, and a bad address keeps nobody else from it; "
         "whom a request is escalated to is mailed when its time is over and not before, and those who were asked "
-        "before are not asked again",
+        "before are not asked again; what is decided before the mail server takes it is mailed to nobody",
         in_file(
             "e2e/test_mail.py",
+            "test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobody",
             "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it",
             "test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again",
             "test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all",

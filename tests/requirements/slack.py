@@ -65,6 +65,10 @@ ROWS = (
             "test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so",
         ),
         in_file(
+            "slack/test_plans_and_outcomes.py",
+            "test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_say_now",
+        ),
+        in_file(
             "slack/test_strangers.py",
             "test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom",
         ),

@@ -8,9 +8,10 @@ import json
 import pytest
 import pytest_asyncio
 
+from backstay import connect
 from backstay.testing import Reply
 from tests.engine import ended, toolbox_of
-from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, MODES, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -29,14 +30,19 @@ def propose(*steps, **fields):
     return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": list(steps)}, **fields})])
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path, mode):
-    path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_DIE_AFTER_SEND="1")
+def losing(folder):
+    """Return a toolbox whose server does what it is told once, and dies before it answers."""
+    path = toolbox_of(folder, folder / "mailbox.db", MAILBOX_DIE_AFTER_SEND="1")
     data = json.loads(path.read_text(encoding="utf-8"))
     declared = {"safety": "write_safe", "idempotency_argument": "client_token"}
     data["providers"]["mail"]["tools"]["send_email"] = declared
     path.write_text(json.dumps(data), encoding="utf-8")
-    more = {"policy": "allow: ['mail.*']", "toolbox": path, "request_deadline_seconds": 3}
+    return path
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path, mode):
+    more = {"policy": "allow: ['mail.*']", "toolbox": losing(tmp_path), "request_deadline_seconds": 3}
     async with open_office(temporal, tmp_path, mode, **more) as office:
         handle, message = await office.asked(mail("a@x.example"))
         assert "A person must say what happened" in message.shown
@@ -47,6 +53,24 @@ async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal
         result = await ended(handle)
     assert decisions(result) == [("happened", ANA, True)]
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
+
+
+async def test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_say_now(temporal, tmp_path):
+    more = {"toolbox": losing(tmp_path), "request_deadline_seconds": 3}
+    async with open_office(temporal, tmp_path, "http", **more) as office:
+        handle, message = await office.asked(mail("a@two.example"))
+        await office.slack.press(message, "backstay.approve", user=U1)
+        await office.slack.press(message, "backstay.approve", user=U2)
+        asked = await office.slack.message("A person must say what happened")
+        async with connect(client=office.engine.client, approver_key=KEY) as backstay:
+            run = backstay.run(handle.id)
+            (request,) = await run.pending()
+            for said in ("happened", "did_not_happen", "happened", "did_not_happen"):
+                await run.settle(request, said, by=ANA)
+                asked = await office.slack.changed(asked, f"{said} by {ANA}")
+            await run.settle(request, "did_not_happen", by=BO)
+        result = await ended(handle)
+    assert result["outcome"] == "completed"
 
 
 async def test_a_plan_is_gone_through_without_being_carried_out(office):
