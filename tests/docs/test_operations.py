@@ -8,6 +8,7 @@ import shutil
 import socket
 import sqlite3
 import sys
+import tempfile
 import textwrap
 import uuid
 from contextlib import asynccontextmanager, closing
@@ -105,7 +106,11 @@ class Place:
 
     async def begin(self, to):
         """Start a run that sends a mail."""
-        task = self.scripts.task(Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})]), DONE)
+        mail = Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
+        return await self.start(self.scripts.task(mail, DONE))
+
+    async def start(self, task):
+        """Start a run."""
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
         return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
 
@@ -180,21 +185,49 @@ async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_command
     assert after in listed
 
 
-async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(place):
-    home = place.folder / ".backstay"
-    kept = {"workspaces/desk/names.txt", "workspace-state/1/effects/1.json", "snapshots/1/manifest"}
-    for name in kept:
-        (home / name).parent.mkdir(parents=True, mode=0o700)
-        (home / name).write_text(name, encoding="utf-8")
-    (home / "workspaces/desk/link").symlink_to("names.txt")
+@pytest.fixture
+def reachable(place):
+    """Move to a folder that the users of jails can reach."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copy(place.folder / "policy.yaml", folder)
+        share_images(folder / ".backstay")
+        (folder / "toolbox.json").write_text("{}", encoding="utf-8")
+        place.folder = folder
+        place.environment |= {"BACKSTAY_TRUSTED": name, "BACKSTAY_TOOLBOX": f"{name}/toolbox.json"}
+        yield place
+
+
+@pytest.mark.timeout(240)
+async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(reachable):
+    place, home = reachable, reachable.folder / ".backstay"
+    names = home / "workspaces/desk/names.txt"
+    (names.parent / "folder").mkdir(parents=True)
+    names.write_text("ana\n", encoding="utf-8")
+    names.with_name("link").symlink_to("names.txt")
+    names.with_name("kept.sh").touch(0o750)
+    async with place.worker():
+        steps = [{"tool": "fs.write_file", "arguments": {"path": "names.txt", "content": "bo\n"}}]
+        run = await place.start({"plan": {"steps": steps}, "workspace": "desk", "filesystem": True})
+        result = await ended(run)
+        assert result["outcome"] == "completed", result
     before = _files(home)
     await place.begin_backup()
+    await place.typed(only(commands("Back up"), "VACUUM"))
     (copying,) = commands("Back up workspaces")
     await place.typed(copying)
     shutil.rmtree(home)
-    await place.typed(only(commands("Restoring a backup"), "/home/."))
-
+    restoring = commands("Restoring a backup")
+    await place.typed(only(restoring, "/home/."))
     assert _files(home) == before
+    await place.typed(only(restoring, 'cp "$BACKUP/backstay.db"'))
+    await place.typed(only(restoring, "new-epoch"))
+    assert names.read_text(encoding="utf-8") == "bo\n"
+    async with place.worker():
+        await place.typed(f"backstay undo {run.id} --by ana@example.com")
+
+    assert names.read_text(encoding="utf-8") == "ana\n"
 
 
 def _files(folder):
