@@ -76,6 +76,7 @@ class Runs(Activities):
         more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
+        _require_granted(task, catalog)
         _require_checks(profile, catalog)
         context, size = await self._first_context(ask.run, task, followed, policy, profile)
         opened = calls.Opened(
@@ -399,6 +400,14 @@ def _tightened(policy: Policy, task: Task) -> Policy:
         return policy.tightened_by(task.policy)
     except PolicyInvalid as error:
         raise TaskInvalid(f"policy: {error}") from error
+
+
+def _require_granted(task: Task, catalog: Catalog) -> None:
+    """Raise TaskInvalid when a task wants files or a shell that its user may not use."""
+    fields = {"fs": "filesystem", "shell": "shell"}
+    for name in task.builtin:
+        if reason := catalog.withheld.get(name):
+            raise TaskInvalid(f"{fields[name]}: {name} is not available: {reason}")
 
 
 def _require_checks(profile: Profile, catalog: Catalog) -> None:

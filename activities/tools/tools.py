@@ -419,6 +419,8 @@ class Tools(Activities):
         provider = tool.partition(".")[0]
         if provider in catalog.unavailable:
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
+        if provider in catalog.withheld:
+            raise ToolNotFound(f"{tool[:100]}: {provider} is not available: {catalog.withheld[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
 

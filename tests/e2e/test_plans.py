@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
-from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, toolbox_of
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -265,6 +265,25 @@ async def test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anythin
     assert result["error"]["message"].startswith("plan.steps.1: ")
     assert said in result["error"]["message"]
     assert requested(opened, handle) == []
+
+
+async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set(open_engine, tmp_path):
+    path = toolbox_of(tmp_path, tmp_path / "mailbox.db")
+    data = json.loads(path.read_text(encoding="utf-8")) | {"users": {"ana": {"providers": ["mail"]}}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    async with open_engine(Scripts(), policy=POLICY, toolbox=path) as opened:
+        result = await ended(await opened.start(task(send())))
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "ToolNotFound")
+    said = "mail is not available: denied: users names neither the user nor * in toolbox.json"
+    assert result["error"]["message"] == f"plan.steps.0: mail.send_email: {said}"
+
+
+@pytest.mark.parametrize(("field", "tool"), [("filesystem", "fs"), ("shell", "shell")])
+async def test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set(opened, field, tool):
+    kind, message = await failure_of(opened, {"text": "look", "workspace": "desk", field: True})
+    assert kind == "TaskInvalid"
+    said = f"{field}: {tool} is not available: denied: users.*.providers does not name it in toolbox.json"
+    assert said in message
 
 
 async def test_a_plan_that_does_not_fit_its_budget_of_calls_or_a_quota_is_not_begun(opened):

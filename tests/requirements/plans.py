@@ -100,8 +100,14 @@ ROWS = (
     row(
         "plan:catalog",
         "design 22",
-        "a step that does not fit the catalog ends the plan before anything is done",
-        in_file("e2e/test_plans.py", "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done"),
+        "a step that does not fit the catalog ends the plan before anything is done; of what the user may not use, it "
+        "is said where that is set",
+        in_file(
+            "e2e/test_plans.py",
+            "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done",
+            "test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set",
+            "test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set",
+        ),
     ),
     row(
         "plan:proposed",
