@@ -259,7 +259,7 @@ def newcomers_commands() -> list[list[str]]:
 async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
     install, init, dev, first, planned = newcomers_commands()
     plan = (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]
-    folder, port = tmp_path / "empty", str(free_port())
+    folder, port, page_port = tmp_path / "empty", str(free_port()), str(free_port())
     folder.mkdir()
     # The place of the libraries, and of Temporal's own program, is that of the checkout; all else is the wheel.
     path = f"{installed / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -269,8 +269,9 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
 
     assert install == ["pip", "install", "backstay[all]"]
     begun = run(installed, program, *init[1:], folder=folder, **own)
+    flags = ("--port", port, "--headless", "--page-port", page_port)
     serving = await asyncio.create_subprocess_exec(
-        *(program, *dev[1:], "--port", port, "--headless"), cwd=folder, env=environment, stderr=asyncio.subprocess.PIPE
+        *(program, *dev[1:], *flags), cwd=folder, env=environment, stderr=asyncio.subprocess.PIPE
     )
     try:
         lines = await said(serving, "backstay worker ready:", 90)

@@ -57,7 +57,7 @@ class Stage:
         self.scripted = settings.openai_api_key is None and settings.openai_base_url is None
         self.model = PRICED_MODEL if self.scripted else settings.model
         self._given = settings.environment
-        self._children: list[Child] = []
+        self._parts: list[Child | Embedded] = []
         self._environment: dict[str, str] = {}
         self.server: Embedded
         self.worker: Child
@@ -73,7 +73,7 @@ class Stage:
         except SettingsInvalid:
             # Another process may have taken a port since it was checked.
             self.server = await self._start_temporal(free_port(), free_port())
-        self._children.append(self.server.child)
+        self._parts.append(self.server)
         self._environment = self._settings_of_worker()
         if model is not None:
             self._environment["OPENAI_BASE_URL"] = (await self._ready(model)).rpartition(": ")[2]
@@ -81,7 +81,7 @@ class Stage:
         await self.start_worker()
         if self.page is not None:
             port = int(self.page_url.rpartition(":")[2])
-            self._children.append(page := await start_page(self.home, self._environment, port, folder=self.home))
+            self._parts.append(page := await start_page(self.home, self._environment, port, folder=self.home))
             await self._ready(page)
 
     def _empty(self) -> None:
@@ -118,13 +118,13 @@ class Stage:
     async def start_worker(self) -> None:
         """Start a worker and wait until it polls."""
         self.worker = await start_worker(self.home, self._environment, folder=self.home)
-        self._children.append(self.worker)
+        self._parts.append(self.worker)
         self.programs = (await self._ready(self.worker)).partition(", store ")[2].partition(", ")[2]
 
     async def take_down(self) -> None:
         """Stop every part by its own process id, the worker first."""
-        for child in reversed(self._children):
-            await child.stop(_END_S)
+        for part in reversed(self._parts):
+            await part.stop(_END_S)
 
     async def _start_model(self) -> Child | None:
         if not self.scripted:
@@ -138,7 +138,7 @@ class Stage:
             ready="scripted model ready:",
             folder=ROOT,
         )
-        self._children.append(child)
+        self._parts.append(child)
         return child
 
     async def _ready(self, child: Child) -> str:
