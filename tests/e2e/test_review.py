@@ -133,6 +133,7 @@ ALL = (
 )
 
 
+@pytest.mark.timeout(240)
 async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
     run, refs = await done(opened, "clean", *GOOD)
     answers = {6: {"success": True, "ref": refs[4]}}

@@ -61,6 +61,7 @@ async def states(handle, *plan_ids):
     return [(plan["state"], plan["reason"]) for plan in shown]
 
 
+@pytest.mark.timeout(240)
 async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
     found, scripts, rooms = opened
     handle = await found.start(scripts.task(propose(BAD), correct("p1", GOOD), **fields("corrected")))
