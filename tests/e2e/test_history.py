@@ -28,7 +28,7 @@ async def test_history_per_step_is_small_and_constant_whatever_the_results_weigh
     early, late = sum(sizes[20:30]) / 10, sum(sizes[50:60]) / 10
     assert max(sizes[20:60]) <= 4096
     assert abs(late - early) <= 0.1 * early
-    assert sum(sizes[20:60]) / 40 <= 2500
+    assert sum(sizes[20:60]) / 40 <= 2475
 
 
 def per_step(history):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import tempfile
 from pathlib import Path
 
@@ -409,6 +408,5 @@ async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
     assert [made[index]["data"]["exit_code"] for index in (0, 1, 3)] == [0, 1, 137], made
     assert "MemoryError" in made[1]["data"]["stderr"]
     assert [step["status"] for step in made[4:]] == ["success", "failed"], made
-    # On a busy file system it may be seen only at the end.
-    assert re.search("it wrote (more than 1 MB|2097152 bytes, more than 1048576)", made[5]["data"])
+    assert "it wrote more than 1 MB" in made[5]["data"]
     assert sorted(path.name for path in place.iterdir()) == ["two"]

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import os
-import re
 import socket
 import stat
 from contextlib import suppress
@@ -298,10 +297,9 @@ async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):
     said = await desk.workspaces.call(call.model_copy(update={"limits": WorkspaceLimits(artifacts_mb=1)}))
     assert "it wrote 2097152 bytes, more than 1048576; nothing of it was kept" in said["error"]
     assert desk.held() == {}
-    command = desk.call("run", command="ulimit -v; ulimit -t; head -c 60M /dev/zero > much; sleep 1")
+    command = desk.call("run", command="ulimit -v; ulimit -t; head -c 60M /dev/zero > much; sleep 25")
     said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
-    # On a busy file system it may be seen only at the end.
-    assert re.search("it wrote (more than 50 MB|62914560 bytes, more than 52428800)", said["error"])
+    assert "it wrote more than 50 MB" in said["error"]
     command = desk.call("run", command="ulimit -v; ulimit -t")
     said = await desk.workspaces.call(command.model_copy(update={"limits": generous}))
     assert said["ok"]["stdout"].split() == [str(2048 << 10), "300"]
