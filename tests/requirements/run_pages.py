@@ -15,27 +15,48 @@ ROWS = (
     row(
         "runpage:run",
         "design 22; issue People",
-        "the page of a run shows its timeline, its plan with the state of each step, budget, effects, what an undo"
-        " takes back, decisions, its result, and the runs before and after it, also of one that no worker has begun",
+        "the page of a run shows its timeline, budget, effects, decisions, its result and what an undo takes back",
         in_file(
             "web/test_runs.py",
             "test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_undo_takes_back",
-            "test_the_plan_of_a_run_is_shown_step_by_step_before_and_after",
-            "test_runs_of_one_conversation_lead_to_each_other",
-            "test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is",
         ),
+    ),
+    row(
+        "runpage:plan",
+        "design 22; issue People",
+        "the page of a run shows its plan step by step, before and after",
+        in_file("web/test_runs.py", "test_the_plan_of_a_run_is_shown_step_by_step_before_and_after"),
+    ),
+    row(
+        "runpage:neighbours",
+        "design 22; issue People",
+        "the runs before and after a run are linked from its page",
+        in_file("web/test_runs.py", "test_runs_of_one_conversation_lead_to_each_other"),
+    ),
+    row(
+        "runpage:not-begun",
+        "design 22; issue People",
+        "a run that no worker has begun is shown as such, to those whose it is",
+        in_file("web/test_runs.py", "test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is"),
     ),
     row(
         "runpage:stream",
         "design 22; issue People",
-        "a stream replays the events of a run, goes on behind the last one that the reader has had, brings what the"
-        " model is saying without a number, ends with the run, and one person has 12 of them at most",
-        in_file(
-            "web/test_runs.py",
-            "test_a_stream_replays_goes_on_after_the_last_event_seen_and_ends_with_the_run",
-            "test_what_the_model_is_saying_reaches_those_who_watch_without_a_number",
-            "test_a_person_may_have_so_many_streams_and_no_more",
-        ),
+        "a stream replays the events of a run, goes on behind the last one that the reader has had, and ends with "
+        "the run",
+        in_file("web/test_runs.py", "test_a_stream_replays_goes_on_after_the_last_event_seen_and_ends_with_the_run"),
+    ),
+    row(
+        "runpage:saying",
+        "design 22; issue People",
+        "what the model is saying reaches those who watch, without a number",
+        in_file("web/test_runs.py", "test_what_the_model_is_saying_reaches_those_who_watch_without_a_number"),
+    ),
+    row(
+        "runpage:streams",
+        "design 22; issue People",
+        "one person has 12 streams at most",
+        in_file("web/test_runs.py", "test_a_person_may_have_so_many_streams_and_no_more"),
     ),
     row(
         "runpage:stored",
@@ -47,43 +68,78 @@ ROWS = (
     row(
         "runpage:others",
         "design 22; issue People",
-        "nobody reads a run, its stream or what it has stored, or does anything to it, who may not see it, or a request"
-        " of it that is for others; an older run of a name is for its own people, and what is done means the run shown",
-        in_file(
-            "web/test_runs.py",
-            "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs",
-            "test_a_run_that_is_not_there_is_404",
-        ),
+        "nobody sees a run, its events or what it has stored, or does anything to it, who may not see it",
+        in_file("web/test_runs.py", "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs"),
+    ),
+    row(
+        "runpage:missing",
+        "design 22; issue People",
+        "a run that is not there is 404",
+        in_file("web/test_runs.py", "test_a_run_that_is_not_there_is_404"),
+    ),
+    row(
+        "runpage:asked",
+        "design 22; issue People",
+        "of a run people see what it asks them and not what it asks others",
+        in_file("web/test_whose_runs.py", "test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others"),
+    ),
+    row(
+        "runpage:older",
+        "design 22; issue People",
+        "an older run of a name is shown as itself to its own people, and what is done means the run shown",
         in_file(
             "web/test_whose_runs.py",
-            "test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others",
             "test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_is_not_steered",
         ),
     ),
     row(
         "runpage:deeds",
         "design 22; issue People",
-        "people pause, resume, tell, raise limits, undo and end in their own proven name, by form or as a program; a"
-        " double click is one deed, and an undo or an end is done only as it was shown before, with what becomes of"
-        " the effects; an undo is called under way only once a worker has taken it",
-        in_file(
-            "web/test_runs.py",
-            "test_people_pause_resume_tell_and_raise_limits_in_their_own_name",
-            "test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else",
-            "test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it",
-            "test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_it",
-            "test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire",
-        ),
+        "people pause, resume, tell and raise limits in their own proven name, and a double click is one deed",
+        in_file("web/test_runs.py", "test_people_pause_resume_tell_and_raise_limits_in_their_own_name"),
+    ),
+    row(
+        "runpage:undo",
+        "design 22; issue People",
+        "an undo is done only as it was shown before, with what becomes of the effects",
+        in_file("web/test_runs.py", "test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else"),
+    ),
+    row(
+        "runpage:undo-begun",
+        "design 22; issue People",
+        "an undo is called under way only once a worker has taken it",
+        in_file("web/test_runs.py", "test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it"),
+    ),
+    row(
+        "runpage:end",
+        "design 22; issue People",
+        "a run is ended only after a look and only by those who may stop it",
+        in_file("web/test_runs.py", "test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_it"),
+    ),
+    row(
+        "runpage:programs",
+        "design 22; issue People",
+        "programs act on a run with a bearer token and read the objects of the wire",
+        in_file("web/test_runs.py", "test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire"),
     ),
     row(
         "runpage:live",
         "design 22; issue People",
-        "in a browser a run is followed live without losing what a person writes; the pages of runs work without"
-        " scripts, by keyboard, in the dark and on a phone, and axe finds nothing serious",
+        "in a browser a run is followed live without losing what a person writes",
+        in_file("web/test_run_live.py", "test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays"),
+    ),
+    row(
+        "runpage:barriers",
+        "design 22; issue People",
+        "the pages of runs fit a phone and work in the dark, and axe finds nothing serious",
+        in_file("web/test_run_live.py", "test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible"),
+    ),
+    row(
+        "runpage:keyboard",
+        "design 22; issue People",
+        "without scripts and by keyboard a person pauses a run, looks before an undo and takes back",
         in_file(
             "web/test_run_live.py",
-            "test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays",
-            "test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible",
             "test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_takes_back",
         ),
     ),
