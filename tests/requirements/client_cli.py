@@ -79,37 +79,85 @@ ROWS = (
     row(
         "client:reading",
         "design 22",
-        "what a run has stored is read a page at a time, by its update while it is open and by ReadRun afterwards;"
-        " nothing of another run is read, and bad questions are refused by field",
+        "what a run has stored is read by its update while it is open and by ReadRun afterwards",
+        in_file("client/test_reading.py", "test_a_run_is_read_while_it_is_open_and_after_its_end"),
+    ),
+    row(
+        "reading:refused",
+        "design 22",
+        "nothing of another run is read, and bad questions are refused by field",
+        in_file("client/test_reading.py", "test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_field"),
+        in_file("backstay/test_reading.py", "test_what_cannot_be_read_is_refused_by_field"),
+    ),
+    row(
+        "reading:at-once",
+        "design 22",
+        "reads that come at once are bounded, and an update without input is refused in words",
         in_file(
             "client/test_reading.py",
-            "test_a_run_is_read_while_it_is_open_and_after_its_end",
-            "test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_field",
             "test_reads_that_come_at_once_are_bounded_and_an_update_without_input_is_refused_in_words",
-            "test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one",
         ),
+    ),
+    row(
+        "reading:late",
+        "design 22",
+        "whoever follows a long run late gets every event from the first one",
+        in_file("client/test_reading.py", "test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one"),
+    ),
+    row(
+        "reading:pages",
+        "design 22",
+        "the pages of a list or of a text together are that list or text",
         in_file(
             "backstay/test_reading.py",
             "test_the_pages_of_a_list_are_the_list",
             "test_the_pages_of_a_text_are_the_text",
-            "test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path",
-            "test_events_end_with_the_last_one_and_say_where_to_go_on",
-            "test_what_cannot_be_read_is_refused_by_field",
         ),
+    ),
+    row(
+        "reading:large",
+        "design 22",
+        "a large record is read as its JSON, and a large item by its path",
+        in_file("backstay/test_reading.py", "test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path"),
+    ),
+    row(
+        "reading:events-end",
+        "design 22",
+        "events end with the last one and say where to go on",
+        in_file("backstay/test_reading.py", "test_events_end_with_the_last_one_and_say_where_to_go_on"),
     ),
     row(
         "client:messages",
         "design 22",
-        "what a model was told and said is read back as messages, every answer whole and with the cost of each step;"
-        " of open, ended, cut and continued runs, and of plans",
+        "what a model was told and said is read back as messages, every answer whole and with the cost of each step",
         in_file(
             "client/test_messages.py",
             "test_the_messages_are_those_of_the_model_with_every_answer_whole_and_the_cost_of_each_step",
-            "test_a_long_run_that_was_cut_and_continued_is_read_back_whole",
-            "test_the_calls_of_a_plan_stand_for_what_a_model_says",
-            "test_an_answer_with_an_item_larger_than_a_page_is_read_whole",
-            "test_messages_of_nobody_are_not_found",
         ),
+    ),
+    row(
+        "messages:long",
+        "design 22",
+        "a long run that was cut and continued is read back whole",
+        in_file("client/test_messages.py", "test_a_long_run_that_was_cut_and_continued_is_read_back_whole"),
+    ),
+    row(
+        "messages:plan",
+        "design 22",
+        "the calls of a plan stand for what a model says",
+        in_file("client/test_messages.py", "test_the_calls_of_a_plan_stand_for_what_a_model_says"),
+    ),
+    row(
+        "messages:large-item",
+        "design 22",
+        "an answer with an item larger than a page is read whole",
+        in_file("client/test_messages.py", "test_an_answer_with_an_item_larger_than_a_page_is_read_whole"),
+    ),
+    row(
+        "messages:nobody",
+        "design 22",
+        "messages of nobody are not found",
+        in_file("client/test_messages.py", "test_messages_of_nobody_are_not_found"),
     ),
     row(
         "cli:told-truly",
@@ -201,11 +249,16 @@ ROWS = (
     row(
         "cli:elsewhere",
         "issue CLI",
-        "a request that is decided elsewhere leaves the prompt; without a terminal the deciding commands are "
-        "printed, and one of them decides",
+        "a request that is decided elsewhere leaves the prompt",
         in_file("cli/test_prompt.py", "test_a_request_that_is_decided_elsewhere_leaves_the_prompt"),
+    ),
+    row(
+        "cli:no-terminal",
+        "issue CLI",
+        "without a terminal the deciding commands are printed, and one of them decides",
         in_file(
-            "cli/test_runs.py", "test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides"
+            "cli/test_runs.py",
+            "test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides",
         ),
     ),
     row(
@@ -221,12 +274,14 @@ ROWS = (
     row(
         "door:cli-streams",
         "design 22",
-        "people read stderr and programs read stdout; a result as text is the summary and the outputs",
-        in_file(
-            "cli/test_runs.py",
-            "test_people_read_stderr_and_programs_read_stdout",
-            "test_a_result_as_text_is_the_summary_and_the_outputs",
-        ),
+        "people read stderr and programs read stdout",
+        in_file("cli/test_runs.py", "test_people_read_stderr_and_programs_read_stdout"),
+    ),
+    row(
+        "cli:result-text",
+        "design 22",
+        "a result as text is the summary and the outputs",
+        in_file("cli/test_runs.py", "test_a_result_as_text_is_the_summary_and_the_outputs"),
     ),
     row(
         "end:codes",
@@ -400,8 +455,8 @@ ROWS = (
     row(
         "cli:example-goes-on",
         "issue First hour",
-        "the scripted model of the example does the task of each turn; where it has to plan first it proposes the one "
-        "step, which is made when it is approved and reported as not made when it is left out",
+        "the scripted model of the example does the task of each turn and plans first where it must, and a plan's "
+        "one step is made or reported as not made",
         in_file(
             "cli/test_newcomer.py",
             "test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and_plans_where_it_must",
@@ -410,13 +465,15 @@ ROWS = (
     row(
         "cli:beside-dev",
         "issue First hour",
-        "beside dev with the scripted model, doctor asks the script and chat reads along on the page of dev without a "
-        "setting; what a killed dev, or one of another Temporal, has left is not believed",
-        in_file(
-            "cli/test_newcomer.py",
-            "test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page",
-            "test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed",
-        ),
+        "beside dev with the scripted model, doctor asks the script and chat reads along on the page of dev without "
+        "a setting",
+        in_file("cli/test_newcomer.py", "test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page"),
+    ),
+    row(
+        "cli:not-believed",
+        "issue First hour",
+        "what a killed dev, or one of another Temporal, has left is not believed",
+        in_file("cli/test_newcomer.py", "test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed"),
     ),
     row(
         "cli:init",
@@ -453,13 +510,14 @@ ROWS = (
     row(
         "cli:remove",
         "issue First hour",
-        "a server is removed from toolbox.json with what is said of it there, and the rest stays as it was; one that "
-        "is not there, or that a module needs, is refused and nothing is written",
-        in_file(
-            "cli/test_init.py",
-            "test_what_was_added_is_removed_again_with_all_that_is_said_of_it",
-            "test_a_server_that_is_not_there_or_is_needed_is_not_removed",
-        ),
+        "a server is removed from toolbox.json with what is said of it there, and the rest stays as it was",
+        in_file("cli/test_init.py", "test_what_was_added_is_removed_again_with_all_that_is_said_of_it"),
+    ),
+    row(
+        "cli:remove-refused",
+        "issue First hour",
+        "a server that is not in toolbox.json, or that a module needs, is not removed, and nothing is written",
+        in_file("cli/test_init.py", "test_a_server_that_is_not_there_or_is_needed_is_not_removed"),
     ),
     row(
         "cli:said",

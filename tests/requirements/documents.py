@@ -105,14 +105,24 @@ ROWS = (
     row(
         "view:event-body",
         "design 22; seed 000 §7",
-        "an event is the same in the Result, the store, the log and the schema; calls are told after they were made",
+        "an event is the same in the Result, the store, the log and the schema, whatever a run does",
         in_file(
             "e2e/test_events.py",
             "test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema",
             "test_whatever_a_run_does_its_events_are_the_same_everywhere",
-            "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere",
-            "test_a_model_call_tells_its_tokens_and_what_they_cost",
         ),
+    ),
+    row(
+        "events:undo",
+        "design 22; seed 000 §7",
+        "the events of an undo follow those of the run and are the same everywhere",
+        in_file("e2e/test_events.py", "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere"),
+    ),
+    row(
+        "events:model-calls",
+        "design 22; seed 000 §7",
+        "a model call is told with its tokens and what they cost, after it was made",
+        in_file("e2e/test_events.py", "test_a_model_call_tells_its_tokens_and_what_they_cost"),
     ),
     row(
         "end:errors",
@@ -171,18 +181,26 @@ ROWS = (
     row(
         "view:screenshots",
         "issue Done 9",
-        "every link of a page leads to a file, and to a heading of that file where it names one; what the pictures of "
-        "a chat and of Slack show is what a terminal shows and what is drawn for Slack now",
-        in_file(
-            "docs/test_reference.py",
-            "test_every_link_of_a_page_leads_somewhere",
-            "test_every_test_that_a_page_names_exists",
-        ),
-        in_file(
-            "docs/test_talk_pictures.py",
-            "test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows",
-            "test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack",
-        ),
+        "every link of a page leads to a file, and to a heading of that file where it names one",
+        in_file("docs/test_reference.py", "test_every_link_of_a_page_leads_somewhere"),
+    ),
+    row(
+        "docs:tests-named",
+        "issue Done 9",
+        "every test that a page names exists",
+        in_file("docs/test_reference.py", "test_every_test_that_a_page_names_exists"),
+    ),
+    row(
+        "docs:picture-chat",
+        "issue Done 9",
+        "what the picture of a chat shows is what a terminal shows",
+        in_file("docs/test_talk_pictures.py", "test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows"),
+    ),
+    row(
+        "docs:picture-slack",
+        "issue Done 9",
+        "what the picture of Slack shows is what is drawn for Slack now",
+        in_file("docs/test_talk_pictures.py", "test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack"),
     ),
     row(
         "docs:house",

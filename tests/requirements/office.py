@@ -6,13 +6,17 @@ ROWS = (
     row(
         "office:answer",
         "issue First hour Done 5; seed 000 §13",
-        "a mail is answered and a channel told after one approval; what a person rejects is not sent, and what can be"
-        " taken back is",
+        "a mail is answered and a channel told after one approval, and what can be taken back is",
         in_file(
             "examples/test_office.py",
             "test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both_are_taken_back",
-            "test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back",
         ),
+    ),
+    row(
+        "office:rejected",
+        "issue First hour Done 5; seed 000 §13",
+        "what a person rejects is not sent, and the draft is taken back",
+        in_file("examples/test_office.py", "test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back"),
     ),
     row(
         "office:once",

@@ -123,30 +123,57 @@ ROWS = (
     row(
         "view:otel",
         "design 16; issue People Done 6",
-        "a run is one trace over client, run, steps, model calls with cost, tools, MCP servers and programs, each once,"
-        " also when its worker was killed; a model call says in OpenTelemetry's names what it is, of which model, and"
-        " how many tokens it took",
+        "a run is one trace over client, run, steps, model calls with cost, tools, MCP servers and programs, and a "
+        "model call says in OpenTelemetry's names its model and its tokens",
         in_file(
             "telemetry/test_traces.py",
             "test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost",
-            "test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once",
-            "test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace",
         ),
+    ),
+    row(
+        "view:otel-killed",
+        "design 16; issue People Done 6",
+        "a run whose worker was killed is one span, with each step once",
+        in_file("telemetry/test_traces.py", "test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once"),
+    ),
+    row(
+        "view:otel-programs",
+        "design 16; issue People Done 6",
+        "the trace of a program that traces by itself has its runs in it",
+        in_file("telemetry/test_traces.py", "test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace"),
     ),
     row(
         "view:otel-off",
         "issue People, operators",
-        "the standard variables alone ask for traces; without them nothing is loaded, with them no command of a run"
-        " changes and no replay sends or counts anything, and what is missing or cannot be reached is said or does no"
-        " harm",
+        "the standard variables alone ask for traces",
+        in_file("telemetry/test_traces.py", "test_traces_are_sent_where_the_standard_variables_say_so"),
+    ),
+    row(
+        "view:otel-replay",
+        "issue People, operators",
+        "a trace changes no command of a run, and a replay sends and counts nothing, of an older history either",
         in_file(
             "telemetry/test_traces.py",
-            "test_traces_are_sent_where_the_standard_variables_say_so",
             "test_a_trace_changes_no_command_of_a_run_and_a_replay_sends_and_counts_nothing",
             "test_an_older_history_replays_under_what_watches_it_and_nothing_is_sent_or_counted",
-            "test_a_run_starts_and_ends_while_no_collector_can_be_reached",
-            "test_a_missing_extra_is_named_with_the_variable_that_asks_for_it",
         ),
+    ),
+    row(
+        "view:otel-unreachable",
+        "issue People, operators",
+        "a run starts and ends while no collector can be reached",
+        in_file("telemetry/test_traces.py", "test_a_run_starts_and_ends_while_no_collector_can_be_reached"),
+    ),
+    row(
+        "view:otel-extra",
+        "issue People, operators",
+        "a missing extra is named with the variable that asks for it",
+        in_file("telemetry/test_traces.py", "test_a_missing_extra_is_named_with_the_variable_that_asks_for_it"),
+    ),
+    row(
+        "view:otel-nothing",
+        "issue People, operators",
+        "where no traces and metrics are asked for, nothing of them is loaded or put between",
         in_file("telemetry/test_metrics.py", "test_where_nothing_is_asked_for_nothing_is_loaded_or_put_between"),
     ),
     row(
@@ -158,20 +185,52 @@ ROWS = (
     row(
         "s004:metrics",
         "seed 004 Monitoring; design 22",
-        "runs, steps, tool calls and cost are counted once, with the labels outcome, provider and model only and no"
-        " name of a model that only a task names, and what waits for people, unknown effects that are not parked,"
-        " parked undos and ready jails are shown",
+        "runs, steps, tool calls and cost are counted once, with the labels outcome, provider and model only and no "
+        "name of a model that only a task names",
+        in_file("telemetry/test_metrics.py", "test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels"),
+    ),
+    row(
+        "metrics:outcomes",
+        "seed 004 Monitoring; design 22",
+        "a refused task and a cancelled run are counted as what they are",
+        in_file("telemetry/test_metrics.py", "test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are"),
+    ),
+    row(
+        "metrics:waiting",
+        "seed 004 Monitoring; design 22",
+        "what waits for people is shown with its age, and goes when it is decided",
         in_file(
             "telemetry/test_metrics.py",
-            "test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels",
-            "test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are",
             "test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_decided",
-            "test_a_bill_above_its_reservation_is_shown_apart",
+        ),
+    ),
+    row(
+        "metrics:overshot",
+        "seed 004 Monitoring; design 22",
+        "a bill above its reservation is shown apart",
+        in_file("telemetry/test_metrics.py", "test_a_bill_above_its_reservation_is_shown_apart"),
+    ),
+    row(
+        "metrics:parked",
+        "seed 004 Monitoring; design 22",
+        "an undo that fails is shown until it succeeds, and pruning a run forgets its parked undos",
+        in_file(
+            "telemetry/test_metrics.py",
             "test_an_undo_that_fails_is_shown_until_it_succeeds",
-            "test_an_effect_of_unknown_outcome_is_shown",
-            "test_the_sandbox_role_shows_how_many_jails_are_ready",
             "test_pruning_forgets_parked_undos",
         ),
+    ),
+    row(
+        "metrics:unknown",
+        "seed 004 Monitoring; design 22",
+        "an effect of unknown outcome is shown",
+        in_file("telemetry/test_metrics.py", "test_an_effect_of_unknown_outcome_is_shown"),
+    ),
+    row(
+        "metrics:jails",
+        "seed 004 Monitoring; design 22",
+        "the sandbox role shows how many jails are ready",
+        in_file("telemetry/test_metrics.py", "test_the_sandbox_role_shows_how_many_jails_are_ready"),
     ),
     row(
         "view:metrics-address",
@@ -182,8 +241,8 @@ ROWS = (
     row(
         "view:monitoring",
         "issue People Done 6",
-        "a real Prometheus evaluates every query of dashboard and alerts after the demo-crash, and none is empty; the"
-        " drawing of the dashboard has a line or a number for each",
+        "after the demo-crash a real Prometheus finds no query of dashboard or alerts empty, and the dashboard "
+        "draws a line or a number for each of its own",
         in_file(
             "telemetry/test_monitoring.py",
             "test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash",
@@ -192,29 +251,78 @@ ROWS = (
     row(
         "view:typed",
         "issue People, operators",
-        "the commands of the page for operators back a store up while it is used and restore it, with SQLite and"
-        " Postgres, as it was at the last of several backups, and Temporal's database likewise, and the workspaces"
-        " of a lost host; they rotate keys, free space and switch monitoring on",
+        "the commands of the page for operators back a store up while it is used and restore it, with SQLite and "
+        "Postgres, as it was at the last of several backups",
         in_file(
             "docs/test_operations.py",
             "test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
-            "test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page",
-            "test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
-            "test_the_databases_of_temporal_are_backed_up_and_restored_by_the_commands_of_the_page",
-            "test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page",
-            "test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page",
-            "test_what_the_page_says_of_monitoring_starts_a_worker",
         ),
+    ),
+    row(
+        "typed:workspaces",
+        "issue People, operators",
+        "the commands of the page for operators back up workspaces and restore those of a lost host",
+        in_file(
+            "docs/test_operations.py",
+            "test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page",
+        ),
+    ),
+    row(
+        "typed:temporal",
+        "issue People, operators",
+        "the commands of the page for operators back up the file of Temporal while it is used, and restore it",
+        in_file(
+            "docs/test_operations.py",
+            "test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page",
+        ),
+    ),
+    row(
+        "typed:temporal-postgres",
+        "issue People, operators",
+        "the commands of the page for operators back up and restore Temporal's databases in Postgres",
+        in_file(
+            "docs/test_operations.py",
+            "test_the_databases_of_temporal_are_backed_up_and_restored_by_the_commands_of_the_page",
+        ),
+    ),
+    row(
+        "typed:keys",
+        "issue People, operators",
+        "the commands of the page for operators rotate encryption keys and adopt settings",
+        in_file("docs/test_operations.py", "test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page"),
+    ),
+    row(
+        "typed:space",
+        "issue People, operators",
+        "the commands of the page for operators upgrade and free space",
+        in_file(
+            "docs/test_operations.py",
+            "test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page",
+        ),
+    ),
+    row(
+        "typed:monitoring",
+        "issue People, operators",
+        "what the page for operators says of monitoring starts a worker",
+        in_file("docs/test_operations.py", "test_what_the_page_says_of_monitoring_starts_a_worker"),
     ),
     row(
         "view:typed-upgrade",
         "issue People, operators",
-        "by the commands of the page for operators, the first worker of a new version brings the tables of an older"
-        " store up to date and an open run goes on to its end; once the approver key is rotated, a proof that the old"
-        " one signed is refused, and one of the new key decides",
+        "by the commands of the page for operators, the first worker of a new version brings the tables of an older "
+        "store up to date and an open run goes on to its end",
         in_file(
             "docs/test_operations.py",
             "test_an_upgrade_brings_an_older_store_up_to_date_and_an_open_run_goes_on_by_the_commands_of_the_page",
+        ),
+    ),
+    row(
+        "typed:approver-key",
+        "issue People, operators",
+        "once the approver key is rotated by the commands of the page, a proof that the old one signed is refused, "
+        "and one of the new key decides",
+        in_file(
+            "docs/test_operations.py",
             "test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page",
         ),
     ),

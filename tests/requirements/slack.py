@@ -6,93 +6,225 @@ ROWS = (
     row(
         "slack:life",
         "design 15; issue People Done 1",
-        "a request is shown in Slack, approved, changed in a form, rejected with a comment, remembered, decided in"
-        " part, by two people and in the parts of a plan, a plan is gone through, chosen among two, narrowed,"
-        " a lost outcome is settled, over HTTP and over socket mode alike, and each decision is recorded as verified",
+        "over HTTP and over socket mode alike, a request is shown in Slack, approved there and recorded as verified",
+        in_file("slack/test_life.py", "test_a_request_is_shown_approved_and_recorded_as_verified"),
+    ),
+    row(
+        "slack:arguments",
+        "design 15; issue People Done 1",
+        "arguments are changed in a form in Slack, also those of one call that is chosen of several",
+        in_file("slack/test_life.py", "test_arguments_are_changed_in_a_form"),
+        in_file("slack/test_plans_and_outcomes.py", "test_one_call_of_several_is_chosen_and_changed"),
+    ),
+    row(
+        "slack:rejection",
+        "design 15; issue People Done 1",
+        "a rejection in Slack tells the model why, and can stop the run",
+        in_file("slack/test_life.py", "test_a_rejection_tells_the_model_why"),
+        in_file("slack/test_plans_and_outcomes.py", "test_a_rejection_can_stop_the_run"),
+    ),
+    row(
+        "slack:remembered",
+        "design 15; issue People Done 1",
+        "a decision in Slack is remembered for the rest of the run, or for as long and for the calls that are chosen",
         in_file(
             "slack/test_life.py",
-            "test_a_request_is_shown_approved_and_recorded_as_verified",
-            "test_arguments_are_changed_in_a_form",
-            "test_a_rejection_tells_the_model_why",
             "test_a_decision_is_remembered_for_the_rest_of_the_run",
             "test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_chosen",
-            "test_two_clicks_at_once_decide_once",
-            "test_people_go_on_deciding_when_slack_renews_the_connection",
-            "test_two_people_must_agree_and_one_counts_once",
-            "test_of_several_calls_some_are_left_out",
-            "test_parts_of_a_plan_are_decided_by_their_own_people",
         ),
+    ),
+    row(
+        "slack:two-people",
+        "design 15; issue People Done 1",
+        "in Slack two people must agree, one counts once, and two clicks at once decide once",
+        in_file(
+            "slack/test_life.py",
+            "test_two_clicks_at_once_decide_once",
+            "test_two_people_must_agree_and_one_counts_once",
+        ),
+    ),
+    row(
+        "slack:renewed",
+        "design 15; issue People Done 1",
+        "people go on deciding when Slack renews the connection",
+        in_file("slack/test_life.py", "test_people_go_on_deciding_when_slack_renews_the_connection"),
+    ),
+    row(
+        "slack:partly",
+        "design 15; issue People Done 1",
+        "of several calls some are left out in Slack",
+        in_file("slack/test_life.py", "test_of_several_calls_some_are_left_out"),
+    ),
+    row(
+        "slack:plan-parts",
+        "design 15; issue People Done 1",
+        "parts of a plan are decided in Slack by their own people",
+        in_file("slack/test_life.py", "test_parts_of_a_plan_are_decided_by_their_own_people"),
+    ),
+    row(
+        "slack:outcome",
+        "design 15; issue People Done 1",
+        "a call whose outcome nobody knows is settled by a button in Slack",
+        in_file("slack/test_plans_and_outcomes.py", "test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button"),
+    ),
+    row(
+        "slack:dry-run",
+        "design 15; issue People Done 1",
+        "a plan is gone through from Slack without being carried out",
+        in_file("slack/test_plans_and_outcomes.py", "test_a_plan_is_gone_through_without_being_carried_out"),
+    ),
+    row(
+        "slack:two-plans",
+        "design 15; issue People Done 1",
+        "of two plans the one that is approved in Slack is carried out, and the message of the other says so",
         in_file(
             "slack/test_plans_and_outcomes.py",
-            "test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button",
-            "test_a_plan_is_gone_through_without_being_carried_out",
             "test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_other_message_says_so",
-            "test_an_approver_gives_each_step_less_time_and_leaves_a_step_out",
-            "test_one_call_of_several_is_chosen_and_changed",
-            "test_a_rejection_can_stop_the_run",
-            "test_everything_is_shown_to_who_asks_for_it",
         ),
+    ),
+    row(
+        "slack:narrowed",
+        "design 15; issue People Done 1",
+        "an approver in Slack gives each step of a plan less time and leaves a step out",
+        in_file("slack/test_plans_and_outcomes.py", "test_an_approver_gives_each_step_less_time_and_leaves_a_step_out"),
+    ),
+    row(
+        "slack:whole",
+        "design 15; issue People Done 1",
+        "everything is shown to who asks for it in Slack, which says what it does not show and where that stands",
+        in_file("slack/test_plans_and_outcomes.py", "test_everything_is_shown_to_who_asks_for_it"),
         in_file("slack/test_forms.py", "test_everything_says_what_it_does_not_show_and_where_that_stands"),
     ),
     row(
         "slack:asks",
         "design 22",
-        "questions, limits and the forms of tools' servers are answered in modals, over HTTP and over socket mode"
-        " alike, in which what does not fit is said at its field, or to the person alone where the form is closed by"
-        " then, as is that Slack does not answer",
-        in_file("slack/test_life.py", "test_a_question_is_answered", "test_limits_are_raised_in_a_form"),
+        "over HTTP and over socket mode alike, a question is answered in a modal",
+        in_file("slack/test_life.py", "test_a_question_is_answered"),
+    ),
+    row(
+        "slack:limits",
+        "design 22",
+        "limits are raised in a modal",
+        in_file("slack/test_life.py", "test_limits_are_raised_in_a_form"),
+    ),
+    row(
+        "slack:silent",
+        "design 22",
+        "whoever presses a button while Slack does not answer is told so, alone",
         in_file("slack/test_once.py", "test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so"),
+    ),
+    row(
+        "slack:server-forms",
+        "design 22",
+        "the form of a tool's server is filled in in a modal with every kind of field, and the call goes on",
         in_file(
             "slack/test_forms.py",
             "test_a_form_of_a_tools_server_is_filled_in_and_the_call_goes_on",
             "test_every_kind_of_field_is_offered_and_read",
-            "test_what_does_not_fit_is_said_at_its_field",
-            "test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays",
         ),
+    ),
+    row(
+        "slack:misfit",
+        "design 22",
+        "what does not fit a form is said at its field",
+        in_file("slack/test_forms.py", "test_what_does_not_fit_is_said_at_its_field"),
+    ),
+    row(
+        "slack:edited",
+        "design 22",
+        "arguments of every kind are edited in a modal, and what is not touched stays",
+        in_file("slack/test_forms.py", "test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays"),
     ),
     row(
         "slack:changed",
         "issue People",
-        "the message of a request says when it is decided elsewhere, voted on, expired, asked of others, withdrawn or"
-        " left by a run that ended, and people are reminded in its thread while it waits, over HTTP and over socket"
-        " mode alike",
+        "the message of a request says who voted elsewhere, over HTTP and over socket mode alike",
+        in_file("slack/test_life.py", "test_a_vote_that_came_from_elsewhere_is_shown_too"),
+    ),
+    row(
+        "slack:reminded",
+        "issue People",
+        "people are reminded in the thread of a request while it waits, and its message says that it expired",
+        in_file("slack/test_life.py", "test_nobody_decides_in_time_and_people_are_reminded_before"),
+    ),
+    row(
+        "slack:others-asked",
+        "issue People",
+        "the message of a request says that others were asked when nobody had decided",
+        in_file("slack/test_life.py", "test_others_are_asked_when_nobody_decided"),
+    ),
+    row(
+        "slack:withdrawn",
+        "issue People",
+        "the message of a request says that it was withdrawn, or left by a run that ended",
         in_file(
             "slack/test_life.py",
-            "test_a_vote_that_came_from_elsewhere_is_shown_too",
-            "test_nobody_decides_in_time_and_people_are_reminded_before",
-            "test_others_are_asked_when_nobody_decided",
             "test_a_request_that_is_no_longer_needed_is_shown_so",
             "test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so",
         ),
+    ),
+    row(
+        "slack:changed-word",
+        "issue People",
+        "who changes what they said of an outcome is shown with what they say now",
         in_file(
             "slack/test_plans_and_outcomes.py",
             "test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_say_now",
         ),
-        in_file(
-            "slack/test_strangers.py",
-            "test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom",
-        ),
-        in_file(
-            "slack/test_once.py",
-            "test_people_are_not_reminded_of_what_was_decided_while_slack_took_nothing",
-        ),
+    ),
+    row(
+        "slack:elsewhere",
+        "issue People",
+        "the message of a request says that it was decided elsewhere and by whom",
+        in_file("slack/test_strangers.py", "test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom"),
+    ),
+    row(
+        "slack:late-reminder",
+        "issue People",
+        "people are not reminded of what was decided while Slack took nothing",
+        in_file("slack/test_once.py", "test_people_are_not_reminded_of_what_was_decided_while_slack_took_nothing"),
     ),
     row(
         "slack:strangers",
         "issue People Done 1",
-        "over HTTP and over socket mode alike, what is delivered again, tampered with, or about another run or request"
-        " decides nothing, and nobody does whom neither Slack nor the operator's file vouches for, or whom the rule"
-        " does not name; over HTTP, what is forged, old, too long or too slow is refused",
+        "over HTTP, what is forged, old, too long or too slow is refused",
         in_file(
             "slack/test_strangers.py",
             "test_what_is_forged_or_old_is_refused",
-            "test_what_is_delivered_again_counts_once",
+            "test_too_long_and_broken_requests_are_refused_before_they_are_read",
+        ),
+    ),
+    row(
+        "slack:again",
+        "issue People Done 1",
+        "what is delivered again counts once, over HTTP and over socket mode alike",
+        in_file("slack/test_strangers.py", "test_what_is_delivered_again_counts_once"),
+    ),
+    row(
+        "slack:people",
+        "issue People Done 1",
+        "only people whom Slack or the operator's file vouches for decide, and who is struck from the file decides "
+        "nothing from then on",
+        in_file(
+            "slack/test_strangers.py",
             "test_only_people_whom_slack_or_the_operator_vouches_for_decide",
-            "test_somebody_whom_the_rule_does_not_name_is_told_so",
+            "test_who_is_struck_from_the_file_decides_nothing_from_then_on",
+        ),
+    ),
+    row(
+        "slack:not-named",
+        "issue People Done 1",
+        "somebody whom the rule does not name decides nothing and is told so",
+        in_file("slack/test_strangers.py", "test_somebody_whom_the_rule_does_not_name_is_told_so"),
+    ),
+    row(
+        "slack:tampered",
+        "issue People Done 1",
+        "a message of an earlier run or of another request decides nothing, nor does a tampered button or form",
+        in_file(
+            "slack/test_strangers.py",
             "test_a_message_of_an_earlier_run_or_of_another_request_decides_nothing",
             "test_a_tampered_button_or_form_decides_nothing",
-            "test_too_long_and_broken_requests_are_refused_before_they_are_read",
-            "test_who_is_struck_from_the_file_decides_nothing_from_then_on",
         ),
     ),
     row(
@@ -127,22 +259,46 @@ ROWS = (
     row(
         "slack:once",
         "issue People",
-        "a request is posted once though Slack refuses, connections break, processes race, or one is killed between"
-        " posting and recording, what waited before is posted when the gateway starts, though a request among it"
-        " cannot be read, and many steps make few messages",
+        "a process that is killed between posting a request and recording it does not post it again",
+        in_file("slack/test_once.py", "test_a_process_that_is_killed_after_it_posted_does_not_post_again"),
+    ),
+    row(
+        "slack:refusing",
+        "issue People",
+        "what Slack did not take, also when connections break, is sent later and once",
+        in_file("slack/test_once.py", "test_what_slack_did_not_take_is_sent_later_and_once"),
+    ),
+    row(
+        "slack:racing",
+        "issue People",
+        "two processes post a request once, and what waited before is posted at the start, though a request among "
+        "it cannot be read",
         in_file(
             "slack/test_once.py",
-            "test_a_process_that_is_killed_after_it_posted_does_not_post_again",
-            "test_what_slack_did_not_take_is_sent_later_and_once",
             "test_two_processes_post_a_request_once_and_one_that_comes_late_shows_what_waits",
-            "test_a_flood_of_steps_makes_few_messages",
         ),
         in_file(
             "store/test_posts.py",
             "test_one_process_at_a_time_may_write_a_post_and_the_next_knows_that_another_tried",
-            "test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_all",
-            "test_a_chat_learns_which_runs_have_steps_that_it_does_not_show",
         ),
+    ),
+    row(
+        "slack:flood",
+        "issue People",
+        "many steps make few messages",
+        in_file("slack/test_once.py", "test_a_flood_of_steps_makes_few_messages"),
+    ),
+    row(
+        "slack:behind",
+        "issue People",
+        "a chat learns which requests it shows wrongly or not at all",
+        in_file("store/test_posts.py", "test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_all"),
+    ),
+    row(
+        "slack:steps",
+        "issue People",
+        "a chat learns which runs have steps that it does not show",
+        in_file("store/test_posts.py", "test_a_chat_learns_which_runs_have_steps_that_it_does_not_show"),
     ),
     row(
         "slack:commands",
@@ -160,19 +316,39 @@ ROWS = (
     row(
         "slack:starting",
         "design 22",
-        "`backstay slack` names what is missing or wrong and ends with exit code 2, else serves over HTTP or over"
-        " socket mode until it is told to stop, and says over HTTP that it lives; the page serves Slack too where its"
-        " token is set, in both modes; and the manifest asks for the scopes that the gateway needs",
+        "`backstay slack` names what is missing or wrong with the fix, also in the file of people, and ends with "
+        "exit code 2",
         in_file(
             "slack/test_starting.py",
             "test_what_is_missing_or_wrong_is_named_with_the_fix",
             "test_a_file_of_people_that_cannot_be_used_is_named",
-            "test_without_the_extra_the_command_says_how_to_install_it",
-            "test_the_command_serves_slack_until_it_is_told_to_stop",
         ),
+    ),
+    row(
+        "slack:extra",
+        "design 22",
+        "without the extra `backstay slack` says how to install it",
+        in_file("slack/test_starting.py", "test_without_the_extra_the_command_says_how_to_install_it"),
+    ),
+    row(
+        "slack:serving",
+        "design 22",
+        "`backstay slack` serves over HTTP or over socket mode until it is told to stop, and says over HTTP that it "
+        "lives",
+        in_file("slack/test_starting.py", "test_the_command_serves_slack_until_it_is_told_to_stop"),
+    ),
+    row(
+        "slack:within-page",
+        "design 22",
+        "the page serves Slack too where its token is set, in both modes",
+        in_file("slack/test_within_page.py", "test_the_page_answers_slack_too_when_a_token_is_set"),
+    ),
+    row(
+        "slack:manifest",
+        "design 22",
+        "the manifest of Slack asks for all that the gateway needs and names where it listens",
         in_file(
             "slack/test_within_page.py",
-            "test_the_page_answers_slack_too_when_a_token_is_set",
             "test_the_manifest_asks_for_all_that_the_gateway_needs_and_names_where_it_listens",
         ),
     ),
