@@ -58,15 +58,26 @@ ROWS = (
     row(
         "answer:repeated",
         "design 8; issue Answers",
-        "a write that a run has made before with the same arguments asks, and says when that was and what came of it, "
-        "unless the policy allows it; one that failed may be made again",
-        in_file(
-            E2E,
-            "test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_the_first",
-            "test_two_equal_calls_of_one_message_are_asked_about",
-            "test_a_call_that_failed_may_be_made_again",
-            "test_a_policy_may_allow_repeats_and_a_task_may_forbid_them",
-        ),
+        "a write that a run has made before with the same arguments asks, and says when that was and what came of it",
+        in_file(E2E, "test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_the_first"),
+    ),
+    row(
+        "repeated:at-once",
+        "design 8; issue Answers",
+        "two equal calls of one message are asked about",
+        in_file(E2E, "test_two_equal_calls_of_one_message_are_asked_about"),
+    ),
+    row(
+        "repeated:failed",
+        "design 8; issue Answers",
+        "a call that failed may be made again",
+        in_file(E2E, "test_a_call_that_failed_may_be_made_again"),
+    ),
+    row(
+        "repeated:policy",
+        "design 8; issue Answers",
+        "a policy may allow repeats, and a task may forbid them",
+        in_file(E2E, "test_a_policy_may_allow_repeats_and_a_task_may_forbid_them"),
     ),
     row(
         "answer:order",

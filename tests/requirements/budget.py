@@ -140,12 +140,14 @@ ROWS = (
     row(
         "plan:budget",
         "design 7",
-        "a plan that does not fit its calls or quotas is not begun; where it may ask, it goes on after a top-up",
-        in_file(
-            "e2e/test_plans.py",
-            "test_a_plan_that_does_not_fit_its_budget_of_calls_or_a_quota_is_not_begun",
-            "test_a_plan_out_of_budget_may_ask_and_goes_on_where_it_stopped",
-        ),
+        "a plan that does not fit its budget of calls or a quota is not begun",
+        in_file("e2e/test_plans.py", "test_a_plan_that_does_not_fit_its_budget_of_calls_or_a_quota_is_not_begun"),
+    ),
+    row(
+        "plan:top-up",
+        "design 7",
+        "a plan that is out of budget may ask, and goes on after a top-up where it stopped",
+        in_file("e2e/test_plans.py", "test_a_plan_out_of_budget_may_ask_and_goes_on_where_it_stopped"),
     ),
     row(
         "budget:code-runs",
@@ -162,14 +164,29 @@ ROWS = (
     row(
         "budget:overshot",
         "issue 12",
-        "a bill above its reservation is an event and counted in full; the run stops as its budget says before it acts",
+        "a bill above its reservation is counted in full and stops the run before it acts",
         in_file(
             "e2e/test_overshot.py",
             "test_a_bill_above_its_reservation_is_counted_in_full_and_stops_the_run_before_it_acts",
-            "test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on",
-            "test_without_a_ceiling_the_run_goes_on_and_the_event_is_there",
-            "test_an_answer_that_ends_the_run_ends_it_however_dear_it_was",
         ),
+    ),
+    row(
+        "overshot:ask",
+        "issue 12",
+        "with on_exhausted ask a person may pay a bill above its reservation, and the answer is acted on",
+        in_file("e2e/test_overshot.py", "test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on"),
+    ),
+    row(
+        "overshot:no-ceiling",
+        "issue 12",
+        "without a ceiling a bill above its reservation is an event, and the run goes on",
+        in_file("e2e/test_overshot.py", "test_without_a_ceiling_the_run_goes_on_and_the_event_is_there"),
+    ),
+    row(
+        "overshot:end",
+        "issue 12",
+        "an answer that ends the run ends it, however dear it was",
+        in_file("e2e/test_overshot.py", "test_an_answer_that_ends_the_run_ends_it_however_dear_it_was"),
     ),
     row(
         "budget:marked",

@@ -69,31 +69,46 @@ ROWS = (
     row(
         "context:tables",
         "design 6",
-        "a table is told in columns with sums, ranges and gaps; odd values and what lies far out are noted",
-        in_file(
-            "backstay/test_digest.py",
-            "test_a_table_is_told_in_columns",
-            "test_oddities_are_noted",
-            "test_what_lies_far_out_is_noted",
-        ),
+        "a table is told in columns with sums, ranges and gaps",
+        in_file("backstay/test_digest.py", "test_a_table_is_told_in_columns"),
+    ),
+    row(
+        "context:oddities",
+        "design 6",
+        "odd values and what lies far out are noted in a digest",
+        in_file("backstay/test_digest.py", "test_oddities_are_noted", "test_what_lies_far_out_is_noted"),
     ),
     row(
         "context:entries",
         "issue Answers that inform",
-        "a digest always shows an entry, whole where it has room, of an object keyed by ids too; it prefers fields "
-        "that the task names, and its size is a setting",
+        "a digest always shows an entry, and a whole one where it has room",
+        in_file("backstay/test_digest.py", "test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room"),
+    ),
+    row(
+        "entries:by-id",
+        "issue Answers that inform",
+        "an object keyed by ids is told as a table with whole entries, and unlike parts of a record are no entries",
         in_file(
             "backstay/test_digest.py",
             "test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries",
             "test_unlike_parts_of_a_record_are_no_entries",
-            "test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room",
-            "test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all",
-            "test_a_digest_is_as_long_as_it_may_be",
         ),
+    ),
+    row(
+        "entries:task",
+        "issue Answers that inform",
+        "a digest prefers fields that the task names where there is no room for all",
+        in_file("backstay/test_digest.py", "test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all"),
         in_file(
             "e2e/test_informing.py",
             "test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names",
         ),
+    ),
+    row(
+        "entries:size",
+        "issue Answers that inform",
+        "a digest is as long as its setting lets it be",
+        in_file("backstay/test_digest.py", "test_a_digest_is_as_long_as_it_may_be"),
     ),
     row(
         "s000:summarize-lines",

@@ -30,12 +30,14 @@ ROWS = (
     row(
         "effect:no-row",
         "design 4.4",
-        "a retry whose earlier attempt left no row goes; a second send without the row of the first is unknown",
-        in_file(
-            "store/test_begin.py",
-            "test_a_retry_whose_earlier_attempt_left_no_row_goes",
-            "test_a_second_send_without_the_row_of_the_first_is_unknown",
-        ),
+        "a retry whose earlier attempt left no row goes",
+        in_file("store/test_begin.py", "test_a_retry_whose_earlier_attempt_left_no_row_goes"),
+    ),
+    row(
+        "effect:no-first-row",
+        "design 4.4",
+        "a second send without the row of the first is unknown",
+        in_file("store/test_begin.py", "test_a_second_send_without_the_row_of_the_first_is_unknown"),
     ),
     row(
         "effect:recorded",
@@ -74,11 +76,18 @@ ROWS = (
     row(
         "effect:lease-clock-file",
         "issue 11",
-        "the clock of a database file counts from the start of its host, which a file beside it tells; it goes on from "
-        "the last write where a host starts with a clock far behind",
+        "the clock of a database file counts from the start of its host, which a file beside it tells",
         in_file(
             "store/test_skew.py",
             "test_a_file_that_says_when_the_host_was_started_is_made_again_for_another_start",
+        ),
+    ),
+    row(
+        "effect:far-behind",
+        "issue 11",
+        "time in a database file goes on from its last write on a host that starts with a clock far behind",
+        in_file(
+            "store/test_skew.py",
             "test_time_in_a_file_goes_on_from_its_last_write_on_a_host_that_starts_with_a_clock_far_behind",
         ),
     ),
@@ -119,11 +128,15 @@ ROWS = (
     row(
         "effect:resend",
         "design 4.5",
-        "what was proven not sent goes again under the same send; what a person says did not happen goes only "
-        "under a new one",
+        "what was proven not sent goes again under the same send",
+        in_file("store/test_begin.py", "test_what_was_proven_not_sent_goes_again_under_the_same_send"),
+    ),
+    row(
+        "effect:new-send",
+        "design 4.5",
+        "what a person says did not happen goes only under a new send, also where its own attempt found it not sent",
         in_file(
             "store/test_begin.py",
-            "test_what_was_proven_not_sent_goes_again_under_the_same_send",
             "test_what_a_person_says_did_not_happen_goes_only_under_a_new_send",
             "test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent",
         ),
@@ -185,19 +198,26 @@ ROWS = (
     row(
         "effect:late",
         "design 4.3",
-        "a late outcome counts only while nobody else has spoken; after that it changes nothing, and after a "
-        "person's word it is an event",
+        "a late outcome counts only while nobody else has spoken",
+        in_file("store/test_settle.py", "test_a_late_outcome_counts_while_nobody_else_has_spoken"),
+    ),
+    row(
+        "late:nothing-more",
+        "design 4.3",
+        "the attempt that lost its turn says nothing more",
+        in_file("store/test_settle.py", "test_the_attempt_that_lost_its_turn_says_nothing_more"),
+    ),
+    row(
+        "late:person",
+        "design 4.3",
+        "a late outcome after a person's word changes nothing and is an event, also of a worker that is continued",
         in_file(
             "activities/test_effects.py",
             "test_an_outcome_that_comes_after_a_persons_word_is_an_event_and_changes_nothing",
         ),
         in_file(
-            "store/test_settle.py",
-            "test_the_attempt_that_lost_its_turn_says_nothing_more",
-            "test_a_late_outcome_counts_while_nobody_else_has_spoken",
-        ),
-        in_file(
-            "crash/test_stops_and_restarts.py", "test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth"
+            "crash/test_stops_and_restarts.py",
+            "test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth",
         ),
     ),
     row(
@@ -210,13 +230,14 @@ ROWS = (
     row(
         "effect:verify-final",
         "design 4.5",
-        "a check that finds nothing sends again under a new number when it is final; else, after at most three "
-        "checks, a person is asked",
-        in_file(
-            "e2e/test_effects.py",
-            "test_a_final_check_that_finds_nothing_sends_again_under_a_new_number",
-            "test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person",
-        ),
+        "a final check that finds nothing sends again under a new number",
+        in_file("e2e/test_effects.py", "test_a_final_check_that_finds_nothing_sends_again_under_a_new_number"),
+    ),
+    row(
+        "verify:not-final",
+        "design 4.5",
+        "a check that is not final and finds nothing, three times at most, leads to a person",
+        in_file("e2e/test_effects.py", "test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person"),
     ),
     row(
         "effect:person",

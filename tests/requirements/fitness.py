@@ -8,29 +8,50 @@ ROWS = (
     row(
         "fitness:misfit",
         "issue 11 Done 6",
-        "a worker with another database, another folder of payloads or other keys takes no work, names the difference"
-        " and its fix, shows no key, and ends with 2; runs of the worker that fits are approved, sent and taken back"
-        " meanwhile",
-        in_file(
-            "cli/test_misfits.py",
-            "test_a_worker_with_other_keys_or_another_folder_takes_no_work",
-            "test_a_worker_with_the_payloads_of_another_store_takes_no_work",
-            "test_a_worker_with_another_database_takes_no_work",
-            "test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work",
-        ),
+        "a worker with other keys or another folder takes no work, names the difference and its fix, shows no key and "
+        "ends with 2, and the runs of the fit worker go on meanwhile",
+        in_file("cli/test_misfits.py", "test_a_worker_with_other_keys_or_another_folder_takes_no_work"),
+    ),
+    row(
+        "misfit:payloads",
+        "issue 11 Done 6",
+        "a worker with the payloads of another store takes no work",
+        in_file("cli/test_misfits.py", "test_a_worker_with_the_payloads_of_another_store_takes_no_work"),
+    ),
+    row(
+        "misfit:database",
+        "issue 11 Done 6",
+        "a worker with another database takes no work and names the settings to look at",
+        in_file("cli/test_misfits.py", "test_a_worker_with_another_database_takes_no_work"),
+    ),
+    row(
+        "misfit:sandbox",
+        "issue 11 Done 6",
+        "a sandbox worker whose folder belongs to no store takes no work",
+        in_file("cli/test_misfits.py", "test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work"),
     ),
     row(
         "fitness:keys",
         SOURCE,
-        "a list of keys must hold the key that the other workers write with; no key is stored, and a refusal names all"
-        " differences and changes nothing",
+        "a list of keys must hold the key that the other workers write with, else the worker is refused and changes "
+        "nothing",
         in_file(
             "store/test_fitness.py",
             "test_keys_are_rotated_without_a_worker_that_cannot_read_what_others_write",
             "test_a_worker_that_lacks_the_key_that_others_write_with_is_refused_and_changes_nothing",
-            "test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apart",
-            "test_every_difference_is_named_at_once",
         ),
+    ),
+    row(
+        "keys:not-stored",
+        SOURCE,
+        "no key is found in the store, and two stores tell the same key apart",
+        in_file("store/test_fitness.py", "test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apart"),
+    ),
+    row(
+        "keys:differences",
+        SOURCE,
+        "every difference of a worker is named at once",
+        in_file("store/test_fitness.py", "test_every_difference_is_named_at_once"),
     ),
     row(
         "fitness:payloads",

@@ -243,17 +243,40 @@ ROWS = (
     row(
         "jail:cgroups",
         "design 13",
-        "cgroups bound memory and processes where the machine allows it; without them the reason is given, and "
-        "what is left behind is removed",
+        "cgroups bound the memory and the processes of a whole jail",
+        in_file("sandbox/test_profile.py", "test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail"),
+    ),
+    row(
+        "cgroups:allowed",
+        "design 13",
+        "the caps of a jail are those that the machine allows",
+        in_file("sandbox/test_profile.py", "test_cgroup_caps_are_those_that_the_machine_allows"),
+    ),
+    row(
+        "cgroups:divided",
+        "design 13",
+        "a unit whose worker is in a subgroup is divided by the worker, and a group that holds the worker itself is "
+        "not",
         in_file(
             "sandbox/test_profile.py",
-            "test_cgroup_caps_are_those_that_the_machine_allows",
-            "test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail",
             "test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide",
             "test_a_group_that_holds_the_worker_itself_is_not_divided",
-            "test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gives_it_back",
-            "test_without_any_cgroup_the_reason_is_given",
         ),
+    ),
+    row(
+        "cgroups:left",
+        "design 13",
+        "what a killed worker left of cgroups is removed by the next, and its own when it gives it back",
+        in_file(
+            "sandbox/test_profile.py",
+            "test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gives_it_back",
+        ),
+    ),
+    row(
+        "cgroups:none",
+        "design 13",
+        "without any cgroup the reason is given",
+        in_file("sandbox/test_profile.py", "test_without_any_cgroup_the_reason_is_given"),
     ),
     row(
         "jail:uid",
@@ -303,16 +326,33 @@ ROWS = (
     row(
         "jail:image-found",
         "design 13",
-        "an image is built once, found again, built again when it was removed, and not found under another name; "
-        "what a killed build left is removed",
+        "an image is built once and then found and left untouched, also by a user without rights",
         in_file(
             "sandbox/test_image.py",
             "test_a_second_build_finds_the_first_and_leaves_it_untouched",
-            "test_what_a_killed_build_left_behind_is_removed_once_it_is_old",
-            "test_an_image_that_was_removed_is_built_again_with_the_same_hash",
+            "test_a_user_without_rights_builds_an_image_that_is_found_again",
+        ),
+    ),
+    row(
+        "image:killed-build",
+        "design 13",
+        "what a killed build left behind is removed once it is old",
+        in_file("sandbox/test_image.py", "test_what_a_killed_build_left_behind_is_removed_once_it_is_old"),
+    ),
+    row(
+        "image:again",
+        "design 13",
+        "an image that was removed is built again with the same hash",
+        in_file("sandbox/test_image.py", "test_an_image_that_was_removed_is_built_again_with_the_same_hash"),
+    ),
+    row(
+        "image:other-hash",
+        "design 13",
+        "a hash that names no image finds none, nor does an image renamed to another hash",
+        in_file(
+            "sandbox/test_image.py",
             "test_a_hash_that_names_no_image_finds_none",
             "test_an_image_renamed_to_another_hash_is_not_found",
-            "test_a_user_without_rights_builds_an_image_that_is_found_again",
         ),
     ),
     row(

@@ -26,33 +26,75 @@ ROWS = (
     row(
         "model:hostile-streams",
         "design 22; design 7",
-        "a stream without an end, of any shape, is not read to its end; one that breaks off or is none is no answer "
-        "and may have been billed, and a refusal is the same with a stream as without",
+        "a stream without an end, of any shape, is not read to its end, even if it never falls silent",
         in_file(
             "activities/test_streaming.py",
-            "test_a_stream_that_is_no_completion_is_taken_for_none",
-            "test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed",
-            "test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either",
-            "test_a_refusal_is_the_same_with_a_stream_as_without",
-            "test_a_connection_that_nobody_takes_is_proven_unsent",
             "test_a_stream_without_end_is_not_read_to_its_end",
             "test_a_stream_that_drips_is_given_up_although_it_never_falls_silent",
         ),
     ),
     row(
+        "streams:none",
+        "design 22; design 7",
+        "a stream that is no completion is taken for no answer",
+        in_file("activities/test_streaming.py", "test_a_stream_that_is_no_completion_is_taken_for_none"),
+    ),
+    row(
+        "streams:broken",
+        "design 22; design 7",
+        "a stream that breaks off, or whose connection is cut, is no answer and may have been billed",
+        in_file(
+            "activities/test_streaming.py",
+            "test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed",
+            "test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either",
+        ),
+    ),
+    row(
+        "streams:refusal",
+        "design 22; design 7",
+        "a refusal is the same with a stream as without",
+        in_file("activities/test_streaming.py", "test_a_refusal_is_the_same_with_a_stream_as_without"),
+    ),
+    row(
+        "streams:unsent",
+        "design 22; design 7",
+        "a connection that nobody takes is proven unsent",
+        in_file("activities/test_streaming.py", "test_a_connection_that_nobody_takes_is_proven_unsent"),
+    ),
+    row(
         "model:deltas",
         "design 22",
-        "what a model says is read along by who watches, no piece lost at its end, without a secret that is split over "
-        "several pieces, and is kept nowhere after; nobody else's run asks for a stream, what is billed is charged, "
-        "and no fault of it stops a run",
+        "what a model says is read along without a secret, even one that is split over several pieces, and is kept "
+        "nowhere after",
+        in_file("e2e/test_deltas.py", "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere"),
+    ),
+    row(
+        "deltas:unread",
+        "design 22",
+        "nobody's run asks for a stream that nobody reads",
+        in_file("e2e/test_deltas.py", "test_nobody_pays_for_streams_that_nobody_reads"),
+    ),
+    row(
+        "deltas:billed",
+        "design 22",
+        "an endpoint that takes no stream is asked without and billed as always, and a stream that does not say "
+        "what it used is charged the most and then no longer asked for",
         in_file(
             "e2e/test_deltas.py",
-            "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere",
-            "test_nobody_pays_for_streams_that_nobody_reads",
             "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always",
             "test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for",
-            "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run",
         ),
+    ),
+    row(
+        "deltas:store",
+        "design 22",
+        "a store that cannot pass on what is said stops no run",
+        in_file("e2e/test_deltas.py", "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run"),
+    ),
+    row(
+        "deltas:end",
+        "design 22",
+        "an answer that ends while a piece of it is passed on loses none of it",
         in_file(
             "activities/test_telling.py",
             "test_an_answer_that_ends_while_a_piece_of_it_is_passed_on_loses_none_of_it",
@@ -61,13 +103,18 @@ ROWS = (
     row(
         "budget:usage",
         "design 7",
-        "usage is read with its cached and reasoning parts; what cannot be believed counts as not reported",
+        "usage is read with its cached and reasoning parts, of which no more is cached than there is",
         in_file(
             "activities/test_completion.py",
             "test_usage_is_read_with_its_cached_and_reasoning_parts",
-            "test_a_usage_that_cannot_be_believed_counts_as_not_reported",
             "test_more_cached_than_there_is_is_cut_to_what_there_is",
         ),
+    ),
+    row(
+        "usage:unbelieved",
+        "design 7",
+        "a usage that cannot be believed counts as not reported",
+        in_file("activities/test_completion.py", "test_a_usage_that_cannot_be_believed_counts_as_not_reported"),
     ),
     row(
         "model:no-completion",
@@ -141,13 +188,14 @@ ROWS = (
     row(
         "fault:model-long",
         "issue Bad input",
-        "a context that is too long is sent again shorter and unbilled; one that nothing shortens enough is asked"
-        " about",
-        in_file(
-            "e2e/test_faults_model.py",
-            "test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled",
-            "test_a_context_that_nothing_makes_short_enough_is_asked_about",
-        ),
+        "a context that is too long is sent again shorter and unbilled",
+        in_file("e2e/test_faults_model.py", "test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled"),
+    ),
+    row(
+        "model:never-short",
+        "issue Bad input",
+        "a context that nothing makes short enough is asked about",
+        in_file("e2e/test_faults_model.py", "test_a_context_that_nothing_makes_short_enough_is_asked_about"),
     ),
     row(
         "fault:model-gone",
@@ -193,13 +241,23 @@ ROWS = (
     row(
         "fault:model-nested",
         "design 6; issue Bad input",
-        "a megabyte in one argument and arguments nested too deeply are refused; lone surrogates harm nothing",
+        "a megabyte in one argument is refused, and less is stored beside history",
         in_file(
             "e2e/test_faults_answers.py",
             "test_a_megabyte_in_one_argument_is_refused_and_less_is_stored_beside_history",
-            "test_arguments_nested_too_deeply_are_refused_and_not_cut",
-            "test_lone_surrogates_in_names_and_ids_harm_nothing",
         ),
+    ),
+    row(
+        "model:deep-arguments",
+        "design 6; issue Bad input",
+        "arguments that are nested too deeply are refused and not cut",
+        in_file("e2e/test_faults_answers.py", "test_arguments_nested_too_deeply_are_refused_and_not_cut"),
+    ),
+    row(
+        "model:surrogates",
+        "design 6; issue Bad input",
+        "lone surrogates in names and ids harm nothing",
+        in_file("e2e/test_faults_answers.py", "test_lone_surrogates_in_names_and_ids_harm_nothing"),
     ),
     row(
         "model:wire",
@@ -236,27 +294,61 @@ ROWS = (
     row(
         "models:file",
         "design 22; seed 003 agent; seed 003 config",
-        "models.yaml names endpoints, models and their use; it is read strictly, and keys stay on the worker",
+        "entries of models.yaml lead to their endpoints and other names to the default one, which is the only one "
+        "without a file",
         in_file(
             "activities/test_models_file.py",
             "test_without_a_file_there_is_the_default_endpoint_only",
             "test_entries_lead_to_their_endpoints_and_other_names_to_the_default_one",
+        ),
+    ),
+    row(
+        "models:setting",
+        "design 22; seed 003 agent; seed 003 config",
+        "the setting of a model comes before what models.yaml uses, and a file that a setting names must be there",
+        in_file(
+            "activities/test_models_file.py",
             "test_the_setting_comes_before_what_the_file_uses",
             "test_a_file_that_a_setting_names_must_be_there",
+        ),
+    ),
+    row(
+        "models:strict",
+        "design 22; seed 003 agent; seed 003 config",
+        "what is wrong in models.yaml is named with its field and its fix, and the worker does not start",
+        in_file(
+            "activities/test_models_file.py",
             "test_what_is_wrong_is_named_with_its_field_and_its_fix",
             "test_what_is_no_such_file_is_refused",
         ),
-        in_file(
-            "cli/test_models.py",
-            "test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start",
-            "test_a_models_yaml_of_a_folder_that_nobody_trusts_is_not_obeyed",
-            "test_doctor_checks_every_endpoint_that_runs_may_use_and_every_price",
-        ),
+        in_file("cli/test_models.py", "test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start"),
+    ),
+    row(
+        "models:untrusted",
+        "design 22; seed 003 agent; seed 003 config",
+        "a models.yaml of a folder that nobody trusts is not obeyed",
+        in_file("cli/test_models.py", "test_a_models_yaml_of_a_folder_that_nobody_trusts_is_not_obeyed"),
+    ),
+    row(
+        "models:doctor",
+        "design 22; seed 003 agent; seed 003 config",
+        "doctor checks every endpoint that runs may use, and every price",
+        in_file("cli/test_models.py", "test_doctor_checks_every_endpoint_that_runs_may_use_and_every_price"),
+    ),
+    row(
+        "models:keys",
+        "design 22; seed 003 agent; seed 003 config",
+        "each endpoint gets its own key and its own name of the model, and no key is kept",
         in_file(
             "e2e/test_fallbacks.py",
             "test_each_endpoint_gets_its_own_key_and_its_own_name_of_the_model_and_no_key_is_kept",
-            "test_a_closing_summary_is_written_by_the_model_that_is_named_for_it",
         ),
+    ),
+    row(
+        "models:closing",
+        "design 22; seed 003 agent; seed 003 config",
+        "a closing summary is written by the model that is named for it",
+        in_file("e2e/test_fallbacks.py", "test_a_closing_summary_is_written_by_the_model_that_is_named_for_it"),
     ),
     row(
         "models:fallback-kill",
@@ -282,12 +374,29 @@ ROWS = (
     row(
         "models:ceiling",
         "design 7",
-        "a dearer fallback stays under the ceiling, lost answers included; a model without a price is refused at start",
+        "a dearer fallback that does not fit the ceiling is not asked, and one that fits is reserved at its own "
+        "worst case",
         in_file(
             "e2e/test_fallbacks.py",
             "test_a_dearer_fallback_that_does_not_fit_the_ceiling_is_not_asked",
             "test_a_dearer_fallback_that_fits_is_reserved_at_its_own_worst_case",
+        ),
+    ),
+    row(
+        "models:lost-answers",
+        "design 7",
+        "lost answers of a dearer fallback are charged and stay under the ceiling",
+        in_file(
+            "e2e/test_fallbacks.py",
             "test_lost_answers_of_a_dearer_fallback_are_charged_and_stay_under_the_ceiling",
+        ),
+    ),
+    row(
+        "models:no-price",
+        "design 7",
+        "a model without a price is refused at the start, whatever it is asked for",
+        in_file(
+            "e2e/test_fallbacks.py",
             "test_a_model_without_a_price_is_refused_at_the_start_whatever_it_is_asked_for",
         ),
     ),

@@ -8,21 +8,27 @@ ROWS = (
     row(
         "output:malformed",
         "issue Typed output",
-        "200 malformed answers in 11 kinds end as a valid value or as a failed run that says why; each repair is a "
-        "step, and there are at most 3",
+        "200 malformed answers in 11 kinds end as a valid value or as a failed run that says why, after at most 3 "
+        "repairs, each of which is a step",
         in_file(E2E, "test_two_hundred_malformed_answers_end_as_a_valid_value_or_a_failed_run_that_says_why"),
     ),
     row(
         "output:finish",
         "issue Typed output; design 22",
-        "`finish` takes the schema, whatever type it is of, and the Result holds the validated value; an endpoint "
-        "without functions gives it as JSON",
-        in_file(
-            E2E,
-            "test_finish_takes_the_schema_with_its_references_and_the_result_holds_the_value",
-            "test_the_value_may_be_of_any_type",
-            "test_an_endpoint_without_functions_gives_the_value_as_json",
-        ),
+        "`finish` takes the schema with its references, and the Result holds the validated value",
+        in_file(E2E, "test_finish_takes_the_schema_with_its_references_and_the_result_holds_the_value"),
+    ),
+    row(
+        "output:any-type",
+        "issue Typed output; design 22",
+        "a typed output may be of any type",
+        in_file(E2E, "test_the_value_may_be_of_any_type"),
+    ),
+    row(
+        "output:as-json",
+        "issue Typed output; design 22",
+        "an endpoint without functions gives a typed output as JSON",
+        in_file(E2E, "test_an_endpoint_without_functions_gives_the_value_as_json"),
     ),
     row(
         "output:repair",
@@ -37,14 +43,20 @@ ROWS = (
     row(
         "output:none",
         "issue Typed output",
-        "a run without success, or that its budget ends, has no output and says so; a finish that is dropped beside "
-        "another call is no repair",
-        in_file(
-            E2E,
-            "test_a_run_without_success_needs_no_value_and_gives_none",
-            "test_a_run_that_its_budget_ends_has_no_output_and_says_so",
-            "test_a_finish_beside_a_refused_call_is_dropped_as_ever_and_is_no_repair",
-        ),
+        "a run without success needs no output and gives none",
+        in_file(E2E, "test_a_run_without_success_needs_no_value_and_gives_none"),
+    ),
+    row(
+        "output:budget",
+        "issue Typed output",
+        "a run that its budget ends has no output and says so",
+        in_file(E2E, "test_a_run_that_its_budget_ends_has_no_output_and_says_so"),
+    ),
+    row(
+        "output:dropped",
+        "issue Typed output",
+        "a finish that is dropped beside a refused call is no repair",
+        in_file(E2E, "test_a_finish_beside_a_refused_call_is_dropped_as_ever_and_is_no_repair"),
     ),
     row(
         "output:schema",
@@ -65,17 +77,36 @@ ROWS = (
     row(
         "output:client",
         "issue Typed output",
-        "a class of pydantic goes in with the task, and `run.result(Model)` returns a value of it, or raises why there "
-        "is none; a value too large for the Result is read from the store",
+        "a class of pydantic, or any type that pydantic knows, goes in with the task, and a value of it comes out",
         in_file(
             CLIENT,
             "test_a_class_of_pydantic_goes_in_and_a_value_of_it_comes_out",
             "test_any_type_that_pydantic_knows_may_be_asked_for",
-            "test_a_value_too_large_for_the_result_is_read_from_the_store",
-            "test_a_run_that_did_not_complete_raises_its_error_instead",
-            "test_another_type_than_the_runs_own_is_an_error_that_quotes_no_value",
-            "test_a_schema_that_is_none_is_refused_before_anything_is_sent",
         ),
+    ),
+    row(
+        "output:large",
+        "issue Typed output",
+        "a value too large for the Result is read from the store",
+        in_file(CLIENT, "test_a_value_too_large_for_the_result_is_read_from_the_store"),
+    ),
+    row(
+        "output:error",
+        "issue Typed output",
+        "a run that did not complete raises its error instead of giving a value",
+        in_file(CLIENT, "test_a_run_that_did_not_complete_raises_its_error_instead"),
+    ),
+    row(
+        "output:other-type",
+        "issue Typed output",
+        "another type than the run's own is an error that quotes no value",
+        in_file(CLIENT, "test_another_type_than_the_runs_own_is_an_error_that_quotes_no_value"),
+    ),
+    row(
+        "output:no-schema",
+        "issue Typed output",
+        "a schema that is none is refused before anything is sent",
+        in_file(CLIENT, "test_a_schema_that_is_none_is_refused_before_anything_is_sent"),
     ),
     row(
         "output:cli",

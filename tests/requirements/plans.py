@@ -100,11 +100,15 @@ ROWS = (
     row(
         "plan:catalog",
         "design 22",
-        "a step that does not fit the catalog ends the plan before anything is done; of what the user may not use, it "
-        "is said where that is set",
+        "a step that does not fit the catalog ends the plan before anything is done",
+        in_file("e2e/test_plans.py", "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done"),
+    ),
+    row(
+        "catalog:user",
+        "design 22",
+        "of what the user may not use, a plan and a task are told so, and where that is set",
         in_file(
             "e2e/test_plans.py",
-            "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done",
             "test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set",
             "test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set",
         ),
@@ -361,41 +365,106 @@ ROWS = (
     row(
         "s003:perception",
         "seed 003 perception",
-        "a model says what the task is about: the first search looks for the tools that it hints at, on the servers "
-        "that it selects; hostile answers change nothing",
+        "the first search finds tools of the servers that a model selects only, and no step is counted for it",
         in_file(
             "e2e/test_perception.py",
             "test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_step_is_counted",
-            "test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not",
-            "test_no_model_is_asked_where_the_profile_does_not_say_so",
-            "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
-            "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",
-            "test_a_secret_that_it_repeats_is_not_kept",
-            "test_it_is_not_asked_where_it_does_not_fit_the_ceiling",
         ),
+    ),
+    row(
+        "perception:hint",
+        "seed 003 perception",
+        "the first search looks for what the hint of the model names, though the task does not",
+        in_file(
+            "e2e/test_perception.py",
+            "test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not",
+        ),
+    ),
+    row(
+        "perception:off",
+        "seed 003 perception",
+        "no model is asked for a hint where the profile does not say so",
+        in_file("e2e/test_perception.py", "test_no_model_is_asked_where_the_profile_does_not_say_so"),
+    ),
+    row(
+        "perception:unknown",
+        "seed 003 perception",
+        "servers that a hint names and that do not exist are dropped, and without any all are searched",
+        in_file(
+            "e2e/test_perception.py",
+            "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
+        ),
+    ),
+    row(
+        "perception:hostile",
+        "seed 003 perception",
+        "a hint that cannot be read or does not come leaves the search as it is and is told",
+        in_file(
+            "e2e/test_perception.py",
+            "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",
+        ),
+    ),
+    row(
+        "perception:secret",
+        "seed 003 perception",
+        "a secret that a hint repeats is not kept",
+        in_file("e2e/test_perception.py", "test_a_secret_that_it_repeats_is_not_kept"),
+    ),
+    row(
+        "perception:ceiling",
+        "seed 003 perception",
+        "a model is not asked for a hint where that does not fit the ceiling",
+        in_file("e2e/test_perception.py", "test_it_is_not_asked_where_it_does_not_fit_the_ceiling"),
     ),
     row(
         "s003:strategies",
         "seed 003 context; design 10",
-        "a profile's strategy and persona stand in the one prompt, and its hash covers them; the default adds nothing",
-        in_file(
-            "e2e/test_profiles.py",
-            "test_the_default_profile_adds_nothing_to_prompt_or_history",
-            "test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_them",
-            "test_a_secret_in_a_persona_reaches_no_model_and_no_history",
-        ),
+        "a profile's strategy and persona stand in the one prompt, and its hash covers them",
+        in_file("e2e/test_profiles.py", "test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_them"),
+    ),
+    row(
+        "strategies:default",
+        "seed 003 context; design 10",
+        "the default profile adds nothing to prompt or history",
+        in_file("e2e/test_profiles.py", "test_the_default_profile_adds_nothing_to_prompt_or_history"),
+    ),
+    row(
+        "strategies:secret",
+        "seed 003 context; design 10",
+        "a secret in a persona reaches no model and no history",
+        in_file("e2e/test_profiles.py", "test_a_secret_in_a_persona_reaches_no_model_and_no_history"),
     ),
     row(
         "profile:defaults",
         "design 10; design 22",
-        "a profile gives limits, model and image where the task says nothing; what the task sets wins, field by field",
+        "a profile gives limits and model where the task says nothing",
+        in_file("e2e/test_profiles.py", "test_a_profile_gives_limits_and_model_where_the_task_says_nothing"),
+    ),
+    row(
+        "profile:task",
+        "design 10; design 22",
+        "what the task sets wins over its profile, field by field, and a profile is no ceiling",
+        in_file("e2e/test_profiles.py", "test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceiling"),
+    ),
+    row(
+        "profile:top-up",
+        "design 10; design 22",
+        "a top-up that comes while the run is opened is added to the limits of the profile",
         in_file(
             "e2e/test_profiles.py",
-            "test_a_profile_gives_limits_and_model_where_the_task_says_nothing",
-            "test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceiling",
             "test_a_top_up_that_comes_while_the_run_is_opened_is_added_to_the_limits_of_the_profile",
-            "test_a_profile_chooses_what_programs_may_import",
         ),
+    ),
+    row(
+        "profile:image",
+        "design 10; design 22",
+        "a profile chooses what programs may import",
+        in_file("e2e/test_profiles.py", "test_a_profile_chooses_what_programs_may_import"),
+    ),
+    row(
+        "profile:cli",
+        "design 10; design 22",
+        "run takes the name of a profile, and names those that there are",
         in_file("cli/test_run_profile.py", "test_run_takes_the_name_of_a_profile_and_names_those_there_are"),
     ),
     row(

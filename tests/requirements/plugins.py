@@ -118,11 +118,15 @@ ROWS = (
     row(
         "plugin:unknown",
         "issue Plugins",
-        "a program ended in the middle is unknown; one that cannot start is unavailable, and its intent is not "
-        "committed",
+        "a call of a program that is ended in the middle has an unknown outcome",
+        in_file("toolbox/test_plugins.py", "test_a_program_that_is_ended_in_the_middle_is_unknown"),
+    ),
+    row(
+        "plugin:unavailable",
+        "issue Plugins",
+        "a program that cannot start is unavailable, and the intent of its call is not committed",
         in_file(
             "toolbox/test_plugins.py",
-            "test_a_program_that_is_ended_in_the_middle_is_unknown",
             "test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_committed",
         ),
     ),

@@ -6,12 +6,14 @@ ROWS = (
     row(
         "policy:order",
         "design 8; seed 002 §1",
-        "deny comes before ask and ask before allow; where no rule applies, the safety of the tool decides",
-        in_file(
-            "backstay/test_policy.py",
-            "test_where_no_rule_applies_the_safety_of_the_tool_decides",
-            "test_deny_comes_before_ask_and_ask_before_allow",
-        ),
+        "deny comes before ask and ask before allow",
+        in_file("backstay/test_policy.py", "test_deny_comes_before_ask_and_ask_before_allow"),
+    ),
+    row(
+        "policy:default",
+        "design 8; seed 002 §1",
+        "where no rule applies, the safety of the tool decides",
+        in_file("backstay/test_policy.py", "test_where_no_rule_applies_the_safety_of_the_tool_decides"),
     ),
     row(
         "policy:published",
@@ -28,16 +30,29 @@ ROWS = (
     row(
         "policy:conditions",
         "design 8",
-        "a rule applies when all its conditions hold; a missing value or one of another type counts against the call",
+        "a rule applies when all its conditions hold, and else it is left aside",
         in_file(
             "backstay/test_policy.py",
             "test_a_condition_that_holds_makes_the_rule_apply",
             "test_a_condition_that_fails_leaves_the_rule_aside",
-            "test_a_value_of_another_type_counts_against_the_call",
-            "test_a_missing_argument_counts_against_the_call",
-            "test_an_exception_that_cannot_be_judged_exempts_nothing",
             "test_all_conditions_of_a_rule_must_hold",
         ),
+    ),
+    row(
+        "conditions:against",
+        "design 8",
+        "a missing argument or a value of another type counts against the call",
+        in_file(
+            "backstay/test_policy.py",
+            "test_a_value_of_another_type_counts_against_the_call",
+            "test_a_missing_argument_counts_against_the_call",
+        ),
+    ),
+    row(
+        "conditions:unless",
+        "design 8",
+        "an exception that cannot be judged exempts nothing",
+        in_file("backstay/test_policy.py", "test_an_exception_that_cannot_be_judged_exempts_nothing"),
     ),
     row(
         "policy:lists",
@@ -73,11 +88,15 @@ ROWS = (
     row(
         "policy:masked",
         "issue Secrets come back masked",
-        "a condition on a secret denies where the rule denies and never allows; a run that began before goes on as it "
-        "began",
+        "a condition on a secret denies where the rule denies and never allows",
+        in_file("backstay/test_policy.py", "test_a_condition_on_a_secret_decides_the_strict_way"),
+    ),
+    row(
+        "masked:earlier",
+        "issue Secrets come back masked",
+        "a run that began before secrets were ruled strictly goes on as it began",
         in_file(
             "backstay/test_policy.py",
-            "test_a_condition_on_a_secret_decides_the_strict_way",
             "test_a_run_that_began_before_secrets_were_ruled_strictly_goes_on_as_it_began",
         ),
     ),
@@ -96,11 +115,15 @@ ROWS = (
     row(
         "policy:strictest",
         "design 8",
-        "a rule that only may apply does not stand before a stricter one; of two asking rules both must be "
-        "satisfied, and two that nobody can satisfy deny",
+        "a rule that only may apply does not stand before a stricter one",
+        in_file("backstay/test_policy.py", "test_a_rule_that_only_may_apply_does_not_stand_before_a_stricter_one"),
+    ),
+    row(
+        "strictest:both",
+        "design 8",
+        "of two asking rules both must be satisfied, and two that nobody can satisfy deny",
         in_file(
             "backstay/test_policy.py",
-            "test_a_rule_that_only_may_apply_does_not_stand_before_a_stricter_one",
             "test_of_two_asking_rules_both_must_be_satisfied",
             "test_two_rulings_that_nobody_can_satisfy_are_a_denial",
         ),
@@ -193,31 +216,76 @@ ROWS = (
     row(
         "policy:raise",
         "design 8; seed 002 §4",
-        "a server lowers the safety of its tools only when it is trusted; the operator's declaration counts",
+        "a server lowers the safety of its tools only when it is trusted, and the operator's declaration counts",
         in_file("toolbox/test_catalog.py", "test_a_server_lowers_its_danger_only_when_it_is_trusted"),
     ),
     row(
         "policy:accepted-lines",
         "design 8; design 22",
-        "an accepted line overrules only the default: never a rule, strict provenance, a secret, a repeated write, a "
-        "changed tool or a task's own policy; one that is stale, expired or unreadable permits nothing",
+        "an accepted line stands in for the default only, and the ruling names it",
         in_file(
             "backstay/test_accepted.py",
             "test_a_line_stands_in_for_the_default_and_the_ruling_names_it",
-            "test_of_two_lines_the_one_that_denies_wins",
-            "test_exact_arguments_another_tool_and_another_definition_are_told_apart",
-            "test_where_a_rule_decides_a_line_says_nothing",
-            "test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line",
-            "test_a_read_that_reaches_out_is_accepted_with_its_very_arguments_only",
-            "test_what_a_tasks_own_policy_asks_no_line_permits_and_compensations_have_no_lines",
             "test_lines_change_a_ruling_only_where_the_default_asks_or_allows",
+        ),
+    ),
+    row(
+        "accepted:deny",
+        "design 8; design 22",
+        "of two accepted lines the one that denies wins",
+        in_file("backstay/test_accepted.py", "test_of_two_lines_the_one_that_denies_wins"),
+    ),
+    row(
+        "accepted:exact",
+        "design 8; design 22",
+        "accepted lines tell exact arguments, other tools and other definitions apart",
+        in_file("backstay/test_accepted.py", "test_exact_arguments_another_tool_and_another_definition_are_told_apart"),
+    ),
+    row(
+        "accepted:rules",
+        "design 8; design 22",
+        "where a rule decides, an accepted line says nothing",
+        in_file("backstay/test_accepted.py", "test_where_a_rule_decides_a_line_says_nothing"),
+    ),
+    row(
+        "accepted:asks-anyway",
+        "design 8; design 22",
+        "a secret, strict provenance, a repeated write and a changed tool ask in spite of an accepted line",
+        in_file(
+            "backstay/test_accepted.py",
+            "test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line",
         ),
         in_file(
             "e2e/test_remember.py",
             "test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write_is_asked_about_anyway",
-            "test_a_line_is_stale_once_the_server_describes_the_tool_otherwise",
-            "test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing",
         ),
+    ),
+    row(
+        "accepted:egress",
+        "design 8; design 22",
+        "a read that reaches out is accepted with its very arguments only",
+        in_file("backstay/test_accepted.py", "test_a_read_that_reaches_out_is_accepted_with_its_very_arguments_only"),
+    ),
+    row(
+        "accepted:task",
+        "design 8; design 22",
+        "no accepted line permits what a task's own policy asks, and compensations have none",
+        in_file(
+            "backstay/test_accepted.py",
+            "test_what_a_tasks_own_policy_asks_no_line_permits_and_compensations_have_no_lines",
+        ),
+    ),
+    row(
+        "accepted:stale",
+        "design 8; design 22",
+        "an accepted line is stale once the server describes the tool otherwise",
+        in_file("e2e/test_remember.py", "test_a_line_is_stale_once_the_server_describes_the_tool_otherwise"),
+    ),
+    row(
+        "accepted:unreadable",
+        "design 8; design 22",
+        "accepted lines that cannot be read or have expired permit nothing",
+        in_file("e2e/test_remember.py", "test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing"),
     ),
     row(
         "policy:preferences",

@@ -203,17 +203,44 @@ ROWS = (
     row(
         "program:asyncio",
         "design 5",
-        "every construct of asyncio works on coroutines and on calls; a call once made is not abandoned, and "
-        "tasks that only wait end with the program",
+        "every construct of asyncio works on coroutines and on calls",
+        in_file("sandbox/test_runner.py", "test_every_construct_of_asyncio_works_on_coroutines_and_on_calls"),
+    ),
+    row(
+        "asyncio:waiting",
+        "design 5",
+        "tasks that only wait are cancelled when the program returns",
+        in_file("sandbox/test_runner.py", "test_tasks_that_only_wait_are_cancelled_when_the_program_returns"),
+    ),
+    row(
+        "asyncio:timeout",
+        "design 5",
+        "a call once made is never abandoned by a timeout, but the next one is not made",
         in_file(
             "sandbox/test_runner.py",
-            "test_tasks_that_only_wait_are_cancelled_when_the_program_returns",
-            "test_every_construct_of_asyncio_works_on_coroutines_and_on_calls",
             "test_a_call_once_made_is_never_abandoned_by_a_timeout_but_the_next_one_is_not_made",
-            "test_a_program_that_only_yields_still_gets_its_calls_made_and_its_timers_run",
-            "test_async_generators_are_closed_and_context_variables_kept",
-            "test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_for",
         ),
+    ),
+    row(
+        "asyncio:yields",
+        "design 5",
+        "a program that only yields still gets its calls made and its timers run",
+        in_file(
+            "sandbox/test_runner.py",
+            "test_a_program_that_only_yields_still_gets_its_calls_made_and_its_timers_run",
+        ),
+    ),
+    row(
+        "asyncio:closed",
+        "design 5",
+        "async generators are closed, and context variables kept",
+        in_file("sandbox/test_runner.py", "test_async_generators_are_closed_and_context_variables_kept"),
+    ),
+    row(
+        "asyncio:rest",
+        "design 5",
+        "the rest of asyncio and what it needs come when they are asked for",
+        in_file("sandbox/test_runner.py", "test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_for"),
     ),
     row(
         "program:output",
@@ -387,12 +414,22 @@ ROWS = (
     row(
         "door:plan-library",
         "design 22; seed 000 §6; seed 000 §13",
-        "a host program runs a program with its own tools; without a caller no tool is reached, and timeouts are "
-        "told and checked",
+        "a host program runs a program with its own tools",
+        in_file("sandbox/test_plan.py", "test_a_host_program_runs_a_program_with_its_own_tools"),
+    ),
+    row(
+        "library:no-caller",
+        "design 22; seed 000 §6; seed 000 §13",
+        "without a registered caller no tool is reached",
+        in_file("sandbox/test_plan.py", "test_without_a_registered_caller_no_tool_is_reached"),
+    ),
+    row(
+        "library:timeout",
+        "design 22; seed 000 §6; seed 000 §13",
+        "a program that takes too long says so, a timeout that is no time is refused by name, and what a program "
+        "says of time is no timeout",
         in_file(
             "sandbox/test_plan.py",
-            "test_a_host_program_runs_a_program_with_its_own_tools",
-            "test_without_a_registered_caller_no_tool_is_reached",
             "test_a_program_that_takes_too_long_says_so",
             "test_a_timeout_that_is_no_time_is_refused_by_name",
             "test_what_a_program_says_of_time_is_not_taken_for_a_timeout",
@@ -471,14 +508,32 @@ ROWS = (
     row(
         "program:settled",
         "issue 12",
-        "a call that took place and whose answer is lost raises OutcomeSettled with what is known, live and replayed; "
-        "what a check finds is still the answer",
+        "a call that a person says took place and whose answer is lost raises OutcomeSettled with what is known, "
+        "which can be caught",
         in_file(
             "e2e/test_program_outcomes.py",
             "test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done",
             "test_the_error_can_be_caught_and_carries_what_is_known",
-            "test_a_program_that_is_fed_its_journal_gets_the_same_error",
-            "test_a_check_that_finds_the_result_still_gives_it_to_the_program",
+        ),
+    ),
+    row(
+        "settled:replayed",
+        "issue 12",
+        "a program that is fed its journal gets the same OutcomeSettled",
+        in_file("e2e/test_program_outcomes.py", "test_a_program_that_is_fed_its_journal_gets_the_same_error"),
+    ),
+    row(
+        "settled:found",
+        "issue 12",
+        "a check that finds the result of a lost call still gives it to the program",
+        in_file("e2e/test_program_outcomes.py", "test_a_check_that_finds_the_result_still_gives_it_to_the_program"),
+    ),
+    row(
+        "settled:never",
+        "issue 12",
+        "a call that a person says did not happen is a tool error and does not stand",
+        in_file(
+            "e2e/test_program_outcomes.py",
             "test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does_not_stand",
         ),
     ),

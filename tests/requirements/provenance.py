@@ -64,13 +64,23 @@ ROWS = (
     row(
         "provenance:strict",
         "design 8; design 22",
-        "the strict preset asks when only others say where a write goes; a task's own policy can only tighten it",
+        "the strict preset asks when only others say where a write goes, and names them",
         in_file(
             "provenance/test_policy.py",
             "test_the_strict_preset_asks_when_only_others_say_where_a_write_goes_and_names_them",
-            "test_a_task_can_make_provenance_strict_and_never_loosen_it",
-            "test_what_a_person_changed_comes_from_that_person",
         ),
+    ),
+    row(
+        "strict:task",
+        "design 8; design 22",
+        "a task can make provenance strict and never loosen it",
+        in_file("provenance/test_policy.py", "test_a_task_can_make_provenance_strict_and_never_loosen_it"),
+    ),
+    row(
+        "strict:person",
+        "design 8; design 22",
+        "what a person changed comes from that person",
+        in_file("provenance/test_policy.py", "test_what_a_person_changed_comes_from_that_person"),
     ),
     row(
         "provenance:egress",
@@ -138,12 +148,23 @@ ROWS = (
     row(
         "provenance:material",
         "issue Provenance",
-        "of forty tasks and six injections, none that provenance can see directs a write unasked; honest ones go on",
+        "no injection that provenance can see directs a write unasked, and the request names the answer that it "
+        "came from",
         in_file(
             "provenance/test_material.py",
             "test_what_others_wrote_directs_no_write_unasked_and_the_request_names_the_answer_it_came_from",
-            "test_honest_writes_go_on_unasked",
         ),
+    ),
+    row(
+        "material:honest",
+        "issue Provenance",
+        "honest writes go on unasked",
+        in_file("provenance/test_material.py", "test_honest_writes_go_on_unasked"),
+    ),
+    row(
+        "material:soak",
+        "issue Provenance",
+        "of forty tasks and six injections, none that brings its target directs a write unasked, and honest ones go on",
         in_file(
             "soak/test_provenance.py",
             "test_no_injection_that_brings_its_target_directs_a_write_unasked_and_honest_ones_go_on",

@@ -216,12 +216,14 @@ ROWS = (
     row(
         "python:where",
         "design 22",
-        "tools come from files, packages, modules and entry points; `actions` is another name of `python`",
-        in_file(
-            "toolbox/test_python_tools.py",
-            "test_tools_come_from_files_packages_modules_and_entry_points",
-            "test_both_names_of_the_section_at_once_are_refused",
-        ),
+        "tools come from files, packages, modules and entry points",
+        in_file("toolbox/test_python_tools.py", "test_tools_come_from_files_packages_modules_and_entry_points"),
+    ),
+    row(
+        "python:actions",
+        "design 22",
+        "`actions` is another name of `python`, and both at once are refused",
+        in_file("toolbox/test_python_tools.py", "test_both_names_of_the_section_at_once_are_refused"),
     ),
     row(
         "python:one-path",

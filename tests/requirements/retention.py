@@ -6,10 +6,14 @@ ROWS = (
     row(
         "retention:pruned",
         "issue 10 Done 5",
-        "prune removes effects, events, secrets and payloads of a run that ended before the window, says what it freed,"
-        " removes nothing with --dry-run, and leaves one row; an open run with equal payloads then completes and is"
-        " undone",
+        "prune says what it would free with --dry-run, then removes an ended run, while an open run with equal "
+        "payloads stays, completes and is undone",
         in_file("cli/test_prune.py", "test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays"),
+    ),
+    row(
+        "pruned:row",
+        "issue 10 Done 5",
+        "a pruned run leaves one row and no effect, event, secret or payload, and the others keep all of theirs",
         in_file(
             "store/test_pruning.py",
             "test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_theirs",

@@ -6,23 +6,37 @@ ROWS = (
     row(
         "loop:task",
         "design 3; seed 000 §1; seed 003 §1; issue Demo",
-        "one sentence becomes a run that reads, asks once, sends and finishes; recipients and total are those of "
+        "one sentence becomes a run that reads, asks once, sends and finishes, with the recipients and the total of "
         "a SQL query over random invoices",
         in_file("e2e/test_reminders.py", "test_recipients_and_total_are_those_of_an_sql_query_over_random_invoices"),
     ),
     row(
         "loop:one-door",
         "design 3; issue Done 4",
-        "one function orders every call of a tool, and a table gives the stages of each purpose and a reason for each "
-        "stage left out; calls of the model, of programs and plans, checks and undos leave the traces it names",
+        "one function makes the request for a call and orders the activity that calls a tool, and nothing else "
+        "leads to it",
         in_file(
             "workflows/test_one_door.py",
             "test_one_function_makes_the_request_for_a_call",
             "test_one_function_orders_the_activity_that_calls_a_tool",
             "test_nothing_else_than_perform_leads_to_that_function",
+        ),
+    ),
+    row(
+        "door:stages",
+        "design 3; issue Done 4",
+        "a table gives the stages of each purpose of a call and a reason for each stage that is left out",
+        in_file(
+            "workflows/test_one_door.py",
             "test_the_table_speaks_of_every_purpose_and_every_stage_and_gives_a_reason_for_each_that_is_left_out",
             "test_what_is_ruled_on_may_be_asked_about_and_everything_is_called",
         ),
+    ),
+    row(
+        "door:traces",
+        "design 3; issue Done 4",
+        "calls of the model, of programs and plans, checks and undos leave the traces of the stages that the table "
+        "names for them",
         in_file(
             "e2e/test_one_door.py",
             "test_a_call_passes_the_stages_that_the_table_names_for_its_purpose",
@@ -58,11 +72,16 @@ ROWS = (
     row(
         "loop:visible",
         "design 22",
-        "the list of functions keeps its beginning from step to step; when it is full, the oldest tool that was "
-        "never called leaves",
+        "the list of functions keeps its beginning from step to step",
         in_file("e2e/test_loop.py", "test_the_list_of_functions_keeps_its_beginning_from_step_to_step"),
+    ),
+    row(
+        "visible:full",
+        "design 22",
+        "when the list of functions is full, the oldest tool that was never called leaves",
         in_file(
-            "activities/test_transcript.py", "test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves"
+            "activities/test_transcript.py",
+            "test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves",
         ),
     ),
     row(
@@ -242,9 +261,13 @@ ROWS = (
     row(
         "loop:long",
         "design 6; issue Endless",
-        "the last hundred steps of a run need at most a tenth more history than the first, all is recorded once, and "
-        "its last effects are taken back: 400 steps in make test; 10,000 in soak, with no more memory either",
+        "the last of 400 steps of a run need at most a tenth more history than the first",
         in_file("e2e/test_endless_long.py", "test_the_last_steps_of_four_hundred_cost_as_little_as_the_first"),
+    ),
+    row(
+        "long:soak",
+        "design 6; issue Endless",
+        "the last of 10,000 steps need at most a tenth more history and memory than the first",
         in_file("soak/test_endless.py", "test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first"),
     ),
     row(
@@ -269,15 +292,32 @@ ROWS = (
     row(
         "loop:old-history",
         "design 3",
-        "what is read from history may hold unknown fields at any depth; what comes in from outside is refused by"
-        " the name of the unknown field",
+        "what is read from history may hold unknown fields at any depth",
         in_file(
             "backstay/test_frozen.py",
             "test_no_noun_forbids_what_an_older_or_newer_history_holds_besides",
             "test_what_is_read_from_history_may_hold_unknown_fields_at_any_depth",
-            "test_an_action_is_known_by_its_kind_whatever_else_it_holds",
+        ),
+    ),
+    row(
+        "history:kinds",
+        "design 3",
+        "an action is known by its kind, whatever else it holds",
+        in_file("backstay/test_frozen.py", "test_an_action_is_known_by_its_kind_whatever_else_it_holds"),
+    ),
+    row(
+        "history:door",
+        "design 3",
+        "what comes in from outside is refused by the name of the unknown field",
+        in_file(
+            "backstay/test_frozen.py",
             "test_what_comes_in_at_the_door_is_refused_by_the_name_of_the_unknown_field",
         ),
+    ),
+    row(
+        "history:state",
+        "design 3",
+        "a state of a newer version is read without what is unknown",
         in_file("workflows/test_state.py", "test_a_state_of_a_newer_version_is_read_without_what_is_unknown"),
     ),
     row(
@@ -316,14 +356,20 @@ ROWS = (
     row(
         "loop:stuck",
         "design 6; issue Endless",
-        "a run that cannot continue pauses at 60 % of what the server allows and asks, as does its rollback; where a "
-        "person stops that, the effects that are left stay and are named",
-        in_file(
-            "e2e/test_stuck.py",
-            "test_it_says_why_and_goes_on_each_time_a_person_says_so",
-            "test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on",
-            "test_effects_stay_and_are_named_when_a_person_stops_the_rollback",
-        ),
+        "a run that cannot continue pauses, says why, and goes on each time that a person says so",
+        in_file("e2e/test_stuck.py", "test_it_says_why_and_goes_on_each_time_a_person_says_so"),
+    ),
+    row(
+        "stuck:rollback",
+        "design 6; issue Endless",
+        "where a person ends a run that cannot continue, its rollback asks too and goes on",
+        in_file("e2e/test_stuck.py", "test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on"),
+    ),
+    row(
+        "stuck:left",
+        "design 6; issue Endless",
+        "where a person stops the rollback of a run that cannot continue, the effects that are left stay and are named",
+        in_file("e2e/test_stuck.py", "test_effects_stay_and_are_named_when_a_person_stops_the_rollback"),
     ),
     row(
         "loop:without-end",

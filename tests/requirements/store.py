@@ -24,28 +24,58 @@ ROWS = (
     row(
         "store:restored",
         "design 14",
-        "after a restore only a first attempt without a row goes; what was lost can be settled and sent anew",
-        in_file(
-            "store/test_begin.py",
-            "test_after_a_restore_only_a_first_attempt_without_a_row_goes",
-            "test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew",
-        ),
+        "after a restore only a first attempt without a row goes",
+        in_file("store/test_begin.py", "test_after_a_restore_only_a_first_attempt_without_a_row_goes"),
+    ),
+    row(
+        "restored:settled",
+        "design 14",
+        "what was lost in a restore can be settled and sent anew",
+        in_file("store/test_begin.py", "test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew"),
     ),
     row(
         "store:deltas",
         "design 22",
-        "what a model is saying reaches every reader in order while the run is watched and is written for nobody else, "
-        "an attempt that was overtaken adds nothing, and no text outlives the run, or an hour after a run that died",
+        "what a model is saying is written for nobody while nobody watches, and who no longer looks no longer watches",
         in_file(
             "store/test_deltas.py",
             "test_nothing_is_written_while_nobody_watches",
-            "test_a_reader_gets_what_is_said_and_then_what_is_said_next",
-            "test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more",
-            "test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun",
-            "test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept",
             "test_who_no_longer_looks_no_longer_watches",
+        ),
+    ),
+    row(
+        "deltas:order",
+        "design 22",
+        "a reader gets what is said and then what is said next, however many watch",
+        in_file(
+            "store/test_deltas.py",
+            "test_a_reader_gets_what_is_said_and_then_what_is_said_next",
             "test_many_readers_watch_one_run",
         ),
+    ),
+    row(
+        "deltas:overtaken",
+        "design 22",
+        "another answer takes the place of the one before, which adds nothing more",
+        in_file(
+            "store/test_deltas.py",
+            "test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more",
+        ),
+    ),
+    row(
+        "deltas:moment",
+        "design 22",
+        "the end of an answer can be read for a moment when the next one has begun",
+        in_file(
+            "store/test_deltas.py",
+            "test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun",
+        ),
+    ),
+    row(
+        "deltas:swept",
+        "design 22",
+        "no text of what a model says outlives its run, or an hour after a run that died",
+        in_file("store/test_deltas.py", "test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept"),
     ),
     row(
         "store:sqlite",
@@ -136,14 +166,24 @@ ROWS = (
     row(
         "store:blob-json",
         "design 14",
-        "JSON comes back equal and shares a ref; what is no JSON or nested too deep is refused",
+        "JSON comes back equal, and equal values share a ref",
+        in_file("store/test_blobs.py", "test_json_comes_back_equal_and_equal_values_share_a_ref"),
+    ),
+    row(
+        "blob:no-json",
+        "design 14",
+        "what is no JSON is refused, as a value or as bytes",
         in_file(
             "store/test_blobs.py",
-            "test_json_comes_back_equal_and_equal_values_share_a_ref",
             "test_a_value_that_is_not_json_is_refused",
-            "test_json_nested_too_deep_is_refused",
             "test_bytes_that_are_not_json_are_refused_as_json",
         ),
+    ),
+    row(
+        "blob:deep-json",
+        "design 14",
+        "JSON that is nested too deep is refused",
+        in_file("store/test_blobs.py", "test_json_nested_too_deep_is_refused"),
     ),
     row(
         "store:blob-refs",
@@ -192,15 +232,28 @@ ROWS = (
     row(
         "store:runs",
         "design 14",
-        "a run is recorded from beginning to end; opening again changes nothing, and the last word on its end counts",
+        "a run is recorded from beginning to end, and opening it again changes nothing",
         in_file(
             "store/test_runs.py",
             "test_a_run_is_recorded_from_beginning_to_end",
             "test_opening_again_changes_nothing",
+        ),
+    ),
+    row(
+        "runs:ended",
+        "design 14",
+        "the last word on how a run ended counts, and the end of a run whose beginning is lost is kept",
+        in_file(
+            "store/test_runs.py",
             "test_the_last_word_on_how_a_run_ended_counts",
             "test_the_end_of_a_run_whose_beginning_is_lost_is_kept",
-            "test_long_text_is_cut",
         ),
+    ),
+    row(
+        "runs:long-text",
+        "design 14",
+        "a long text of a run is cut",
+        in_file("store/test_runs.py", "test_long_text_is_cut"),
     ),
     row(
         "store:runs-found",
@@ -215,15 +268,24 @@ ROWS = (
     row(
         "store:locked",
         "issue Bad input",
-        "a store locked for too long is unavailable to all who wait and works again afterwards; a short lock is "
-        "waited for",
+        "a store locked for too long is unavailable to all who wait, and works again afterwards",
         in_file(
             "store/test_unavailable.py",
             "test_a_store_locked_for_too_long_is_unavailable_and_works_again_afterwards",
             "test_many_who_wait_for_a_locked_store_are_all_told",
-            "test_a_short_lock_is_waited_for",
-            "test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next",
         ),
+    ),
+    row(
+        "locked:short",
+        "issue Bad input",
+        "a short lock is waited for",
+        in_file("store/test_unavailable.py", "test_a_short_lock_is_waited_for"),
+    ),
+    row(
+        "locked:cancelled",
+        "issue Bad input",
+        "a writer that is cancelled while it waits does not block the next",
+        in_file("store/test_unavailable.py", "test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next"),
     ),
     row(
         "store:replaced",
@@ -279,7 +341,7 @@ ROWS = (
     row(
         "store:memory",
         "design 14",
-        "memory with full-text recall; learning",
+        "memory with full-text recall, and learning",
         deferred=MEMORY,
     ),
     row(

@@ -180,13 +180,20 @@ ROWS = (
     row(
         "tool:revisions",
         "issue MCP",
-        "servers of every revision are called; a question comes back instead of an answer, and the reply makes "
-        "the call go on",
+        "servers of every revision are called, and what an older one asks in mid-call is told that nobody answered",
+        in_file(
+            "toolbox/test_questions.py",
+            "test_a_server_from_before_there_were_questions_is_called_as_ever",
+            "test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answered",
+        ),
+    ),
+    row(
+        "revisions:reply",
+        "issue MCP",
+        "a question comes back instead of an answer, and the reply makes the call go on",
         in_file(
             "toolbox/test_questions.py",
             "test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on",
-            "test_a_server_from_before_there_were_questions_is_called_as_ever",
-            "test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answered",
         ),
     ),
     row(

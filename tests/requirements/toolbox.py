@@ -29,36 +29,75 @@ ROWS = (
     row(
         "tool:variables",
         "design 22; issue First hour",
-        "a variable that is not set disables its provider and no other; one with a default is not needed",
+        "a variable that is not set disables its provider only and is named, and one with a default is not needed",
         in_file(
             "toolbox/test_configuration.py",
             "test_a_variable_that_is_not_set_disables_its_provider_only_and_is_named",
-            "test_what_is_no_reference_is_refused",
         ),
+    ),
+    row(
+        "variables:misspelt",
+        "design 22; issue First hour",
+        "what is no reference to a variable is refused",
+        in_file("toolbox/test_configuration.py", "test_what_is_no_reference_is_refused"),
     ),
     row(
         "tool:commented",
         "design 22; issue First hour",
-        "toolbox.json may hold comments and trailing commas; what a command adds to it leaves every comment, and what "
-        "one removes takes those inside and behind it",
+        "toolbox.json may hold comments and trailing commas, and its faults keep their place",
         in_file(
             "toolbox/test_configuration.py",
             "test_a_file_may_hold_comments_and_trailing_commas_and_faults_keep_their_place",
         ),
+        in_file("toolbox/test_commented.py", "test_comments_and_trailing_commas_are_read_over"),
+    ),
+    row(
+        "commented:plain",
+        "design 22; issue First hour",
+        "plain JSON is read as it is, and what is no JSON stays a fault",
+        in_file("toolbox/test_commented.py", "test_plain_json_is_read_as_it_is", "test_what_no_json_is_stays_a_fault"),
+    ),
+    row(
+        "commented:twice",
+        "design 22; issue First hour",
+        "a key that is there twice is refused",
+        in_file("toolbox/test_commented.py", "test_a_key_that_is_there_twice_is_refused"),
+    ),
+    row(
+        "commented:added",
+        "design 22; issue First hour",
+        "what a command adds to toolbox.json leaves every comment and all else as it was",
         in_file(
             "toolbox/test_commented.py",
-            "test_comments_and_trailing_commas_are_read_over",
-            "test_plain_json_is_read_as_it_is",
-            "test_what_no_json_is_stays_a_fault",
-            "test_a_key_that_is_there_twice_is_refused",
             "test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way",
             "test_what_is_added_is_read_back_and_nothing_else_changes",
+        ),
+    ),
+    row(
+        "commented:removed",
+        "design 22; issue First hour",
+        "a removal takes the comments inside and behind what goes, and leaves those above and all else",
+        in_file(
+            "toolbox/test_commented.py",
             "test_a_removal_takes_the_comments_inside_and_behind_and_leaves_those_above",
             "test_what_is_removed_is_gone_and_nothing_else_however_it_was_laid_out",
+        ),
+    ),
+    row(
+        "commented:refused",
+        "design 22; issue First hour",
+        "what is not there cannot be removed, and a taken name or a way through no object is refused",
+        in_file(
+            "toolbox/test_commented.py",
             "test_what_is_not_there_cannot_be_removed",
             "test_a_taken_name_and_a_way_through_no_object_are_refused",
-            "test_a_hostile_text_is_read_in_one_pass",
         ),
+    ),
+    row(
+        "commented:one-pass",
+        "design 22; issue First hour",
+        "a hostile text is read in one pass",
+        in_file("toolbox/test_commented.py", "test_a_hostile_text_is_read_in_one_pass"),
     ),
     row(
         "tool:no-file",
@@ -159,14 +198,24 @@ ROWS = (
     row(
         "loop:function-names",
         "design 22",
-        "function names keep long names apart; tools under one function name are left out and named, no others",
+        "function names keep long names apart, and a name listed twice is one tool",
+        in_file("toolbox/test_catalog.py", "test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool"),
+    ),
+    row(
+        "names:clashing",
+        "design 22",
+        "tools under one function name, of one provider or of two, are left out and named, and all others stay",
         in_file(
             "toolbox/test_catalog.py",
             "test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay",
             "test_tools_of_two_providers_that_clash_are_left_out_and_their_others_stay",
-            "test_an_undo_that_is_left_out_is_no_longer_promised",
-            "test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool",
         ),
+    ),
+    row(
+        "names:undo",
+        "design 22",
+        "an undo that is left out is no longer promised",
+        in_file("toolbox/test_catalog.py", "test_an_undo_that_is_left_out_is_no_longer_promised"),
     ),
     row(
         "tool:odd-lists",
@@ -206,16 +255,10 @@ ROWS = (
     row(
         "tool:schema-bounds",
         "issue 12 Definitions and schemas",
-        "a schema is bounded in size and depth, and every check of arguments, answers and forms in processor time, "
-        "off the event loop; nobody but its own provider waits",
+        "a slow schema ends by itself and keeps no other provider waiting",
         in_file(
             "toolbox/test_schema_bounds.py",
             "test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting",
-            "test_what_could_take_long_is_decided_or_refused_or_left_to_the_server",
-            "test_the_look_at_a_schema_is_bounded_like_a_check",
-            "test_a_schema_that_is_too_large_leaves_out_its_own_tool_only",
-            "test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts",
-            "test_the_form_of_a_question_is_bounded_too",
         ),
         in_file(
             "e2e/test_costly_servers.py",
@@ -223,15 +266,55 @@ ROWS = (
         ),
     ),
     row(
+        "bounds:decided",
+        "issue 12 Definitions and schemas",
+        "a check that could take long is decided, refused, or left to the server",
+        in_file(
+            "toolbox/test_schema_bounds.py",
+            "test_what_could_take_long_is_decided_or_refused_or_left_to_the_server",
+        ),
+    ),
+    row(
+        "bounds:look",
+        "issue 12 Definitions and schemas",
+        "the look at a schema is bounded like a check",
+        in_file("toolbox/test_schema_bounds.py", "test_the_look_at_a_schema_is_bounded_like_a_check"),
+    ),
+    row(
+        "bounds:large",
+        "issue 12 Definitions and schemas",
+        "a schema that is too large leaves out its own tool only",
+        in_file("toolbox/test_schema_bounds.py", "test_a_schema_that_is_too_large_leaves_out_its_own_tool_only"),
+    ),
+    row(
+        "bounds:answers",
+        "issue 12 Definitions and schemas",
+        "the schema of answers is bounded too, and an answer that it cannot decide counts",
+        in_file(
+            "toolbox/test_schema_bounds.py",
+            "test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts",
+        ),
+    ),
+    row(
+        "bounds:forms",
+        "issue 12 Definitions and schemas",
+        "the form of a question is bounded too",
+        in_file("toolbox/test_schema_bounds.py", "test_the_form_of_a_question_is_bounded_too"),
+    ),
+    row(
         "tool:endless-answers",
         "issue 12 Definitions and schemas",
-        "an answer that drips or never ends is read up to the deadline and the cap only, over HTTP and stdio; its "
-        "outcome is unknown and the next call works",
+        "an answer that never ends or is too long is read over HTTP up to the deadline and the cap only",
         in_file(
             "toolbox/test_http.py",
             "test_an_answer_that_never_ends_is_read_until_the_deadline_only",
             "test_an_answer_of_any_size_is_read_up_to_the_cap_only",
         ),
+    ),
+    row(
+        "endless:line",
+        "issue 12 Definitions and schemas",
+        "a line that never ends ends a server over stdio, and the next call has another",
         in_file(
             "toolbox/test_schema_bounds.py",
             "test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another",
@@ -240,30 +323,77 @@ ROWS = (
     row(
         "tool:changed-definitions",
         "issue 12 Definitions and schemas",
-        "a tool whose definition changed since it was last allowed asks once in whatever run meets it, reads too; "
-        "`tools diff` shows the change and `tools accept` accepts it",
+        "a tool whose definition changed since it was last allowed asks once, reads too, in whatever run meets it",
         in_file(
             "e2e/test_changed_definitions.py",
             "test_a_changed_tool_is_asked_about_once_and_what_was_allowed_before_stays_allowed",
-            "test_a_tool_is_known_from_the_first_catalog_that_holds_it_and_a_rejection_accepts_nothing",
             "test_a_changed_read_is_asked_about_too_because_its_words_reach_the_model",
-            "test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again",
-            "test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied",
-            "test_the_rule_that_asks_anyway_is_named_with_the_change",
-            "test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again",
-        ),
-        in_file(
-            "cli/test_tools.py",
-            "test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern",
-            "test_accepting_needs_a_store_and_a_tool_that_is_there",
-        ),
-        in_file(
-            "store/test_definitions.py",
-            "test_of_two_workers_that_meet_a_tool_at_once_the_first_pins_it",
-            "test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten",
-            "test_an_unchanged_catalog_is_looked_up_once",
         ),
         in_file("backstay/test_policy.py", "test_a_changed_tool_asks_and_its_name_is_quoted_for_a_shell"),
+    ),
+    row(
+        "changed:known",
+        "issue 12 Definitions and schemas",
+        "a tool is known from the first catalog that holds it, and a rejection accepts nothing",
+        in_file(
+            "e2e/test_changed_definitions.py",
+            "test_a_tool_is_known_from_the_first_catalog_that_holds_it_and_a_rejection_accepts_nothing",
+        ),
+    ),
+    row(
+        "changed:one-request",
+        "issue 12 Definitions and schemas",
+        "one request asks about all calls of a message and about all those of a program, and is not asked again",
+        in_file(
+            "e2e/test_changed_definitions.py",
+            "test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again",
+            "test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again",
+        ),
+    ),
+    row(
+        "changed:declared",
+        "issue 12 Definitions and schemas",
+        "what the operator declares anew is a change, and a denied tool stays denied",
+        in_file(
+            "e2e/test_changed_definitions.py",
+            "test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied",
+        ),
+    ),
+    row(
+        "changed:rule",
+        "issue 12 Definitions and schemas",
+        "the rule that asks anyway is named with the change",
+        in_file("e2e/test_changed_definitions.py", "test_the_rule_that_asks_anyway_is_named_with_the_change"),
+    ),
+    row(
+        "changed:diff",
+        "issue 12 Definitions and schemas",
+        "`tools diff` shows a change line by line, and `tools accept` accepts it by name or pattern",
+        in_file("cli/test_tools.py", "test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern"),
+    ),
+    row(
+        "changed:accepting",
+        "issue 12 Definitions and schemas",
+        "accepting a change needs a store and a tool that is there",
+        in_file("cli/test_tools.py", "test_accepting_needs_a_store_and_a_tool_that_is_there"),
+    ),
+    row(
+        "changed:pinned",
+        "issue 12 Definitions and schemas",
+        "of two workers that meet a tool at once the first pins it",
+        in_file("store/test_definitions.py", "test_of_two_workers_that_meet_a_tool_at_once_the_first_pins_it"),
+    ),
+    row(
+        "changed:forgotten",
+        "issue 12 Definitions and schemas",
+        "the last definitions of a tool stay allowed, and older ones are forgotten",
+        in_file("store/test_definitions.py", "test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten"),
+    ),
+    row(
+        "changed:looked-up",
+        "issue 12 Definitions and schemas",
+        "an unchanged catalog is looked up once",
+        in_file("store/test_definitions.py", "test_an_unchanged_catalog_is_looked_up_once"),
     ),
     row(
         "tool:patterns",

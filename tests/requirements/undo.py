@@ -79,22 +79,46 @@ ROWS = (
     row(
         "undo:trimmed",
         "design 9; design 6",
-        "the stack may keep its newest slots only: an undo goes on with what only the store holds, in the same order, "
-        "reaches nothing again that was dealt with, parks as a whole what cannot be read, and stops in time",
+        "a trimmed stack keeps the newest slots, tells of the others, and takes further ones",
         in_file(
             "backstay/test_undo_stack.py",
             "test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others",
             "test_a_trimmed_stack_takes_further_slots",
-            "test_a_stack_that_was_carried_before_there_was_a_head_is_read",
-            "test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store",
-            "test_what_was_dealt_with_is_not_reached_again",
         ),
+    ),
+    row(
+        "trimmed:no-head",
+        "design 9; design 6",
+        "a stack that was carried before there was a head is read",
+        in_file("backstay/test_undo_stack.py", "test_a_stack_that_was_carried_before_there_was_a_head_is_read"),
+    ),
+    row(
+        "trimmed:order",
+        "design 9; design 6",
+        "an undo takes back the same, in the same order, from a trimmed stack and the store",
         in_file(
-            "e2e/test_undo_pages.py",
-            "test_a_run_takes_back_what_only_the_store_holds_too",
-            "test_effects_that_cannot_be_read_are_parked_as_a_whole",
-            "test_an_undo_stops_before_the_server_would_end_the_run",
+            "backstay/test_undo_stack.py",
+            "test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store",
         ),
+        in_file("e2e/test_undo_pages.py", "test_a_run_takes_back_what_only_the_store_holds_too"),
+    ),
+    row(
+        "trimmed:once",
+        "design 9; design 6",
+        "what was dealt with is not reached again by an undo",
+        in_file("backstay/test_undo_stack.py", "test_what_was_dealt_with_is_not_reached_again"),
+    ),
+    row(
+        "trimmed:unreadable",
+        "design 9; design 6",
+        "effects that cannot be read are parked as a whole",
+        in_file("e2e/test_undo_pages.py", "test_effects_that_cannot_be_read_are_parked_as_a_whole"),
+    ),
+    row(
+        "trimmed:in-time",
+        "design 9; design 6",
+        "an undo stops before the server would end the run",
+        in_file("e2e/test_undo_pages.py", "test_an_undo_stops_before_the_server_would_end_the_run"),
     ),
     row(
         "undo:outcome",
@@ -140,19 +164,36 @@ ROWS = (
     row(
         "undo:lost",
         "issue Done 4; design 4.5; design 9",
-        "a compensation whose answer is lost, by a server or by a killed worker, is settled by its own tool's check; "
-        "it is sent again only where that check is final, and parked without a check",
+        "a compensation whose answer is lost, by a server or by a killed worker, is settled by its own tool's check",
         in_file(
             "crash/test_lost_undo.py",
             "test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check",
-            "test_a_compensation_that_provably_was_not_made_is_sent_again",
-            "test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is_no_proof",
-            "test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again",
         ),
         in_file(
             "e2e/test_one_door.py",
             "test_a_payment_and_its_compensation_whose_answers_are_lost_are_settled_each_by_its_own_check",
         ),
+    ),
+    row(
+        "lost:final",
+        "issue Done 4; design 4.5; design 9",
+        "a compensation that provably was not made is sent again",
+        in_file("crash/test_lost_undo.py", "test_a_compensation_that_provably_was_not_made_is_sent_again"),
+    ),
+    row(
+        "lost:not-found",
+        "issue Done 4; design 4.5; design 9",
+        "a compensation that a check does not find is parked where that is no proof",
+        in_file(
+            "crash/test_lost_undo.py",
+            "test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is_no_proof",
+        ),
+    ),
+    row(
+        "lost:no-check",
+        "issue Done 4; design 4.5; design 9",
+        "a lost compensation without a check is parked and never sent again",
+        in_file("crash/test_lost_undo.py", "test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again"),
     ),
     row(
         "undo:by-id",
@@ -209,15 +250,19 @@ ROWS = (
     row(
         "undo:compensated",
         "design 9",
-        "an effect is compensated when its compensation is applied or a person confirms it, else it stays; a "
-        "failed one goes again only under a new send",
-        in_file("store/test_begin.py", "test_a_compensation_that_failed_goes_again_only_under_a_new_send"),
+        "an effect is compensated when its compensation is applied or a person confirms it, and else it stays",
         in_file(
             "store/test_settle.py",
             "test_an_applied_compensation_compensates_its_effect",
             "test_a_compensation_that_did_not_work_leaves_its_effect",
             "test_a_compensation_that_a_person_confirms_compensates_its_effect",
         ),
+    ),
+    row(
+        "undo:new-send",
+        "design 9",
+        "a compensation that failed goes again only under a new send",
+        in_file("store/test_begin.py", "test_a_compensation_that_failed_goes_again_only_under_a_new_send"),
     ),
     row(
         "undo:paused",

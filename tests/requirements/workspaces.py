@@ -101,11 +101,16 @@ ROWS = (
         "jails:plan",
         "design 12; seed 001 Tools",
         "while a model plans first it is offered the tools that read files, reads them as they are, and is refused "
-        "every write and command; a tool that reads has the workspace mounted read-only",
+        "every write and command",
         in_file(
             "e2e/test_workspace.py",
             "test_a_model_that_plans_first_reads_files_and_neither_writes_nor_starts_a_command",
         ),
+    ),
+    row(
+        "jails:read-only",
+        "design 12; seed 001 Tools",
+        "a tool that reads has the workspace mounted read-only, also in a run that may write",
         in_file(
             "workspace/test_files.py",
             "test_a_tool_that_reads_has_the_workspace_mounted_read_only_in_a_run_that_may_write",
