@@ -9,24 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-_SHAPED_LIKE_LATIN = frozenset(
-    "асԁеһіјӏорԛѕԝхуъьҽпгѵѡАВСЕНІЈКМОРЅТХУҮӀԌԚԜ"  # Cyrillic, as browsers list them for addresses
-    "αγεηικνορτυωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
-    "հյոսցզքօ"  # Armenian
-)
-_SHAPED_LIKE_LATIN_SCRIPTS = frozenset({"CHEROKEE", "COPTIC", "LISU"})
-_SCIENCE = frozenset("ΓΔΘΛΞΠΣΦΨΩβδθλμξπσφψ")
-"""Greek letters that stand in Latin words, such as units and names of proteins, and look like no Latin letter."""
-_BESIDE_ANY = frozenset({
-    # East Asian and South East Asian texts have no spaces between their own words and Latin ones.
-    "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL", "IDEOGRAPHIC", "HALFWIDTH", "YI",
-    "THAI", "LAO", "KHMER", "MYANMAR", "TAI", "TIBETAN", "JAVANESE", "BALINESE",
-    # Signs that are letters by category only.
-    "", "MODIFIER", "FEMININE", "MASCULINE", "MICRO", "OHM", "ANGSTROM", "KELVIN", "ROMAN",
-    "MATHEMATICAL", "SCRIPT", "DOUBLE-STRUCK", "BLACK-LETTER", "PLANCK", "INFORMATION",
-})  # fmt: skip
+from backstay.data_files import data_beside
+
+_LISTS = data_beside(__file__)
+_SHAPED_LIKE_LATIN = frozenset[str]("".join(_LISTS["shaped_like_latin"].split()))
+_SHAPED_LIKE_LATIN_SCRIPTS = frozenset[str](_LISTS["shaped_like_latin_scripts"].split())
+_SCIENCE = frozenset[str](_LISTS["science"])
+_BESIDE_ANY = frozenset[str](["", *_LISTS["beside_any"].split()])
+"""Scripts whose letters may stand beside any others; what has no script may too."""
 _COPIES = frozenset({"<font>", "<wide>", "<narrow>", "<compat>"})
-_SOFT_DOTTED = frozenset("ijıȷіјįɨʝ")  # noqa: RUF001 - a dot above them changes nothing that can be seen
+_SOFT_DOTTED = frozenset[str](_LISTS["soft_dotted"])
 _DOT_ABOVE = "\u0307"
 _OVERLAY = 1
 _MOST_MARKS = 4

@@ -286,10 +286,12 @@ def test_nouns_see_no_clock_no_chance_and_no_operating_system():
 
 def test_workflows_reach_no_regular_expression_clock_or_file_through_any_noun():
     reached, waiting = {}, [(path, named(path)) for path in modules("workflows")]
+    # The second reads files of the package alone, when a module is loaded, as an import does.
+    not_followed = ("backstay/calls.py", "backstay/data_files.py")
     faults = []
     while waiting:
         path, way = waiting.pop()
-        if path in reached or named(path) == "backstay/calls.py":
+        if path in reached or named(path) in not_followed:
             continue
         reached[path] = way
         for _, name in imports(path):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from backstay.data_files import data_beside
 from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version, looks_secret
 from backstay.redaction.harmless import (
     PASSWORDS,
@@ -22,6 +23,7 @@ from backstay.redaction.harmless import (
 from backstay.redaction.sensitive_names import SensitiveNames
 from backstay.redaction.vendor_tokens import Span
 
+_LISTS = data_beside(__file__)
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
@@ -96,7 +98,7 @@ _FIGURES = frozenset(
 _LEAST_BARE = 3
 _ANOTHER = re.compile(r"[A-Za-z_][\w.-]{0,40}=[^=\s]")
 _ARROWS = ("=>", "->", "=", ":", "\u2192")
-_VERBS = frozenset(("is", "was", "to", "now", "lautet", "ist", "est", "es", "be", "currently", "becomes", "are"))
+_VERBS = frozenset[str](_LISTS["verbs"].split())
 _BACK = re.compile(
     r"""(?P<value>[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^-]{7,300})[`"'*)\]\s|]{1,6}
         (?:that[ ]|which[ ]|\u2014[ ]|-[ ]|,[ ])?(?:is|was|as|for|=|becomes|\u2190|<-)[ ]
@@ -104,15 +106,7 @@ _BACK = re.compile(
     re.VERBOSE,
 )
 _AFTER_WORD = ")!?,;]}."
-_OTHER_THINGS = frozenset((
-    "hash", "sha", "sha1", "sha256", "md5", "digest", "checksum", "fingerprint", "commit", "revision", "rev", "etag",
-    "id", "ids", "uuid", "guid", "version", "build", "trace", "request", "kid", "thumbprint", "integrity", "serial",
-    "ref", "image", "expires", "expired", "at", "since", "public", "user", "users", "project", "account", "order",
-    "customer", "device", "object", "file", "bucket", "org", "organization", "tenant", "session", "run", "job", "page",
-    "ticket", "issue", "path", "url", "name", "named", "called", "host", "address", "count", "limit", "usage", "type",
-    "pod", "node", "container", "branch", "tag", "release", "invoice", "span", "correlation", "transaction", "audit",
-    "signature", "nonce", "cursor", "policy", "role", "arn", "certificate", "cert", "by", "belongs", "owner", "owned",
-))  # fmt: skip
+_OTHER_THINGS = frozenset[str](_LISTS["other_things"].split())
 
 
 class _Name(NamedTuple):

@@ -3,6 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
+from backstay.data_files import data_beside
 from backstay.redaction.harmless import (
     EXAMPLES,
     is_doubtful,
@@ -15,23 +16,11 @@ from backstay.redaction.tables import ROW_FIELDS, TITLE_FIELDS, is_titles, sensi
 from backstay.redaction.text import KNOWN, TextRedactor
 from backstay.strict_json import DEEPEST, clean_json, unique_key
 
-_NAMING = frozenset((
-    "name", "key", "header", "field", "parameter", "param", "variable", "label", "title", "property", "question",
-    "attribute", "setting", "option", "var", "env", "k", "n", "id", "term", "type", "kind", "path", "column",
-))  # fmt: skip
-_LOOSELY_NAMING = frozenset(("type", "kind", "path", "title", "question", "id"))
-_VALUING = frozenset((
-    "value", "val", "values", "content", "contents", "data", "default", "answer", "text", "current", "v", "string",
-    "plaintext", "literal", "defaultvalue", "after", "before", "raw", "result", "secretstring",
-))  # fmt: skip
-_DESCRIBING = frozenset((
-    "name", "path", "file", "filename", "type", "kind", "user", "username", "login", "email", "host", "hostname",
-    "port", "url", "uri", "endpoint", "region", "zone", "scope", "scopes", "description", "label", "labels", "title",
-    "enabled", "required", "optional", "format", "in", "provider", "version", "status", "state", "method", "algorithm",
-    "namespace", "mode", "placeholder", "items", "minlength", "maxlength", "pattern", "created", "updated", "owner",
-    "created_at", "updated_at", "expires_at", "expires_in", "issuer", "audience", "database", "schema", "environment",
-    "domain", "tags", "audiences", "expirationseconds", "defaultmode", "readonly", "mountpath", "engine", "protocol",
-))  # fmt: skip
+_LISTS = data_beside(__file__)
+_NAMING = frozenset[str](_LISTS["naming"].split())
+_LOOSELY_NAMING = frozenset[str](_LISTS["loosely_naming"].split())
+_VALUING = frozenset[str](_LISTS["valuing"].split())
+_DESCRIBING = frozenset[str](_LISTS["describing"].split())
 """Under a sensitive key, these keys only describe the secret."""
 _SEALED = ("encrypteddata", "ciphertext")
 _PRIVATE_PARTS_OF_A_WEB_KEY = frozenset(("d", "p", "q", "dp", "dq", "qi", "k", "oth"))

@@ -5,70 +5,25 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-DEFAULT_SENSITIVE_KEYS = (
-    "password", "passwd", "passphrase", "passcode", "authorization", "api_key", "app_key", "access_key", "secret_key",
-    "private_key", "signing_key", "encryption_key", "master_key", "shared_key", "account_key", "subscription_key",
-    "storage_key", "service_key", "session_key", "auth_key", "ssh_key", "deploy_key", "admin_key", "license_key",
-    "licence_key", "integration_key", "ingest_key", "write_key", "server_key", "fernet_key", "hmac_key", "aes_key",
-    "cipher_key", "root_key", "tls_key", "ssl_key", "host_key", "static_key", "client_key", "consumer_key",
-    "webhook_key", "mnemonic", "seed_phrase", "recovery_phrase", "recovery_code", "recovery_key", "backup_code",
-    "security_code", "sessid", "session_cookie", "connect_sid", "secret", "token", "credential", "kennwort", "passwort",
-    "contrasena", "contrase\u00f1a", "mot_de_passe", "wachtwoord", "senha", "has\u0142o", "heslo", "l\u00f6senord",
-    "passord", "adgangskode", "salasana", "\u043f\u0430\u0440\u043e\u043b\u044c", "\u5bc6\u7801", "\u5bc6\u78bc",
-    "\u30d1\u30b9\u30ef\u30fc\u30c9", "\ube44\ubc00\ubc88\ud638", "bindpw", "verification_code", "one_time_code",
-    "cookie", "session_id", "csrf", "xsrf", "connection_string", "bearer", "webhook_url", "auth", "pass", "pwd", "pin",
-    "otp", "psk", "cvv", "cvc", "dsn", "jwt", "creds", "pw", "pswd",
-)  # fmt: skip
+from backstay.data_files import data_beside
+
+_LISTS = data_beside(__file__)
+DEFAULT_SENSITIVE_KEYS = tuple[str, ...](_LISTS["default_sensitive_keys"].split())
 """Names of secrets; those of up to five letters must be the last word of a key, longer ones may stand anywhere."""
 
 _SHORT = 5
-_ABOUT = frozenset((
-    "type", "types", "count", "counts", "limit", "limits", "usage", "used", "budget", "length", "len", "size", "total",
-    "totals", "num", "number", "max", "min", "maximum", "minimum", "per", "cost", "costs", "price", "expires", "expiry",
-    "expiration", "ttl", "lifetime", "method", "methods", "policy", "policies", "algorithm", "alg", "format", "name",
-    "names", "rotation", "timeout", "age", "complexity", "interval", "fingerprint", "thumbprint", "checksum",
-    "supported", "public", "pub",
-))  # fmt: skip
+_ABOUT = frozenset[str](_LISTS["about"].split())
 """A name with one of these words describes a secret and does not hold it."""
-_ABOUT_AT_THE_END = frozenset((
-    "ref", "refs", "reference", "at", "on", "by", "days", "hours", "minutes", "seconds", "enabled", "disabled",
-    "required", "strength", "label", "title", "placeholder", "help", "path", "file", "env", "dir", "create", "revoke",
-    "error", "errors", "header", "headers", "prompt", "field", "fields", "column", "attempts", "retries", "history",
-    "expired", "changed", "updated", "created", "issuer", "audience", "scope", "scopes", "status", "state", "version",
-    "versions", "provider", "providers", "store", "manager", "mode", "prefix", "suffix", "pattern", "regex", "encoding",
-    "encoder", "validator", "validation", "rule", "rules", "score", "domain", "samesite", "secure", "httponly",
-    "description", "url", "uri", "endpoint", "link", "href", "page", "domains", "arn", "hasher", "hashers", "bits",
-    "class", "template", "sha1", "sha256", "digest", "source", "id",
-))  # fmt: skip
+_ABOUT_AT_THE_END = frozenset[str](_LISTS["about_at_the_end"].split())
 """The same for what comes last: `token_file` holds a path, `file_token` and `revoke_token` hold secrets."""
-_STILL = frozenset((
-    "value", "values", "text", "plain", "plaintext", "raw", "string", "str", "data", "base64", "b64", "hex", "encoded",
-    "encrypted", "enc", "prod", "production", "dev", "development", "staging", "stage", "live", "test", "testing",
-    "sandbox", "primary", "secondary", "old", "new", "current", "previous", "prev", "next", "main", "default", "backup",
-    "confirmation", "confirm", "repeat", "again", "local", "ci", "s", "pem", "list", "var", "digits", "salt", "base",
-    "json", "bytes", "material", "seed", "hint",
-))  # fmt: skip
+_STILL = frozenset[str](_LISTS["still"].split())
 """A name that ends with these words still names the secret itself."""
 _IDENTIFIED = ("secretid", "sessionid", "accesskeyid", "tokenid")
-_KEYS_OF_THINGS = frozenset((
-    "cache", "partition", "idempotency", "sort", "s3", "object", "primary", "foreign", "row", "hash", "dedup", "group",
-    "order", "index", "map", "dict", "lookup", "public", "bucket", "redis", "message", "event", "routing", "project",
-    "issue", "locale", "i18n", "translation", "json", "config", "setting", "search", "join", "shard", "natural",
-    "composite", "unique", "column", "field", "property", "registry", "range", "metric", "tag", "label", "sequence",
-    "correlation", "deduplication", "item", "entity", "record", "document", "doc", "image", "video", "media", "asset",
-    "block", "node", "tree", "content", "inchi", "product", "route", "query", "restore", "upload", "file", "path",
-    "parent", "child", "next", "prev", "start", "last", "first", "evaluated", "continuation", "turbo", "nx", "build",
-    "lock", "mutex", "slot", "session", "user", "id", "tls", "cert", "by", "the", "a", "with", "of", "any", "this",
-))  # fmt: skip
+_KEYS_OF_THINGS = frozenset[str](_LISTS["keys_of_things"].split())
 """Keys of these things grant no access."""
 _PLACE = frozenset(("url", "uri", "endpoint"))
 _OWNERS = ("access", "refresh", "auth", "api", "session", "bearer", "id", "security", "device", "bot", "user")
-_LOOK_ALIKES = (
-    "bostoken", "eostoken", "unktoken", "padtoken", "masktoken", "septoken", "clstoken", "specialtoken",
-    "imagepullsecret", "secretsmanager", "secretmanager", "secretary", "secretariat", "tokenizer", "tokenize",
-    "tokenise", "tokenization", "tokenisation", "credentialless", "passwordless", "tokenbucket", "cookieconsent",
-    "authorizationcode", "authorizationserver", "authorizationendpoint", "sessionidle",
-)  # fmt: skip
+_LOOK_ALIKES = tuple[str, ...](_LISTS["look_alikes"].split())
 _MOST_REMEMBERED = 10_000
 
 

@@ -1,17 +1,15 @@
 """Find tokens by the format that their issuer gives them: a prefix or infix, then random characters."""
 
 import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
+from backstay.data_files import data_beside
 from backstay.redaction.entropy import is_random, is_uuid
 
 Span = tuple[int, int, str]
 """Where a secret begins and ends, and its kind."""
 
-_FORMATS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FORMATS = data_beside(__file__)
 _LOOSE_PREFIXES = frozenset[str](_FORMATS["loose_prefixes"])
 _SECRET_PREFIXES = frozenset[str](_FORMATS["secret_prefixes"])
 _THING_PREFIXES = frozenset[str](_FORMATS["thing_prefixes"])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from backstay.data_files import data_beside
 from backstay.errors import ArgumentsInvalid
 from toolbox.configuration.template import holds
 from toolbox.providers.answer import Answer
@@ -15,77 +16,23 @@ LOOKED_AT = 2000
 """How many characters of a text are looked at."""
 MAY_HAVE_ACTED = "the error may have come after it took effect"
 _DEPTH = 3
-_SUCCESS = frozenset({"success", "ok", "succeeded", "successful"})
-_FAILURE = frozenset({"iserror", "haserror", "failed"})
-_ERRORS = frozenset(
-    [
-        "error",
-        "errors",
-        "err",
-        "exception",
-        "fault",
-        "failure",
-        "errormessage",
-        "errormessages",
-        "errormsg",
-        "errorcode",
-        "errordescription",
-        "traceback",
-        "failurereason",
-    ]
-)
-_STATES = frozenset({"status", "state", "result", "outcome", "object", "type"})
-_ERROR_STATES = frozenset({"error", "errored", "failed", "failure", "fail", "exception"})
-_STATUS_CODES = frozenset({"status", "statuscode", "httpstatus", "httpcode", "responsecode"})
-_DESCRIPTIVE = frozenset(
-    [
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "title",
-        "description",
-        "reason",
-        "text",
-        "code",
-        "statuscode",
-        "documentationurl",
-        "helpurl",
-        "moreinfo",
-        "requestid",
-        "traceid",
-        "timestamp",
-        "instance",
-        "path",
-        "hint",
-    ]
-)
-_WORDS = ("message", "msg", "detail", "title", "description", "reason", "text")
-_WRAPPERS = frozenset({"result", "data", "body", "response", "output", "content", "value", "payload"})
+_LISTS = data_beside(__file__)
+_SUCCESS = frozenset[str](_LISTS["success"].split())
+_FAILURE = frozenset[str](_LISTS["failure"].split())
+_ERRORS = frozenset[str](_LISTS["errors"].split())
+_STATES = frozenset[str](_LISTS["states"].split())
+_ERROR_STATES = frozenset[str](_LISTS["error_states"].split())
+_STATUS_CODES = frozenset[str](_LISTS["status_codes"].split())
+_DESCRIPTIVE = frozenset[str](_LISTS["descriptive"].split())
+_WORDS = tuple[str, ...](_LISTS["words"].split())
+_WRAPPERS = frozenset[str](_LISTS["wrappers"].split())
 _NO_ERROR = frozenset({"none", "null", "no", "no error", "ok", "success", "false", "0"})
 
-_BEGINNING = re.compile(
-    r"""(mcp|http|api|tool|runtime|internal|server|unexpected|unknown|validation)?\s*
-        (error|fatal|failed|failure|exception|traceback)\b
-      | (unable\ to|could\ ?n[o']t|cannot|can't|can\ not|no\ such|not\ found|unauthorized|forbidden|invalid|sorry)\b
-      | (permission|access|request|operation)\ (denied|failed|refused)\b
-      | (bad\ request|internal\ server\ error|timed?\ ?out|rate\ limit|enoent|eacces|eexist|eperm)\b
-      | \w+(error|exception)(:|$)
-      | http[\ /\d.]*\ [45]\d\d\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_STATUS_LINE = re.compile(r"[45]\d\d[ :-]+[A-Z][a-z]+")
-_END = re.compile(
-    r"(already exists|not found|do(es)? ?n[o']t exist|no such file or directory|permission denied|not allowed|failed)"
-    r"\W*$",
-    re.IGNORECASE,
-)
-_PHRASE = re.compile(
-    r"\bnot (found|allowed|permitted|authori[sz]ed|accessible)\b|\b(does not exist|already exists|denied|forbidden"
-    r"|unauthori[sz]ed|bad (request|credentials)|declined)\b",
-    re.IGNORECASE,
-)
-_PAGE = re.compile(r"<title>\s*[45]\d\d\b|<(\w+:)?(Error|Fault)\b", re.IGNORECASE)
+_BEGINNING = re.compile(_LISTS["patterns"]["beginning"])
+_STATUS_LINE = re.compile(_LISTS["patterns"]["status_line"])
+_END = re.compile(_LISTS["patterns"]["end"])
+_PHRASE = re.compile(_LISTS["patterns"]["phrase"])
+_PAGE = re.compile(_LISTS["patterns"]["page"])
 
 
 class Meaning(StrEnum):
