@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from activities.model.planning import FUNCTIONS as PLANNING
-from activities.model.planning import NAMES as PLANNING_NAMES
-from activities.model.planning import may_read
+from activities.model.planning import ALIASES, may_read
+from backstay.data_files import data_beside
 from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
 
 
-def _function(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def function(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Describe a function to the model."""
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
@@ -18,46 +18,12 @@ def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-
 FINISH, PROGRAM = "finish", "run_program"
-BUILT_IN: tuple[dict[str, Any], ...] = (
-    _function(
-        "search_tools",
-        "Find tools by what they do; what is found becomes callable.",
-        _object(
-            ["query"],
-            query=_TEXT,
-            detail_level={"type": "string", "enum": ["summary", "full"]},
-            limit={"type": "integer", "minimum": 1, "maximum": 40},
-        ),
-    ),
-    _function(
-        "read_result",
-        "Read more of an earlier answer: `path` such as `invoices.0.amount`, `offset` and `limit` for lists and texts.",
-        _object(["ref"], ref=_TEXT, path=_TEXT, offset=_COUNT, limit=_COUNT),
-    ),
-    _function(
-        PROGRAM,
-        "Run a Python program that calls tools: for loops, many calls, filters and sums. `code` is the body of "
-        "`async def main()`; what it returns is the answer, as JSON. The tool function `mail__send_email` is "
-        "`await mail.send_email(to=..., subject=...)` there, with keywords only. It returns the tool's whole answer, "
-        "or raises ToolError, or OutcomeSettled: done, but no answer. `await result(ref)` reads an earlier answer "
-        "whole. Use asyncio.gather for independent calls: they are asked about together. Much of the standard library "
-        "is there; network, files outside /tmp, threads and processes are not.",
-        _object(["code"], code=_TEXT, reason=_TEXT),
-    ),
-    _function(
-        "ask_person", "Ask a person a question that only a person can answer.", _object(["question"], question=_TEXT)
-    ),
-    _function(
-        FINISH,
-        "End the task.",
-        _object(["summary"], summary=_TEXT, outputs={"type": "object"}, success={"type": "boolean"}),
-    ),
+BUILT_IN, PLANNING = (
+    [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
+    for rows in data_beside(__file__).values()
 )
-NAMES = frozenset(function["function"]["name"] for function in BUILT_IN) | PLANNING_NAMES
+NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *PLANNING)) | ALIASES.keys()
 
 
 def functions_for(
@@ -75,9 +41,9 @@ def functions_for(
     read its workspace.
     """
     programs = programs and not planning
-    built_in = [function for function in BUILT_IN if programs or function["function"]["name"] != PROGRAM]
+    built_in = [row for row in BUILT_IN if programs or row["function"]["name"] != PROGRAM]
     if finish is not None:
-        built_in = [finish if function["function"]["name"] == FINISH else function for function in built_in]
+        built_in = [finish if row["function"]["name"] == FINISH else row for row in built_in]
     tools = [catalog.definitions[name] for name in visible if name in catalog.definitions]
     if planning:
         tools = [definition for definition in catalog.definitions.values() if may_read(definition)]
@@ -85,9 +51,9 @@ def functions_for(
         *built_in,
         *PLANNING,
         *(
-            _function(name, about.description, about.parameters)
+            function(name, about.description, about.parameters)
             for name, definition in (offered or {}).items()
             if (about := definition.offered()) is not None
         ),
-        *(_function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
+        *(function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
     ]

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.model.functions import FINISH
+from activities.model.functions import FINISH, function
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.redaction.redactor import Redactor
@@ -57,7 +57,7 @@ class WantedOutput:
             "End the task. `output` is the value that the task wants, and is checked against its schema; "
             "leave it out only with `success` false."
         )
-        return {"type": "function", "function": {"name": FINISH, "description": description, "parameters": parameters}}
+        return function(FINISH, description, parameters)
 
 
 @dataclass

@@ -17,80 +17,7 @@ from toolbox.catalog.definition import Definition
 PROPOSE, UPDATE, MARK = "propose_plan", "update_plan", "mark_step"
 ALIASES = {"create_plan": PROPOSE}
 """Other names under which a model may call these functions."""
-_TEXT = {"type": "string"}
-_STEP = {
-    "type": "object",
-    "properties": {
-        "tool": _TEXT,
-        "arguments": {"type": "object"},
-        "summary": _TEXT,
-        "continue_on_failure": {"type": "boolean"},
-        "transactional": {"type": ["boolean", "string"]},
-        "retries": {"type": "integer", "minimum": 0, "maximum": 10},
-        "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 600},
-        "limits": {
-            "type": "object",
-            "properties": {
-                "memory_mb": {"type": "integer", "minimum": 64},
-                "cpu_s": {"type": "integer", "minimum": 1},
-                "artifacts_mb": {"type": "integer", "minimum": 1},
-            },
-            "additionalProperties": False,
-        },
-    },
-    "required": ["tool", "arguments"],
-    "additionalProperties": False,
-}
-_PLAN = {
-    "type": "object",
-    "properties": {
-        "title": _TEXT,
-        "summary": _TEXT,
-        "steps": {"type": "array", "items": _STEP, "minItems": 1},
-        "continue_on_failure": {"type": "boolean"},
-        "allowed_side_effects": {"type": "array", "items": _TEXT},
-    },
-    "required": ["title", "steps"],
-    "additionalProperties": False,
-}
-
-
 _FIELDS = frozenset({"title", "summary", "steps", "continue_on_failure", "allowed_side_effects"})
-
-
-def _function(name: str, description: str, required: list[str], **properties: Any) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
-
-
-FUNCTIONS: tuple[dict[str, Any], ...] = (
-    _function(
-        PROPOSE,
-        "Propose a plan: people approve it as a whole, then its steps run in order and you get what they came to. "
-        "`tool` is `provider.tool`. Arguments may refer to `${input.x}` of the task and to earlier steps, from 0: "
-        "`${steps.0.result.id}`. A step that fails ends the plan unless `continue_on_failure`; steps with one name in "
-        "`transactional` are undone together. Give `alternatives` where people should choose.",
-        ["plan"],
-        plan=_PLAN,
-        alternatives={"type": "array", "items": {"type": "object"}, "maxItems": MOST_ALTERNATIVES - 1},
-    ),
-    _function(
-        UPDATE,
-        "Propose a new version of a plan, whole, to amend or correct it.",
-        ["plan_id", "plan"],
-        plan_id=_TEXT,
-        plan={"type": "object"},
-    ),
-    _function(
-        MARK,
-        "Note how a step of the last plan went; it changes nothing.",
-        ["idx", "status"],
-        idx={"type": "integer", "minimum": 0},
-        status=_TEXT,
-        note=_TEXT,
-    ),
-)
-NAMES = frozenset({*(function["function"]["name"] for function in FUNCTIONS), *ALIASES})
 Trace = Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]]
 
 
@@ -134,16 +61,9 @@ class PlanParser:
         if references_in(given):
             raise ArgumentsInvalid("input: may not refer to steps or to the task; give the values themselves")
         plan = Plan.model_validate(definition.task(given)["plan"])
-        self._bound(definition.id, plan)
-        steps: list[PlanStep] = []
-        sources: list[Sources | None] = []
-        for index, step in enumerate(plan.steps):
-            filled = step.model_copy(update={"arguments": resolve(step.arguments, {"input": given})})
-            folded, traced = await self._step(f"{definition.id}.steps.{index}", filled)
-            steps.append(folded)
-            sources.append(traced)
-        proposed = ProposePlan(call_id=call_id, plans=(plan.model_copy(update={"steps": tuple(steps)}),))
-        return proposed.model_copy(update={"sources": (tuple(sources),)}) if any(sources) else proposed
+        plan, sources = await self._folded(definition.id, plan, given)
+        proposed = ProposePlan(call_id=call_id, plans=(plan,))
+        return proposed.model_copy(update={"sources": (sources,)}) if any(sources) else proposed
 
     async def _plan(self, where: str, given: Any) -> tuple[Plan, tuple[Sources | None, ...]]:
         if not isinstance(given, dict):
@@ -155,18 +75,22 @@ class PlanParser:
             plan = Plan.admit(given)
         except TaskInvalid as error:
             raise ArgumentsInvalid(f"{where}: {error}") from None
-        self._bound(where, plan)
+        return await self._folded(where, plan)
+
+    async def _folded(
+        self, where: str, plan: Plan, given: dict[str, Any] | None = None
+    ) -> tuple[Plan, tuple[Sources | None, ...]]:
+        """Return a plan with its steps folded, filled with an input if any, and where their arguments come from."""
+        if len(plan.steps) > self.most_steps:
+            raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
         steps: list[PlanStep] = []
         sources: list[Sources | None] = []
         for index, step in enumerate(plan.steps):
-            folded, traced = await self._step(f"{where}.steps.{index}", step)
+            filled = {} if given is None else {"arguments": resolve(step.arguments, {"input": given})}
+            folded, traced = await self._step(f"{where}.steps.{index}", step.model_copy(update=filled))
             steps.append(folded)
             sources.append(traced)
         return plan.model_copy(update={"steps": tuple(steps)}), tuple(sources)
-
-    def _bound(self, where: str, plan: Plan) -> None:
-        if len(plan.steps) > self.most_steps:
-            raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
 
     async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, Sources | None]:
         definition = self.catalog.by_function.get(step.tool) or self.catalog.definitions.get(step.tool)
