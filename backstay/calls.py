@@ -42,14 +42,12 @@ from backstay.requests import (
     VerifyProgram,
 )
 from backstay.responses import (
-    NOT_OPENED,
     CarriedOver,
     CheckedCall,
     Closed,
     Found,
     LoadedEffects,
     LoadedState,
-    ModelChoice,
     Opened,
     Previewed,
     Proven,
@@ -59,47 +57,6 @@ from backstay.responses import (
 from backstay.task.decision import Decision
 from backstay.task.reading import Page
 from backstay.tools.tool import ToolResult
-
-__all__ = [
-    "DATA_CONVERTER",
-    "MENU",
-    "NOT_OPENED",
-    "Announce",
-    "AskModel",
-    "CallTool",
-    "CarriedOver",
-    "CarryOver",
-    "CheckCall",
-    "CheckProof",
-    "CheckedCall",
-    "CloseRun",
-    "Closed",
-    "DigestPayload",
-    "EndRehearsal",
-    "FindTools",
-    "ForgetProgram",
-    "Found",
-    "KeepPlan",
-    "LoadCarried",
-    "LoadEffects",
-    "LoadedEffects",
-    "LoadedState",
-    "ModelChoice",
-    "OpenRun",
-    "Opened",
-    "PreviewCalls",
-    "Previewed",
-    "Proven",
-    "ReadPage",
-    "ReadStored",
-    "RememberLines",
-    "RememberedLines",
-    "Reproduced",
-    "ResumeProgram",
-    "ReviewWork",
-    "SettleEffect",
-    "VerifyProgram",
-]
 
 
 class Unreadable:

@@ -11,6 +11,7 @@ from backstay import calls
 from backstay.approvals.notice import Told
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
 from backstay.errors import BudgetExceeded
+from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
@@ -45,7 +46,7 @@ class Asking:
     """Hold how far one call has come."""
 
     purpose: Purpose
-    choices: list[calls.ModelChoice]
+    choices: list[ModelChoice]
     """Who is asked, and those that may be asked instead, in their order."""
     tries: int = 0
     since: datetime = field(default_factory=workflow.now)
@@ -59,7 +60,7 @@ class Asking:
         """Return whether it is paid from what was kept back."""
         return self.purpose == "closing"
 
-    def begin_again(self, choices: list[calls.ModelChoice]) -> None:
+    def begin_again(self, choices: list[ModelChoice]) -> None:
         """Count tries from zero."""
         self.choices, self.tries, self.since, self.failed = choices, 0, workflow.now(), None
 
@@ -131,7 +132,7 @@ class ModelCalls:
         self.context.record("perception.made", text, **found.plain(), **spent)
         return found
 
-    def _choices(self, purpose: Purpose) -> list[calls.ModelChoice]:
+    def _choices(self, purpose: Purpose) -> list[ModelChoice]:
         """Return who is asked in turn; a step goes on with the fallback that the last one has ended with."""
         state = self.context.state
         opened = state.opened
@@ -139,7 +140,7 @@ class ModelCalls:
             return list(opened.perception)
         if purpose == "closing" and opened.closing:
             return list(opened.closing)
-        first = calls.ModelChoice(name=opened.model, reserve_micro=opened.reserve_micro, listed=opened.listed)
+        first = ModelChoice(name=opened.model, reserve_micro=opened.reserve_micro, listed=opened.listed)
         every = [first, *opened.fallbacks]
         place = next((place for place, choice in enumerate(every) if choice.name == state.model), 0)
         return [*every[place:], *every[:place]]

@@ -10,13 +10,13 @@ from backstay.approvals.approval import RecordedDecision
 from backstay.approvals.notice import NoticeDraft
 from backstay.budgets.budget import Budget, Ledger
 from backstay.budgets.usage import Usage
-from backstay.calls import NOT_OPENED, Opened
 from backstay.canonical import digest_of
 from backstay.effects.compensation import Undone, UndoOutcome, UndoStack, newest
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.requests import OfRun
+from backstay.responses import NOT_OPENED, Opened
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment

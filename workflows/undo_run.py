@@ -16,6 +16,7 @@ from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_o
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
+from backstay.responses import NOT_OPENED
 from backstay.shown import counted, one_line
 from backstay.task.result import Outcome, Result
 from backstay.task.status import State
@@ -105,7 +106,7 @@ class UndoRun(Handlers):
         state.run = loaded.run
         whose = {"user_id": loaded.user_id or "singleton", "session_id": loaded.session_id}
         state.task = state.task.model_copy(update=whose)
-        state.opened = opened = loaded.opened or calls.NOT_OPENED
+        state.opened = opened = loaded.opened or NOT_OPENED
         if opened.task_line:
             line = one_line(f"undo {self.ask.workflow_id}: {opened.task_line}", 200)
             state.opened = opened.model_copy(update={"task_line": line})

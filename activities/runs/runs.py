@@ -30,6 +30,7 @@ from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
+from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.result import KEPT, Result
@@ -389,10 +390,10 @@ class _Chosen:
         }
 
 
-def _choice(target: Target, request_bytes: int, most_tokens: int) -> calls.ModelChoice:
+def _choice(target: Target, request_bytes: int, most_tokens: int) -> ModelChoice:
     reserve = 0 if target.price is None else target.price.worst(request_bytes, most_tokens)
     given: dict[str, Any] = {"name": target.name, "reserve_micro": reserve, "listed": target.listed}
-    return calls.ModelChoice(**{name: value for name, value in given.items() if value})
+    return ModelChoice(**{name: value for name, value in given.items() if value})
 
 
 def _tightened(policy: Policy, task: Task) -> Policy:
