@@ -28,7 +28,7 @@ QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help install demo demo-crash test quick lint bench soak image-check test-matrix conformance screenshots
+.PHONY: help install demo demo-crash test quick lint bench soak mutants image-check test-matrix conformance screenshots
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,9 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and e2e with no run cached
 	$(PYTEST) -m soak
 	ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
+
+mutants: $(STAMP)  ## Check that tests still catch the broken lines that they caught at BASE=<commit>
+	$(RUN) -m tests.mutation.run $(BASE)
 
 image-check: $(STAMP) $(ROOT)  ## Run the Dockerfile's steps in a clean root, and worker and jails in it; needs root
 	$(PYTEST) -m soak tests/image
