@@ -36,14 +36,20 @@ ROWS = (
     row(
         "answer:verified",
         "design 4.4a",
-        "an error that may have come after the act is verified before it counts as failed: one of the protocol, one of "
-        "a write with a check, and one that came as a result",
-        in_file(
-            E2E,
-            "test_a_check_decides_about_an_answer_that_reports_an_error",
-            "test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts",
-            "test_an_internal_error_of_the_protocol_may_have_come_after_the_act",
-        ),
+        "where an answer reports an error, a check decides whether the act took place",
+        in_file(E2E, "test_a_check_decides_about_an_answer_that_reports_an_error"),
+    ),
+    row(
+        "verified:write",
+        "design 4.4a",
+        "an error of a tool with a check is verified before it counts as failed",
+        in_file(E2E, "test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts"),
+    ),
+    row(
+        "verified:protocol",
+        "design 4.4a",
+        "an internal error of the protocol may have come after the act, and is verified before it counts",
+        in_file(E2E, "test_an_internal_error_of_the_protocol_may_have_come_after_the_act"),
     ),
     row(
         "answer:undo",

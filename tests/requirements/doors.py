@@ -6,30 +6,69 @@ ROWS = (
     row(
         "doors:local-slack",
         "issue People Done 1",
-        "the local server that our tests take for Slack speaks its Web API, signs what it sends over HTTP, keeps"
-        " connections of socket mode, shows messages and modals to people, and refuses what Slack refuses",
+        "commands, buttons, modals and events of the local server that our tests take for Slack reach an app, whose "
+        "answers change what people see",
         in_file(
             "test_slack_server.py",
             "test_commands_buttons_modals_and_events_reach_an_app_and_its_answers_change_what_people_see",
-            "test_what_is_forged_or_old_is_refused_over_http",
-            "test_an_app_that_is_told_to_connect_anew_does",
-            "test_what_slack_refuses_is_refused",
-            "test_files_and_threads_are_kept",
         ),
+    ),
+    row(
+        "slack:local-forged",
+        "issue People Done 1",
+        "what is forged or old is refused over HTTP by the local server",
+        in_file("test_slack_server.py", "test_what_is_forged_or_old_is_refused_over_http"),
+    ),
+    row(
+        "slack:local-sockets",
+        "issue People Done 1",
+        "an app that the local server tells to connect anew does",
+        in_file("test_slack_server.py", "test_an_app_that_is_told_to_connect_anew_does"),
+    ),
+    row(
+        "slack:local-refused",
+        "issue People Done 1",
+        "the local server refuses what Slack refuses",
+        in_file("test_slack_server.py", "test_what_slack_refuses_is_refused"),
+    ),
+    row(
+        "slack:local-kept",
+        "issue People Done 1",
+        "the local server keeps files and threads",
+        in_file("test_slack_server.py", "test_files_and_threads_are_kept"),
     ),
     row(
         "doors:bot-of-ones-own",
         "issue People, examples that people copy",
-        "a Slack bot of 60 lines without our gateway posts what a run asks, sends what people press as the signal"
-        " `approval`, proven, and refuses forged and old notices and people whose address is not confirmed",
+        "a Slack bot of at most 60 lines needs none of our gateway",
+        in_file("examples/test_slack_bot.py", "test_the_bot_has_at_most_60_lines"),
+    ),
+    row(
+        "bot:proven",
+        "issue People, examples that people copy",
+        "what a person presses in Slack reaches the run by the bot, proven",
+        in_file("examples/test_slack_bot.py", "test_what_a_person_presses_in_slack_reaches_the_run_proven"),
+    ),
+    row(
+        "bot:expired",
+        "issue People, examples that people copy",
+        "what nobody decides in time is said by the bot where it was asked",
+        in_file("examples/test_slack_bot.py", "test_what_nobody_decides_in_time_is_said_where_it_was_asked"),
+    ),
+    row(
+        "bot:forged",
+        "issue People, examples that people copy",
+        "forged and old notices to the bot, and people without a confirmed address, change nothing",
         in_file(
             "examples/test_slack_bot.py",
-            "test_the_bot_has_at_most_60_lines",
-            "test_what_a_person_presses_in_slack_reaches_the_run_proven",
-            "test_what_nobody_decides_in_time_is_said_where_it_was_asked",
             "test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing",
-            "test_what_is_too_long_for_a_message_or_a_request_has_no_buttons",
         ),
+    ),
+    row(
+        "bot:too-long",
+        "issue People, examples that people copy",
+        "what is too long for a message or a request of the bot has no buttons",
+        in_file("examples/test_slack_bot.py", "test_what_is_too_long_for_a_message_or_a_request_has_no_buttons"),
     ),
     row(
         "doors:service-of-ones-own",

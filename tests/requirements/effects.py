@@ -64,14 +64,20 @@ ROWS = (
     row(
         "effect:lease-clock",
         "issue 11",
-        "leases and the time of idempotency count by the database's clock: a process whose own clock is two minutes "
-        "ahead or behind waits for others, and is waited for, as long as any other",
-        in_file(
-            "store/test_skew.py",
-            "test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long",
-            "test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should",
-            "test_what_is_over_and_what_is_not_is_said_by_the_database_alone",
-        ),
+        "a process whose own clock is two minutes ahead or behind waits for the lease of another just as long",
+        in_file("store/test_skew.py", "test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long"),
+    ),
+    row(
+        "lease:began",
+        "issue 11",
+        "a lease that a process with a wrong clock began ends when it should",
+        in_file("store/test_skew.py", "test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should"),
+    ),
+    row(
+        "lease:database",
+        "issue 11",
+        "what is over and what is not, of leases and of the time of idempotency, is said by the database's clock alone",
+        in_file("store/test_skew.py", "test_what_is_over_and_what_is_not_is_said_by_the_database_alone"),
     ),
     row(
         "effect:lease-clock-file",

@@ -212,13 +212,18 @@ ROWS = (
     row(
         "jail:role",
         "design 13",
-        "the sandbox role is told no secret, loads no code that knows a model, a tool or a database, and is "
-        "started again however often it dies, also while it restarts, of which the log tells",
+        "the sandbox role is told no secret, and is started again however often it dies, also while it restarts, of "
+        "which the log tells",
         in_file(
             "cli/test_roles.py",
             "test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_often_it_dies",
-            "test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database",
         ),
+    ),
+    row(
+        "role:code",
+        "design 13",
+        "the sandbox role loads no code that knows a model, a tool or a database",
+        in_file("cli/test_roles.py", "test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database"),
     ),
     row(
         "jail:profile",

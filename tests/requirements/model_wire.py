@@ -6,20 +6,58 @@ ROWS = (
     row(
         "model:streamed",
         "design 22; design 7",
-        "a streamed answer is the same as a whole one, in words, calls, usage and finish reason, whatever order and "
-        "form its fragments have, and its words and its summary are told while they arrive",
+        "a streamed answer is the same as a whole one, in words, calls, usage and finish reason",
+        in_file("activities/test_streaming.py", "test_a_streamed_answer_is_the_same_as_a_whole_one"),
+    ),
+    row(
+        "streamed:words",
+        "design 22; design 7",
+        "what the model says, and the summary of `finish`, is told while it arrives, and arguments of other calls "
+        "are not",
         in_file(
             "activities/test_streaming.py",
-            "test_a_streamed_answer_is_the_same_as_a_whole_one",
             "test_what_the_model_says_is_told_while_it_arrives",
             "test_the_summary_of_finish_is_told_like_words",
             "test_arguments_of_other_calls_are_not_told",
+        ),
+    ),
+    row(
+        "streamed:not",
+        "design 22; design 7",
+        "an endpoint is told that a stream is accepted, and one that does not stream is read all the same",
+        in_file(
+            "activities/test_streaming.py",
             "test_an_endpoint_that_does_not_stream_is_read_all_the_same",
-            "test_a_stream_that_does_not_say_what_it_used_counts_as_not_reported",
-            "test_calls_are_put_together_from_fragments",
-            "test_usage_may_come_with_any_chunk_and_the_last_one_counts",
-            "test_comments_other_fields_and_windows_line_ends_are_passed_over",
             "test_the_endpoint_is_told_that_a_stream_is_accepted",
+        ),
+    ),
+    row(
+        "streamed:usage",
+        "design 22; design 7",
+        "usage may come with any chunk and the last one counts, and a stream that does not say what it used counts "
+        "as not reported",
+        in_file(
+            "activities/test_streaming.py",
+            "test_a_stream_that_does_not_say_what_it_used_counts_as_not_reported",
+            "test_usage_may_come_with_any_chunk_and_the_last_one_counts",
+        ),
+    ),
+    row(
+        "streamed:fragments",
+        "design 22; design 7",
+        "calls are put together from fragments, whatever comments, other fields and line ends stand between",
+        in_file(
+            "activities/test_streaming.py",
+            "test_calls_are_put_together_from_fragments",
+            "test_comments_other_fields_and_windows_line_ends_are_passed_over",
+        ),
+    ),
+    row(
+        "streamed:done",
+        "design 22; design 7",
+        "an answer counts when it is done, though the connection stays open",
+        in_file(
+            "activities/test_streaming.py",
             "test_an_answer_counts_when_it_is_done_though_the_connection_stays_open",
         ),
     ),
@@ -77,11 +115,15 @@ ROWS = (
     row(
         "deltas:billed",
         "design 22",
-        "an endpoint that takes no stream is asked without and billed as always, and a stream that does not say "
-        "what it used is charged the most and then no longer asked for",
+        "an endpoint that takes no stream is asked without and billed as always",
+        in_file("e2e/test_deltas.py", "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always"),
+    ),
+    row(
+        "deltas:charged",
+        "design 22",
+        "a stream that does not say what it used is charged the most and then no longer asked for",
         in_file(
             "e2e/test_deltas.py",
-            "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always",
             "test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for",
         ),
     ),

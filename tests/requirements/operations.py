@@ -116,8 +116,8 @@ ROWS = (
     row(
         "s002:limits",
         "seed 002 §8; seed 002 App. B; design 22",
-        "without anything set a plan has 20 steps at most, of 30 seconds each, a call writes 200 MB at most, plans are "
-        "kept for 90 days, and people are warned of four ways in which a program starts others",
+        "without anything set a plan has at most 20 steps of 30 seconds, a call writes at most 200 MB, plans are "
+        "kept for 90 days, and four ways of starting programs are warned of",
         in_file("backstay/test_settings.py", "test_without_anything_set_plans_and_artifacts_have_their_limits"),
     ),
     row(

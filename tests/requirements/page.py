@@ -250,14 +250,20 @@ ROWS = (
     row(
         "page:once",
         "issue People Done 1",
-        "a double click and a replay decide once and say the same, a page that is stale is refused and says what has"
-        " changed, and whom a request does not concern neither sees nor decides it",
-        in_file(
-            "web/test_life.py",
-            "test_a_double_click_and_a_replay_decide_once_and_say_the_same",
-            "test_a_page_that_is_stale_is_refused_and_says_what_has_changed",
-            "test_whom_a_request_does_not_concern_neither_sees_nor_decides_it",
-        ),
+        "a double click and a replay decide once and say the same",
+        in_file("web/test_life.py", "test_a_double_click_and_a_replay_decide_once_and_say_the_same"),
+    ),
+    row(
+        "page:stale",
+        "issue People Done 1",
+        "a page that is stale is refused and says what has changed",
+        in_file("web/test_life.py", "test_a_page_that_is_stale_is_refused_and_says_what_has_changed"),
+    ),
+    row(
+        "page:not-theirs",
+        "issue People Done 1",
+        "whom a request does not concern neither sees nor decides it",
+        in_file("web/test_life.py", "test_whom_a_request_does_not_concern_neither_sees_nor_decides_it"),
     ),
     row(
         "page:inbox",
@@ -396,7 +402,7 @@ ROWS = (
         "page:escalated",
         "design 15, 22",
         "when nobody has decided in time, an open page says who else was asked, who see the request only then, with "
-        "the same words, and may approve it",
+        "the same words, which stay, and may approve it",
         in_file(
             "web/test_standing.py",
             "test_who_is_asked_too_when_nobody_decides_in_time_is_said_to_both_and_may_decide",
@@ -405,8 +411,8 @@ ROWS = (
     row(
         "page:foretold",
         "design 22",
-        "the page of a rehearsed plan shows the lines of a file that a step would change and what was foretold of "
-        "each call, and the plan is approved there and then carried out",
+        "the page of a rehearsed plan shows which lines of a file would change and whether each call was read, "
+        "would be made or is assumed, and the plan is approved there and then done",
         in_file(
             "web/test_standing.py",
             "test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_was_foretold",
@@ -671,8 +677,8 @@ ROWS = (
     row(
         "page:until",
         "issue People",
-        "live streams of the inbox, of a request and of a run end once the link or the ID token that opened them lets"
-        " nobody in any more, while those of a longer one go on",
+        "live streams of the inbox, of a request and of a run end once the link or the ID token behind them lets "
+        "nobody in any more, and those of a longer one go on",
         in_file(
             "web/test_until.py",
             "test_live_streams_end_when_who_opened_them_is_let_in_no_more_and_not_those_of_who_still_is",

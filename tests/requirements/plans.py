@@ -305,12 +305,17 @@ ROWS = (
     row(
         "plan:killed-walk",
         "design 10, 22",
-        "a random walk whose worker is killed with SIGKILL, amid steps too, goes through the edges of the tables only, "
-        "and makes no call twice that is not idempotent unless a person said so",
+        "a random walk whose worker is killed, amid steps too, keeps to the edges of the tables and makes no call "
+        "twice that is not idempotent unless a person said so",
         in_file(
             "crash/test_plan_walk.py",
             "test_plans_keep_to_their_edges_and_send_nothing_twice_without_a_word_while_their_worker_is_killed",
         ),
+    ),
+    row(
+        "walk:soak",
+        "design 10, 22",
+        "plans send nothing twice without a word, however often their worker is killed",
         in_file(
             "soak/test_plan_walk.py",
             "test_plans_send_nothing_twice_without_a_word_however_often_their_worker_is_killed",

@@ -39,12 +39,17 @@ ROWS = (
     row(
         "effect:kill-matrix-postgres",
         "issue 11",
-        "with the store in Postgres, a worker killed at a named point is replaced, and every mail is sent once: at a "
-        "few points in make test, at all others in make soak",
+        "with the store in Postgres, a worker killed at one of a few named points is replaced, and every mail is "
+        "sent once",
         in_file(
             "crash/test_kill_points_on_postgres.py",
             "test_with_a_store_in_postgres_a_killed_worker_is_replaced_and_every_mail_is_sent_once",
         ),
+    ),
+    row(
+        "matrix:postgres-soak",
+        "issue 11",
+        "with the store in Postgres, a worker killed at any other named point is replaced too",
         in_file(
             "soak/test_more_points.py",
             "test_with_a_store_in_postgres_a_worker_killed_at_any_other_point_is_replaced",
@@ -63,22 +68,36 @@ ROWS = (
         "effect:kills-amid-switches",
         "issue Endless",
         "a worker killed while a run continues as a new execution is replaced, every mail is sent once, events are "
-        "numbered without a gap and the last effects can be taken back: 3 kills in make test, 50 in soak",
+        "numbered without a gap and the last effects can be taken back",
         in_file(
             "crash/test_kills_amid_switches.py",
             "test_a_worker_killed_amid_a_switch_is_replaced_and_nothing_is_lost_or_doubled",
         ),
+    ),
+    row(
+        "switches:soak",
+        "issue Endless",
+        "fifty kills amid such switches lose and double nothing",
         in_file("soak/test_endless.py", "test_fifty_kills_amid_switches_lose_and_double_nothing"),
     ),
     row(
         "effect:skewed-clocks",
         "issue 11",
-        "two workers whose clocks differ by two minutes send nothing twice, on Postgres and on SQLite, though one is "
-        "stopped between its intent and its send and continued when the other has sent the call",
+        "on Postgres, two workers whose clocks differ by two minutes send nothing twice, though one is stopped "
+        "between its intent and its send and continued when the other has sent the call",
         in_file(
             "crash/test_skewed_clocks.py",
             "test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send",
             "test_on_postgres_a_stopped_worker_that_is_behind_sends_nothing_late",
+        ),
+    ),
+    row(
+        "clocks:sqlite",
+        "issue 11",
+        "on SQLite, two workers whose clocks differ by two minutes send nothing twice, though one is stopped "
+        "between its intent and its send and continued when the other has sent the call",
+        in_file(
+            "crash/test_skewed_clocks.py",
             "test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send",
             "test_on_sqlite_a_stopped_worker_that_is_behind_sends_nothing_late",
         ),
@@ -86,12 +105,17 @@ ROWS = (
     row(
         "effect:two-hosts",
         "issue 11 Done 4",
-        "two worker processes on Postgres, one with a clock two minutes off, send nothing twice, lose nothing and end "
-        "every run while workers, Temporal and Postgres are killed at random: a sample in make test, 100 kills in soak",
+        "two workers on Postgres, one with a clock two minutes off, send nothing twice, lose nothing and end every "
+        "run while workers, Temporal and Postgres are killed at random",
         in_file(
             "crash/test_two_hosts.py",
             "test_runs_on_two_workers_end_and_send_once_while_workers_temporal_and_postgres_are_killed",
         ),
+    ),
+    row(
+        "hosts:soak",
+        "issue 11 Done 4",
+        "the same two workers lose and double nothing through 100 kills",
         in_file(
             "soak/test_two_hosts.py",
             "test_runs_on_two_workers_end_and_send_once_however_often_workers_temporal_and_postgres_are_killed",

@@ -146,13 +146,14 @@ ROWS = (
     row(
         "runpage:links",
         "design 22; issue People",
-        "where BACKSTAY_URL is set, the Web UI leads to the page of a run and to each request of it, and dev serves"
-        " that page, lets the person in who sits there, and sets the address for its runs",
+        "where BACKSTAY_URL is set, the Web UI leads to the page of a run and to each request of it",
         in_file("web/test_runs.py", "test_the_web_ui_leads_to_the_page_of_a_run_and_to_each_of_its_requests"),
-        in_file(
-            "cli/test_dev.py",
-            "test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there",
-        ),
+    ),
+    row(
+        "runpage:dev",
+        "design 22; issue People",
+        "dev serves the page, lets the person in who sits there, and its runs lead there",
+        in_file("cli/test_dev.py", "test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there"),
     ),
     row(
         "runpage:pictures",

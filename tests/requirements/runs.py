@@ -170,12 +170,21 @@ ROWS = (
     row(
         "loop:own-bug",
         "design 3",
-        "a bug of a release, in driving a run, in its ending, in a handler or in an activity, waits for the release"
-        " that mends it: the run goes on, and nothing is undone or sent twice",
+        "a bug of a release in driving a run or in its ending waits for the release that mends it, and the run goes on",
+        in_file("e2e/test_bugs.py", "test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on"),
+    ),
+    row(
+        "bug:handler",
+        "design 3",
+        "a bug in a handler refuses and is counted, and the run goes on",
+        in_file("e2e/test_bugs.py", "test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on"),
+    ),
+    row(
+        "bug:activity",
+        "design 3",
+        "a bug in an activity is tried again, the next release goes on, and one that lasts is asked about",
         in_file(
             "e2e/test_bugs.py",
-            "test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on",
-            "test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on",
             "test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on",
             "test_a_bug_in_an_activity_that_lasts_is_asked_about",
         ),
@@ -261,13 +270,14 @@ ROWS = (
     row(
         "loop:long",
         "design 6; issue Endless",
-        "the last of 400 steps of a run need at most a tenth more history than the first",
+        "the last of 400 steps of a run need at most a tenth more history than the first, all is recorded once, and "
+        "the last effects are taken back",
         in_file("e2e/test_endless_long.py", "test_the_last_steps_of_four_hundred_cost_as_little_as_the_first"),
     ),
     row(
         "long:soak",
         "design 6; issue Endless",
-        "the last of 10,000 steps need at most a tenth more history and memory than the first",
+        "the last of 10,000 steps of a run need at most a tenth more history and memory than the first",
         in_file("soak/test_endless.py", "test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first"),
     ),
     row(

@@ -221,13 +221,30 @@ ROWS = (
     row(
         "follow:refused",
         "design 22; design 18",
-        "a run of another user or session, an open one, a pruned one, and, where the policy names approvers, one that "
-        "the same person has not proved to have started, is not followed: TaskInvalid says why",
+        "a run of another user or session is not followed",
+        in_file("e2e/test_follow_ups.py", "test_a_run_of_another_user_or_session_is_not_followed"),
+    ),
+    row(
+        "follow:open",
+        "design 22; design 18",
+        "an open run is not followed, and the refusal says what to do",
+        in_file("e2e/test_follow_ups.py", "test_an_open_run_is_not_followed_and_the_refusal_says_what_to_do"),
+    ),
+    row(
+        "follow:pruned",
+        "design 22; design 18",
+        "a pruned run is not followed, and a followed one is not pruned before its follower",
         in_file(
             "e2e/test_follow_ups.py",
             "test_a_pruned_run_is_not_followed_and_a_followed_one_is_not_pruned_before_its_follower",
-            "test_a_run_of_another_user_or_session_is_not_followed",
-            "test_an_open_run_is_not_followed_and_the_refusal_says_what_to_do",
+        ),
+    ),
+    row(
+        "follow:proven",
+        "design 22; design 18",
+        "where the policy names approvers, only who is proven to have started a run goes on from it",
+        in_file(
+            "e2e/test_follow_ups.py",
             "test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_from_it",
         ),
     ),

@@ -104,7 +104,8 @@ ROWS = (
     row(
         "slack:limits",
         "design 22",
-        "limits are raised in a modal",
+        "limits are raised in a modal, in which what does not fit is said at its field, or to the person alone "
+        "where the form is closed by then",
         in_file("slack/test_life.py", "test_limits_are_raised_in_a_form"),
     ),
     row(
@@ -230,16 +231,32 @@ ROWS = (
     row(
         "slack:facts",
         "issue People Done 1",
-        "over HTTP and over socket mode alike, a request shows where the values of its calls first appeared, what would"
-        " change in a workspace, what a rehearsal foretells, and how many steps of a long plan are not shown",
-        in_file(
-            "slack/test_facts.py",
-            "test_a_request_shows_where_a_value_comes_from",
-            "test_a_request_shows_what_would_change_in_a_workspace",
-            "test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown",
-            "test_an_approver_lets_a_plan_start_no_processes",
-            "test_a_request_shows_what_a_rehearsal_foretells",
-        ),
+        "over HTTP and over socket mode alike, a request in Slack shows where the values of its calls first appeared",
+        in_file("slack/test_facts.py", "test_a_request_shows_where_a_value_comes_from"),
+    ),
+    row(
+        "facts:workspace",
+        "issue People Done 1",
+        "a request in Slack shows what would change in a workspace",
+        in_file("slack/test_facts.py", "test_a_request_shows_what_would_change_in_a_workspace"),
+    ),
+    row(
+        "facts:long-plan",
+        "issue People Done 1",
+        "a request in Slack says how many steps of a long plan are not shown",
+        in_file("slack/test_facts.py", "test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown"),
+    ),
+    row(
+        "facts:processes",
+        "issue People Done 1",
+        "an approver in Slack lets a plan start no processes",
+        in_file("slack/test_facts.py", "test_an_approver_lets_a_plan_start_no_processes"),
+    ),
+    row(
+        "facts:rehearsal",
+        "issue People Done 1",
+        "a request in Slack shows what a rehearsal foretells",
+        in_file("slack/test_facts.py", "test_a_request_shows_what_a_rehearsal_foretells"),
     ),
     row(
         "slack:drawing",
@@ -303,15 +320,27 @@ ROWS = (
     row(
         "slack:commands",
         "issue People",
-        "over HTTP and over socket mode alike, /backstay starts a run in the name of the person, lists that person's"
-        " runs and undoes runs, each once however often the command is delivered, and says what is wrong with it",
-        in_file(
-            "slack/test_commands.py",
-            "test_a_run_is_started_for_the_person_listed_and_undone",
-            "test_what_an_open_run_did_is_undone_too",
-            "test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that",
-            "test_a_command_that_says_nothing_of_use_is_answered",
-        ),
+        "over HTTP and over socket mode alike, /backstay starts a run for the person, lists that person's runs and "
+        "undoes them, each once however often the command is delivered",
+        in_file("slack/test_commands.py", "test_a_run_is_started_for_the_person_listed_and_undone"),
+    ),
+    row(
+        "slack:undo-open",
+        "issue People",
+        "/backstay undoes what an open run did too",
+        in_file("slack/test_commands.py", "test_what_an_open_run_did_is_undone_too"),
+    ),
+    row(
+        "slack:own-run",
+        "issue People",
+        "who started a run in Slack may not approve it where the rule forbids that",
+        in_file("slack/test_commands.py", "test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that"),
+    ),
+    row(
+        "slack:misused",
+        "issue People",
+        "a command that says nothing of use is answered with what is wrong with it",
+        in_file("slack/test_commands.py", "test_a_command_that_says_nothing_of_use_is_answered"),
     ),
     row(
         "slack:starting",

@@ -45,13 +45,20 @@ ROWS = (
     row(
         "undo:pages",
         "design 9",
-        "an undo of any number of effects reads them in pages of bounded size, newest first, continues as a new"
-        " execution when its history grows long, takes back each effect once, and leaves the events of the run",
-        in_file(
-            "e2e/test_undo_pages.py",
-            "test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once",
-            "test_thousands_of_effects_are_read_in_answers_of_bounded_size",
-        ),
+        "a long undo continues as new executions, takes back each effect once, and leaves the events of the run",
+        in_file("e2e/test_undo_pages.py", "test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once"),
+    ),
+    row(
+        "pages:bounded",
+        "design 9",
+        "thousands of effects are read in answers of bounded size",
+        in_file("e2e/test_undo_pages.py", "test_thousands_of_effects_are_read_in_answers_of_bounded_size"),
+    ),
+    row(
+        "pages:newest",
+        "design 9",
+        "effects that could still be undone are read in pages, the newest first, without what was dealt with or "
+        "never happened",
         in_file(
             "store/test_open_effects.py",
             "test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_first",
