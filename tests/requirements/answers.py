@@ -8,19 +8,28 @@ ROWS = (
     row(
         "answer:doubtful",
         "design 4.4a",
-        "an answer that only reports an error is doubtful, in all collected shapes and in no honest one: never undone "
-        "by itself, and parked with what to check",
+        "an answer that only reports an error is doubtful, never undone by itself, and parked with what to check",
         in_file(
             E2E,
             "test_an_error_that_came_as_a_result_is_doubtful_and_never_undone",
             "test_no_undo_runs_for_an_answer_that_reports_an_error_in_any_shape",
         ),
+    ),
+    row(
+        "doubtful:noticed",
+        "design 4.4a",
+        "an answer that only reports an error is noticed in all collected shapes, and an honest one is taken as it is",
         in_file(
             UNIT,
             "test_an_answer_that_only_reports_an_error_is_noticed",
             "test_an_answer_that_is_none_is_taken_as_it_is",
-            "test_a_hostile_answer_costs_little_and_raises_nothing",
         ),
+    ),
+    row(
+        "doubtful:hostile",
+        "design 4.4a",
+        "a hostile answer costs little and raises nothing",
+        in_file(UNIT, "test_a_hostile_answer_costs_little_and_raises_nothing"),
     ),
     row(
         "answer:declared",

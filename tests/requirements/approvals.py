@@ -93,16 +93,25 @@ ROWS = (
     row(
         "approval:whole",
         "issue What people see",
-        "in the Web UI and at a terminal every argument of a call is shown whole or counted as missing, and a batch "
-        "says which calls it does not show",
+        "in the Web UI and at a terminal every argument of a call is shown whole or counted as missing",
         in_file(
             "e2e/test_shown_requests.py",
             "test_every_argument_is_shown_whole_however_long_those_before_it_are",
             "test_what_is_not_shown_of_a_call_is_counted",
             "test_a_long_text_to_which_the_request_only_refers_is_counted",
-            "test_a_batch_says_what_it_does_not_show",
-            "test_the_answer_of_the_query_stays_small_however_much_waits",
         ),
+    ),
+    row(
+        "whole:batch",
+        "issue What people see",
+        "a batch says which calls it does not show",
+        in_file("e2e/test_shown_requests.py", "test_a_batch_says_what_it_does_not_show"),
+    ),
+    row(
+        "whole:query",
+        "issue What people see",
+        "the answer of the query stays small, however much waits",
+        in_file("e2e/test_shown_requests.py", "test_the_answer_of_the_query_stays_small_however_much_waits"),
     ),
     row(
         "approval:commands",
@@ -998,11 +1007,18 @@ ROWS = (
     row(
         "rehearsal:all-people",
         "design 8; design 22",
-        "every set of people that decides about a part of a forecast must approve, and a call that falls under "
-        "other people once its values are known is asked about by them",
+        "every set of people that decides about a part of a forecast must approve",
         in_file(
             "e2e/test_rehearsal.py",
             "test_every_set_of_people_that_decides_about_a_part_of_a_forecast_must_approve",
+        ),
+    ),
+    row(
+        "rehearsal:other-people",
+        "design 8; design 22",
+        "a call of a program that falls under other people once its values are known is asked about by them",
+        in_file(
+            "e2e/test_rehearsal.py",
             "test_a_program_call_that_falls_under_other_people_once_its_values_are_known_is_asked_about_by_them",
         ),
     ),

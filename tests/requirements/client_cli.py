@@ -389,14 +389,20 @@ ROWS = (
     row(
         "cli:dev-faults",
         "design 22",
-        "a taken port names its holder, dev starts a Temporal that ends at once a second time, and dev ends with the "
-        "worker's reason when it cannot start",
-        in_file(
-            "cli/test_dev.py",
-            "test_a_temporal_that_ends_before_it_answers_is_started_once_more",
-            "test_a_taken_port_names_its_holder",
-            "test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all",
-        ),
+        "dev starts a Temporal that ends before it answers once more",
+        in_file("cli/test_dev.py", "test_a_temporal_that_ends_before_it_answers_is_started_once_more"),
+    ),
+    row(
+        "dev:port",
+        "design 22",
+        "a taken port names its holder",
+        in_file("cli/test_dev.py", "test_a_taken_port_names_its_holder"),
+    ),
+    row(
+        "dev:reason",
+        "design 22",
+        "dev ends with the worker's reason when it cannot start at all",
+        in_file("cli/test_dev.py", "test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all"),
     ),
     row(
         "door:cli-worker",

@@ -42,14 +42,18 @@ ROWS = (
     row(
         "effect:recorded",
         "design 4.4",
-        "an effect that was applied, failed, taken back or kept is recorded and not sent again, and an old send "
-        "finds the record of a newer one",
+        "an effect that was applied, failed, taken back or kept is recorded and not sent again",
         in_file(
             "store/test_begin.py",
             "test_a_settled_effect_is_recorded_and_not_sent_again",
             "test_an_effect_that_was_taken_back_or_kept_is_not_sent_again",
-            "test_an_old_send_finds_the_record_of_a_newer_one",
         ),
+    ),
+    row(
+        "recorded:old-send",
+        "design 4.4",
+        "an old send finds the record of a newer one",
+        in_file("store/test_begin.py", "test_an_old_send_finds_the_record_of_a_newer_one"),
     ),
     row(
         "effect:live-lease",
@@ -259,11 +263,15 @@ ROWS = (
     row(
         "effect:resolve",
         "design 4.5",
-        "a check or a person resolves what is unknown and silences the attempt, but not while it may still be "
-        "sent, against the record, or without a row",
+        "a check or a person resolves what is unknown and silences the attempt",
+        in_file("store/test_settle.py", "test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_attempt"),
+    ),
+    row(
+        "resolve:refused",
+        "design 4.5",
+        "nothing is resolved while it may still be sent, against the record, or without a row",
         in_file(
             "store/test_settle.py",
-            "test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_attempt",
             "test_nothing_is_resolved_while_it_may_still_be_sent",
             "test_a_word_that_contradicts_the_record_is_refused",
             "test_an_effect_nobody_recorded_cannot_be_resolved",
@@ -318,13 +326,23 @@ ROWS = (
     row(
         "effect:count-on",
         "design 4",
-        "numbers of effects go on counting over continue-as-new, a call that was begun before it is not made again, "
-        "and a reset to either side of it sends nothing",
+        "numbers of effects go on counting over continue-as-new, and a lost outcome is asked about once and sent "
+        "again only on a person's word",
         in_file(
             "e2e/test_continuing.py",
             "test_a_lost_outcome_is_asked_about_once_and_sent_again_only_on_a_persons_word",
-            "test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way",
-            "test_a_reset_to_either_side_of_the_switch_sends_nothing_again",
         ),
+    ),
+    row(
+        "count:under-way",
+        "design 4",
+        "a call that was begun before a run continues is not made again",
+        in_file("e2e/test_continuing.py", "test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way"),
+    ),
+    row(
+        "count:reset",
+        "design 4",
+        "a reset to either side of a continue-as-new sends nothing again",
+        in_file("e2e/test_continuing.py", "test_a_reset_to_either_side_of_the_switch_sends_nothing_again"),
     ),
 )

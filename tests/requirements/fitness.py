@@ -81,14 +81,20 @@ ROWS = (
     row(
         "fitness:transient",
         SOURCE,
-        "a missing key, a missing payload and a lost worker fail no run and park no undo: they are waited out, a person"
-        " is asked, and a worker that fits goes on",
-        in_file(
-            "e2e/test_faults_worker.py",
-            "test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key",
-            "test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads",
-            "test_a_lost_worker_is_asked_about_and_the_run_goes_on",
-        ),
+        "an undo is not parked by a worker that lacks the key",
+        in_file("e2e/test_faults_worker.py", "test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key"),
+    ),
+    row(
+        "transient:payload",
+        SOURCE,
+        "a run does not fail at a worker with another folder of payloads",
+        in_file("e2e/test_faults_worker.py", "test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads"),
+    ),
+    row(
+        "transient:lost",
+        SOURCE,
+        "a person is asked about a lost worker, and the run goes on",
+        in_file("e2e/test_faults_worker.py", "test_a_lost_worker_is_asked_about_and_the_run_goes_on"),
     ),
     row(
         "fitness:patience",

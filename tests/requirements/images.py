@@ -22,15 +22,24 @@ ROWS = (
     row(
         "house:compose-order",
         "issue House; issue 15",
-        "each service waits for those that it needs, what stays says when it is healthy, but for Slack, which starts "
-        "only where it is asked for, and the scripts inside are correct",
+        "each service of docker-compose.yml waits for those that it needs, and what stays says when it is healthy",
         in_file(
             "test_compose.py",
             "test_every_service_that_stays_says_when_it_is_healthy",
-            "test_slack_starts_only_where_it_is_asked_for",
             "test_each_service_waits_for_those_that_it_needs",
-            "test_a_script_inside_the_file_is_a_correct_one",
         ),
+    ),
+    row(
+        "compose:slack",
+        "issue House; issue 15",
+        "Slack starts in Compose only where it is asked for",
+        in_file("test_compose.py", "test_slack_starts_only_where_it_is_asked_for"),
+    ),
+    row(
+        "compose:scripts",
+        "issue House; issue 15",
+        "the scripts inside docker-compose.yml are correct",
+        in_file("test_compose.py", "test_a_script_inside_the_file_is_a_correct_one"),
     ),
     row(
         "house:compose-private",
@@ -167,26 +176,47 @@ ROWS = (
     row(
         "monitoring:picture",
         "design 22; issue People",
-        "the picture of the dashboard in the documents shows the rows, panels, units and legends that its file has now,"
-        " and a panel that cannot be drawn is refused",
+        "the picture of the dashboard in the documents shows what its file has now, and is stale when that changes",
         in_file(
             "docs/test_dashboard_picture.py",
             "test_what_the_picture_of_the_dashboard_shows_is_what_its_file_has",
             "test_a_change_of_what_the_dashboard_shows_makes_its_picture_stale",
-            "test_a_panel_that_nothing_draws_is_refused",
         ),
+    ),
+    row(
+        "picture:panels",
+        "design 22; issue People",
+        "a panel that nothing draws is refused",
+        in_file("docs/test_dashboard_picture.py", "test_a_panel_that_nothing_draws_is_refused"),
     ),
     row(
         "trust:secret-files",
         "issue 15",
-        "a folder of secret files counts as the environment, which comes before it, is handed to no other "
-        "process, and is refused by name where it cannot be used",
+        "a folder of secret files counts as the environment, which comes before it",
         in_file(
             "backstay/test_settings.py",
             "test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_it",
-            "test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file",
-            "test_secret_files_that_cannot_be_used_are_refused_by_name",
         ),
+    ),
+    row(
+        "secrets:not-sent",
+        "issue 15",
+        "a key of a secret file is not sent to an address of the folder's own file",
+        in_file(
+            "backstay/test_settings.py",
+            "test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file",
+        ),
+    ),
+    row(
+        "secrets:refused",
+        "issue 15",
+        "secret files that cannot be used are refused by name",
+        in_file("backstay/test_settings.py", "test_secret_files_that_cannot_be_used_are_refused_by_name"),
+    ),
+    row(
+        "secrets:not-handed",
+        "issue 15",
+        "a process that becomes a worker is not handed what stands in secret files",
         in_file("cli/test_roles.py", "test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secret_files"),
     ),
     row(

@@ -329,15 +329,25 @@ ROWS = (
     row(
         "system:locks",
         "design 1",
-        "a lock between processes ends with the process that holds it and not with a child of it, waiting for it can "
-        "be cancelled, and its file is private and stays",
+        "a lock between processes ends with the process that holds it and not with a child of it, and its private "
+        "file stays",
         in_file(
             "system/test_system.py",
             "test_a_lock_ends_with_its_process_and_its_private_file_stays",
             "test_a_child_that_starts_while_a_lock_is_held_does_not_keep_it",
-            "test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing",
-            "test_tasks_of_one_process_hold_a_lock_one_after_another",
         ),
+    ),
+    row(
+        "locks:cancelled",
+        "design 1",
+        "waiting for a lock can be cancelled and takes nothing",
+        in_file("system/test_system.py", "test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing"),
+    ),
+    row(
+        "locks:tasks",
+        "design 1",
+        "tasks of one process hold a lock one after another",
+        in_file("system/test_system.py", "test_tasks_of_one_process_hold_a_lock_one_after_another"),
     ),
     row(
         "system:files",

@@ -523,23 +523,57 @@ ROWS = (
     row(
         "s003:sandbox",
         "seed 003 action; design 22",
-        "programs may be `solve`, stand in a fence, call tools by name and get the whole result, find `json` and "
-        "`re`, and are told what broke them as a sandbox error",
+        "a program may be `solve`, with and without async, and finds `json` and `re`",
         in_file(
             "e2e/test_program_contract.py",
             "test_solve_is_the_entry_with_and_without_async_and_json_and_re_are_there",
-            "test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs",
+        ),
+    ),
+    row(
+        "program:fence",
+        "seed 003 action; design 22",
+        "a program in a fence runs without it, and people see what runs",
+        in_file("e2e/test_program_contract.py", "test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs"),
+    ),
+    row(
+        "program:by-name",
+        "seed 003 action; design 22",
+        "a tool called by its name, also one of a host program, tells how it ended as keys and as attributes",
+        in_file(
+            "e2e/test_program_contract.py",
             "test_a_tool_called_by_its_name_tells_how_it_ended_as_keys_and_as_attributes",
+        ),
+        in_file("sandbox/test_plan.py", "test_a_host_programs_tools_can_be_called_by_their_names_too"),
+    ),
+    row(
+        "program:by-name-door",
+        "seed 003 action; design 22",
+        "a call by name is asked about, charged, undone and played again like any other, and checked where the name "
+        "is written",
+        in_file(
+            "e2e/test_program_contract.py",
             "test_a_call_by_name_is_asked_about_charged_undone_and_played_again_like_any_other",
+        ),
+        in_file("sandbox/test_check.py", "test_calls_by_name_are_checked_where_the_name_is_written"),
+    ),
+    row(
+        "program:broken",
+        "seed 003 action; design 22",
+        "what breaks a program is told as a sandbox error beside its type",
+        in_file(
+            "e2e/test_program_contract.py",
             "test_what_breaks_a_program_is_told_as_a_sandbox_error_beside_its_type",
         ),
+    ),
+    row(
+        "program:nothing-runs",
+        "seed 003 action; design 22",
+        "a program of which nothing would run is refused with its line, as is a loop that cannot end",
         in_file(
             "sandbox/test_check.py",
             "test_a_program_of_which_nothing_would_run_is_refused_with_its_line",
             "test_a_loop_that_cannot_end_is_refused_and_one_that_may_is_not",
-            "test_calls_by_name_are_checked_where_the_name_is_written",
         ),
-        in_file("sandbox/test_plan.py", "test_a_host_programs_tools_can_be_called_by_their_names_too"),
     ),
     row(
         "s003:profiles",

@@ -267,14 +267,20 @@ ROWS = (
     row(
         "program:errors",
         "design 5",
-        "an error, a tool's own included, is told in one line with its type and the program's line, and values "
-        "that are no JSON by type and place",
-        in_file(
-            "sandbox/test_runner.py",
-            "test_a_tool_error_is_raised_with_its_type_and_text_and_can_be_handled",
-            "test_what_is_no_json_is_refused_by_type_and_place_in_results_and_arguments",
-            "test_an_error_is_told_in_one_line_with_its_type_and_the_programs_own_line",
-        ),
+        "a tool's error is raised in a program with its type and text, and can be handled",
+        in_file("sandbox/test_runner.py", "test_a_tool_error_is_raised_with_its_type_and_text_and_can_be_handled"),
+    ),
+    row(
+        "errors:no-json",
+        "design 5",
+        "what is no JSON is refused by type and place, in results and arguments",
+        in_file("sandbox/test_runner.py", "test_what_is_no_json_is_refused_by_type_and_place_in_results_and_arguments"),
+    ),
+    row(
+        "errors:one-line",
+        "design 5",
+        "an error is told in one line with its type and the program's own line",
+        in_file("sandbox/test_runner.py", "test_an_error_is_told_in_one_line_with_its_type_and_the_programs_own_line"),
     ),
     row(
         "program:pure",
@@ -335,18 +341,35 @@ ROWS = (
     row(
         "program:diverged",
         "design 5",
-        "a journal that the program does not follow is told by call, before anything is done, and an equal call "
-        "in another order of arguments is followed",
+        "a journal that the program does not follow is told by call, before anything is done",
         in_file(
             "sandbox/test_program_replay.py",
             "test_a_journal_that_the_program_does_not_follow_is_told_by_call",
-            "test_equal_arguments_in_another_order_are_no_divergence",
             "test_a_program_that_ends_where_it_called_before_diverges_before_anything_is_done",
         ),
+    ),
+    row(
+        "diverged:order",
+        "design 5",
+        "equal arguments in another order are no divergence",
+        in_file("sandbox/test_program_replay.py", "test_equal_arguments_in_another_order_are_no_divergence"),
+    ),
+    row(
+        "diverged:one-byte",
+        "design 5",
+        "a journal with one byte of a call changed is never followed, and one byte of an answer leads elsewhere",
         in_file(
             "sandbox/test_generated.py",
             "test_a_journal_with_one_byte_of_a_call_changed_is_never_followed",
             "test_an_answer_with_one_byte_changed_leads_elsewhere",
+        ),
+    ),
+    row(
+        "diverged:unseeded",
+        "design 5",
+        "a program that reads what no seed rules is caught, where it reaches a call and where it reaches none",
+        in_file(
+            "sandbox/test_generated.py",
             "test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_a_call",
             "test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_no_call",
         ),
@@ -354,12 +377,24 @@ ROWS = (
     row(
         "program:replay-faults",
         "design 5",
-        "a limit reached while replaying is a lost jail, an image that is gone is named, and a frame for a program "
-        "that has not run is refused",
+        "a limit reached while replaying is a lost jail and not the program's fault",
         in_file(
             "sandbox/test_program_replay.py",
             "test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_programs_fault",
-            "test_an_image_that_is_gone_is_named",
+        ),
+    ),
+    row(
+        "replay:image-gone",
+        "design 5",
+        "an image that is gone is named",
+        in_file("sandbox/test_program_replay.py", "test_an_image_that_is_gone_is_named"),
+    ),
+    row(
+        "replay:frames",
+        "design 5",
+        "a frame for a program that has not run, and none for one that has, are refused",
+        in_file(
+            "sandbox/test_program_replay.py",
             "test_a_frame_for_a_program_that_has_not_run_and_none_for_one_that_has_are_refused",
         ),
     ),
@@ -426,14 +461,19 @@ ROWS = (
     row(
         "library:timeout",
         "design 22; seed 000 §6; seed 000 §13",
-        "a program that takes too long says so, a timeout that is no time is refused by name, and what a program "
-        "says of time is no timeout",
+        "a program of a host program that takes too long says so, and nothing that it says of time is taken for a "
+        "timeout",
         in_file(
             "sandbox/test_plan.py",
             "test_a_program_that_takes_too_long_says_so",
-            "test_a_timeout_that_is_no_time_is_refused_by_name",
             "test_what_a_program_says_of_time_is_not_taken_for_a_timeout",
         ),
+    ),
+    row(
+        "library:no-time",
+        "design 22; seed 000 §6; seed 000 §13",
+        "a timeout that is no time is refused by name",
+        in_file("sandbox/test_plan.py", "test_a_timeout_that_is_no_time_is_refused_by_name"),
     ),
     row(
         "program:bindings",

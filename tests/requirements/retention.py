@@ -22,12 +22,21 @@ ROWS = (
     row(
         "retention:tombstone",
         "issue 10 Done 5",
-        "every later intent of a pruned run is refused as pruned, a reset of it sends nothing, and show, list, undo,"
-        " its preview and UndoRun say that it was pruned",
+        "every later intent of a pruned run is refused as pruned",
         in_file("store/test_pruning.py", "test_every_later_intent_of_a_pruned_run_is_refused"),
+    ),
+    row(
+        "tombstone:reset",
+        "issue 10 Done 5",
+        "a reset of a pruned run sends nothing",
+        in_file("cli/test_prune.py", "test_a_reset_of_a_pruned_run_sends_nothing"),
+    ),
+    row(
+        "tombstone:said",
+        "issue 10 Done 5",
+        "show, list, undo, its preview, UndoRun and the run itself say that it was pruned",
         in_file(
             "cli/test_prune.py",
-            "test_a_reset_of_a_pruned_run_sends_nothing",
             "test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_pruned",
             "test_every_command_and_undorun_say_that_a_run_was_pruned",
         ),
@@ -49,14 +58,20 @@ ROWS = (
     row(
         "retention:unanswered",
         "issue 10 Done 5",
-        "nothing is removed without Temporal, a run about which it gives no answer is kept, and one that nobody saw end"
-        " goes only where Temporal knows a run of the store",
-        in_file(
-            "cli/test_prune.py",
-            "test_without_temporal_nothing_is_removed",
-            "test_a_run_about_which_temporal_gives_no_answer_is_kept",
-            "test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_one",
-        ),
+        "nothing is removed without Temporal",
+        in_file("cli/test_prune.py", "test_without_temporal_nothing_is_removed"),
+    ),
+    row(
+        "unanswered:kept",
+        "issue 10 Done 5",
+        "a run about which Temporal gives no answer is kept",
+        in_file("cli/test_prune.py", "test_a_run_about_which_temporal_gives_no_answer_is_kept"),
+    ),
+    row(
+        "unanswered:unseen",
+        "issue 10 Done 5",
+        "a run that nobody saw end goes only where Temporal knows a run of the store",
+        in_file("cli/test_prune.py", "test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_one"),
     ),
     row(
         "retention:usage",
@@ -122,13 +137,17 @@ ROWS = (
     row(
         "retention:epoch",
         "issue 10 Done 5",
-        "a new epoch begins only when a person or a flag confirms it, tells both epochs, and a worker that still runs"
-        " in the earlier one begins nothing new",
+        "a new epoch begins only when a person or a flag confirms it, and tells both epochs",
         in_file(
             "cli/test_new_epoch.py",
             "test_a_new_epoch_begins_only_when_it_is_confirmed",
             "test_a_script_confirms_by_a_flag_and_reads_both_epochs",
         ),
+    ),
+    row(
+        "epoch:earlier",
+        "issue 10 Done 5",
+        "a worker that still runs in an earlier epoch begins nothing new",
         in_file("store/test_pruning.py", "test_a_worker_of_an_earlier_epoch_may_begin_nothing_new"),
     ),
     row(

@@ -6,11 +6,15 @@ ROWS = (
     row(
         "runpage:list",
         "design 22; issue People",
-        "every run that a person may see is in a list, newest first in pages, and found by state, by words of its text,"
-        " workflow id, user and session",
-        in_file("web/test_runs.py", "test_the_list_finds_runs_by_state_and_words_and_shows_what_waits"),
+        "every run that a person may see is in a list, newest first in pages, also behind many runs of others",
         in_file("web/test_whose_runs.py", "test_the_list_goes_on_behind_many_runs_of_others"),
         in_file("store/test_runs.py", "test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user"),
+    ),
+    row(
+        "runpage:search",
+        "design 22; issue People",
+        "the list finds runs by state, by words of text, workflow id, user and session, and shows what waits",
+        in_file("web/test_runs.py", "test_the_list_finds_runs_by_state_and_words_and_shows_what_waits"),
     ),
     row(
         "runpage:run",

@@ -60,14 +60,18 @@ ROWS = (
     row(
         "loop:new-search",
         "design 3",
-        "a changed catalog leads to a new search at the next step, an unchanged one is searched once, and a tool "
-        "that is gone is an error to the model",
+        "a changed catalog leads to a new search at the next step, and an unchanged one is searched once",
         in_file(
             "e2e/test_catalog_changes.py",
             "test_a_changed_catalog_leads_to_a_new_search_at_the_next_step",
             "test_an_unchanged_catalog_is_searched_once",
-            "test_a_tool_that_is_gone_is_an_error_to_the_model",
         ),
+    ),
+    row(
+        "search:gone",
+        "design 3",
+        "a tool that is gone from the catalog is an error to the model",
+        in_file("e2e/test_catalog_changes.py", "test_a_tool_that_is_gone_is_an_error_to_the_model"),
     ),
     row(
         "loop:visible",
@@ -257,12 +261,20 @@ ROWS = (
     row(
         "loop:endless",
         "design 6; issue Authority",
-        "a run whose history grows long continues as a new execution: state, budget, events, answers, proofs and undo"
-        " go on, every execution replays, and a state that somebody else brings is refused",
+        "a run whose history grows long continues as a new execution with state, budget, events, answers, proofs "
+        "and undo, and every execution replays",
         in_file(
             "e2e/test_endless.py",
             "test_a_long_run_continues_as_new_executions_and_keeps_all_it_had",
             "test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_later_one",
+        ),
+    ),
+    row(
+        "endless:strangers",
+        "design 6; issue Authority",
+        "a state that a stranger brings, or that this store did not write for this execution, is refused",
+        in_file(
+            "e2e/test_endless.py",
             "test_a_state_that_a_stranger_brings_is_refused",
             "test_a_state_that_this_store_did_not_write_for_this_execution_is_refused",
         ),
@@ -384,17 +396,50 @@ ROWS = (
     row(
         "loop:without-end",
         "design 6; issue Endless",
-        "whatever a run waits for goes on in its next execution: requests with votes, proofs and times of expiry, what "
-        "was agreed, limits, pauses, plans, programs, lost outcomes, servers' questions and undos",
+        "requests with votes and proofs, and what was agreed, go on in the next execution of a run, and an approval "
+        "that comes meanwhile counts once",
         in_file(
             "e2e/test_continuing.py",
             "test_votes_proofs_and_what_was_agreed_go_on_in_the_next_execution",
             "test_an_approval_that_comes_while_the_run_continues_counts_once",
-            "test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution",
-            "test_a_plan_goes_on_where_it_stood",
-            "test_a_program_goes_on_where_it_waits",
-            "test_a_servers_question_goes_on_and_its_call_is_made_once",
-            "test_a_request_expires_when_it_would_have_without_a_new_execution",
+        ),
+    ),
+    row(
+        "execution:asked",
+        "design 6; issue Endless",
+        "a question, a limit and a pause go on in the next execution",
+        in_file("e2e/test_continuing.py", "test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution"),
+    ),
+    row(
+        "execution:plan",
+        "design 6; issue Endless",
+        "a plan goes on where it stood in the next execution",
+        in_file("e2e/test_continuing.py", "test_a_plan_goes_on_where_it_stood"),
+    ),
+    row(
+        "execution:program",
+        "design 6; issue Endless",
+        "a program goes on where it waits in the next execution",
+        in_file("e2e/test_continuing.py", "test_a_program_goes_on_where_it_waits"),
+    ),
+    row(
+        "execution:server",
+        "design 6; issue Endless",
+        "a server's question goes on in the next execution, and its call is made once",
+        in_file("e2e/test_continuing.py", "test_a_servers_question_goes_on_and_its_call_is_made_once"),
+    ),
+    row(
+        "execution:expiry",
+        "design 6; issue Endless",
+        "a request expires when it would have without a new execution",
+        in_file("e2e/test_continuing.py", "test_a_request_expires_when_it_would_have_without_a_new_execution"),
+    ),
+    row(
+        "execution:undo",
+        "design 6; issue Endless",
+        "an undo that is asked about at the end, or that waits for people, goes on in the next execution",
+        in_file(
+            "e2e/test_continuing.py",
             "test_an_undo_at_the_end_that_is_asked_about_goes_on",
             "test_an_undo_that_waits_for_people_gives_way_and_is_sent_again",
         ),

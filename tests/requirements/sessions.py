@@ -210,12 +210,16 @@ ROWS = (
     row(
         "follow:sources",
         "design 22; design 8",
-        "what a tool answered in a followed run keeps its source, and what a person said there vouches only as far as "
-        "the policy of today lets it",
+        "what a tool answered in a followed run keeps its source",
+        in_file("e2e/test_follow_ups.py", "test_what_a_tool_said_in_an_earlier_run_keeps_its_source"),
+    ),
+    row(
+        "follow:unproven",
+        "design 22; design 8",
+        "an unproven person of an earlier run vouches for nothing once the policy is strict",
         in_file(
             "e2e/test_follow_ups.py",
             "test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the_policy_is_strict",
-            "test_what_a_tool_said_in_an_earlier_run_keeps_its_source",
         ),
     ),
     row(

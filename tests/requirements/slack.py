@@ -261,17 +261,37 @@ ROWS = (
     row(
         "slack:drawing",
         "design 8",
-        "text of others makes no mention, link, broadcast or format in Slack, and what does not fit into a message is"
-        " counted and asks once more before it is approved",
+        "text of others makes no mention, link, broadcast or format in Slack",
+        in_file("slack/test_drawing.py", "test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format"),
+    ),
+    row(
+        "drawing:counted",
+        "design 8",
+        "what does not fit into a message is counted, and approving it asks once more",
+        in_file("slack/test_drawing.py", "test_what_does_not_fit_is_counted_and_approving_it_asks_once_more"),
+    ),
+    row(
+        "drawing:lines",
+        "design 8",
+        "any lines make blocks that Slack takes, every character is shown or counted, and no clipped text ends "
+        "within an escape",
         in_file(
             "slack/test_drawing.py",
-            "test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format",
-            "test_what_does_not_fit_is_counted_and_approving_it_asks_once_more",
             "test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted",
             "test_a_clipped_text_never_ends_within_an_escape",
-            "test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons",
-            "test_a_run_and_its_steps_are_drawn_within_the_limits",
         ),
+    ),
+    row(
+        "drawing:buttons",
+        "design 8",
+        "an id that no button can carry leaves the request without buttons",
+        in_file("slack/test_drawing.py", "test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons"),
+    ),
+    row(
+        "drawing:limits",
+        "design 8",
+        "a run and its steps are drawn within the limits of Slack",
+        in_file("slack/test_drawing.py", "test_a_run_and_its_steps_are_drawn_within_the_limits"),
     ),
     row(
         "slack:once",

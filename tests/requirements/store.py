@@ -296,11 +296,19 @@ ROWS = (
     row(
         "store:postgres-away",
         "issue 11",
-        "a Postgres that is killed, or that others lock for too long, is unavailable to all who wait and works again "
-        "afterwards, and what was committed is still there",
+        "a Postgres that was killed is unavailable to all who wait and works again when it is back, with what was "
+        "committed",
         in_file(
             "store/test_unavailable.py",
             "test_a_postgres_that_was_killed_is_unavailable_and_works_again_when_it_is_back",
+        ),
+    ),
+    row(
+        "postgres:locked",
+        "issue 11",
+        "a row that others lock for too long in Postgres is unavailable and works again afterwards",
+        in_file(
+            "store/test_unavailable.py",
             "test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_again_afterwards",
         ),
     ),

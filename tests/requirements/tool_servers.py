@@ -199,12 +199,28 @@ ROWS = (
     row(
         "tool:questions",
         "issue MCP",
-        "an answer to a forgotten question is given to the same question anew, and questions of overlapping calls"
-        " belong to nobody, while that of the only call left is its own",
+        "an answer to a question that the server has forgotten is given to the same question anew",
         in_file(
             "toolbox/test_questions.py",
             "test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to_the_same_question_anew",
+        ),
+    ),
+    row(
+        "questions:older",
+        "issue MCP",
+        "an older server that fails without an answer is asked about all the same",
+        in_file(
+            "toolbox/test_questions.py",
             "test_an_older_server_that_fails_without_an_answer_is_asked_about_all_the_same",
+        ),
+    ),
+    row(
+        "questions:overlapping",
+        "issue MCP",
+        "questions of calls that overlap belong to nobody, while one belongs to the call that is left when others "
+        "have ended",
+        in_file(
+            "toolbox/test_questions.py",
             "test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go_one_by_one_afterwards",
             "test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended",
         ),

@@ -116,18 +116,44 @@ ROWS = (
     row(
         "tool:other-hosts",
         "issue First hour",
-        "the servers of Claude Desktop, Cursor and VS Code are read with their references, and each secret becomes a "
-        "variable that takes the place of no other",
-        in_file(
-            "toolbox/test_hosts.py",
-            "test_claude_desktops_tokens_become_variables",
-            "test_cursors_references_and_headers",
-            "test_vs_codes_inputs_are_variables_that_are_needed",
-            "test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable",
-            "test_what_a_person_types_is_treated_alike",
-            "test_what_cannot_be_taken_over_is_refused_with_the_file",
-            "test_the_files_of_hosts_are_found_where_they_keep_them",
-        ),
+        "tokens of Claude Desktop's servers become variables",
+        in_file("toolbox/test_hosts.py", "test_claude_desktops_tokens_become_variables"),
+    ),
+    row(
+        "hosts:cursor",
+        "issue First hour",
+        "the references and headers of Cursor's servers are read",
+        in_file("toolbox/test_hosts.py", "test_cursors_references_and_headers"),
+    ),
+    row(
+        "hosts:vs-code",
+        "issue First hour",
+        "the inputs of VS Code's servers are variables that are needed",
+        in_file("toolbox/test_hosts.py", "test_vs_codes_inputs_are_variables_that_are_needed"),
+    ),
+    row(
+        "hosts:places",
+        "issue First hour",
+        "no imported value takes the place of a setting or of another variable",
+        in_file("toolbox/test_hosts.py", "test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable"),
+    ),
+    row(
+        "hosts:typed",
+        "issue First hour",
+        "what a person types is treated like what is imported",
+        in_file("toolbox/test_hosts.py", "test_what_a_person_types_is_treated_alike"),
+    ),
+    row(
+        "hosts:refused",
+        "issue First hour",
+        "what cannot be taken over is refused with the file",
+        in_file("toolbox/test_hosts.py", "test_what_cannot_be_taken_over_is_refused_with_the_file"),
+    ),
+    row(
+        "hosts:found",
+        "issue First hour",
+        "the files of other hosts are found where they keep them",
+        in_file("toolbox/test_hosts.py", "test_the_files_of_hosts_are_found_where_they_keep_them"),
     ),
     row(
         "tool:proposed",
@@ -511,14 +537,20 @@ ROWS = (
     row(
         "tool:manifest-safe",
         "design 11",
-        "a manifest that leads out of its folder is not followed, names that look alike have files of their own, "
-        "and a place that cannot be written is named",
-        in_file(
-            "toolbox/test_manifest.py",
-            "test_a_manifest_that_leads_out_of_its_folder_is_not_followed",
-            "test_providers_and_tools_whose_names_look_alike_have_files_of_their_own",
-            "test_a_place_that_cannot_be_written_is_named",
-        ),
+        "a manifest that leads out of its folder is not followed",
+        in_file("toolbox/test_manifest.py", "test_a_manifest_that_leads_out_of_its_folder_is_not_followed"),
+    ),
+    row(
+        "manifest:alike",
+        "design 11",
+        "providers and tools whose names look alike have files of their own",
+        in_file("toolbox/test_manifest.py", "test_providers_and_tools_whose_names_look_alike_have_files_of_their_own"),
+    ),
+    row(
+        "manifest:place",
+        "design 11",
+        "a place of a manifest that cannot be written is named",
+        in_file("toolbox/test_manifest.py", "test_a_place_that_cannot_be_written_is_named"),
     ),
     row(
         "tool:manifest-secrets",

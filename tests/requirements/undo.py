@@ -68,20 +68,33 @@ ROWS = (
     row(
         "undo:proven-beforehand",
         "design 9; issue Authority",
-        "an undo that takes several pages and executions is proven for all effects before the first is taken back, "
-        "and nobody can begin one where another would continue",
+        "an undo that takes several pages and executions needs, before the first is taken back, those who decide "
+        "about all effects, also what only the store holds",
+        in_file("e2e/test_undo_pages.py", "test_an_undo_needs_those_who_decide_about_what_only_the_store_holds"),
+        in_file("store/test_open_effects.py", "test_who_decides_about_all_of_them_is_read_without_reading_them"),
+    ),
+    row(
+        "beforehand:stranger",
+        "design 9; issue Authority",
+        "a stranger cannot begin an undo where another one would continue",
+        in_file("e2e/test_undo_pages.py", "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue"),
+    ),
+    row(
+        "beforehand:left",
+        "design 9; issue Authority",
+        "an effect about which other people decide than were known of is left to them, and the word of others does "
+        "not cover it",
         in_file(
             "e2e/test_undo_pages.py",
-            "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue",
             "test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them",
-            "test_an_undo_needs_those_who_decide_about_what_only_the_store_holds",
         ),
-        in_file("store/test_open_effects.py", "test_who_decides_about_all_of_them_is_read_without_reading_them"),
-        in_file(
-            "backstay/test_undo_stack.py",
-            "test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it",
-            "test_an_effect_that_other_people_decide_about_is_not_covered",
-        ),
+        in_file("backstay/test_undo_stack.py", "test_an_effect_that_other_people_decide_about_is_not_covered"),
+    ),
+    row(
+        "beforehand:trimmed",
+        "design 9; issue Authority",
+        "whoever may undo a trimmed stack may undo every effect in it",
+        in_file("backstay/test_undo_stack.py", "test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it"),
     ),
     row(
         "undo:trimmed",
