@@ -234,7 +234,6 @@ ROWS = (
             "docs/test_compose_backup.py",
             "test_a_command_has_flags_that_compose_knows_and_names_services_and_places_of_the_file",
         ),
-        by_hand="the same commands with a Docker engine",
     ),
     row(
         "image:backup-all",
@@ -253,5 +252,6 @@ ROWS = (
             "docs/test_compose_backup.py",
             "test_what_the_commands_run_inside_brings_databases_and_volumes_back_as_they_were",
         ),
+        by_hand="the same commands with a Docker engine",
     ),
 )
