@@ -1,10 +1,10 @@
 """Look into a SQLite store without opening it: no migration, no lock, and no library that takes a second to load.
 
-Only commands that list something look like this. What they cannot read so, such as a database of an older version, they
-read from the open store.
+Only commands that list something look like this. What they cannot read so, they read from the open store.
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -12,6 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 _PRUNED = (Path(__file__).parent / "pruned_runs.sql").read_text(encoding="utf-8")
+_REVISION = (Path(__file__).parent / "revision.sql").read_text(encoding="utf-8")
+_UNRELEASED = re.compile(r"r?00(?:0[1-9]|1[0-5])")
 _WAIT_S = 2.0
 """How long somebody else may hold the file before it counts as unreadable."""
 
@@ -23,10 +25,17 @@ def pruned_among(file: Path, runs: Iterable[str]) -> frozenset[str] | None:
     """
     try:
         with closing(_opened(file)) as database:
+            if is_unreleased(str(*database.execute(_REVISION).fetchone())):
+                return None
             found = database.execute(_PRUNED, (json.dumps(list(runs)),))
             return frozenset(name for (name,) in found)
     except sqlite3.Error:
         return None
+
+
+def is_unreleased(revision: str) -> bool:
+    """Return whether a store is of before the first release; such a store is not read."""
+    return _UNRELEASED.fullmatch(revision) is not None
 
 
 def _opened(file: Path) -> sqlite3.Connection:

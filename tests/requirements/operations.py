@@ -307,16 +307,6 @@ ROWS = (
         in_file("docs/test_operations.py", "test_what_the_page_says_of_monitoring_starts_a_worker"),
     ),
     row(
-        "view:typed-upgrade",
-        "issue People, operators",
-        "by the commands of the page for operators, the first worker of a new version brings the tables of an older "
-        "store up to date and an open run goes on to its end",
-        in_file(
-            "docs/test_operations.py",
-            "test_an_upgrade_brings_an_older_store_up_to_date_and_an_open_run_goes_on_by_the_commands_of_the_page",
-        ),
-    ),
-    row(
         "typed:approver-key",
         "issue People, operators",
         "once the approver key is rotated by the commands of the page, a proof that the old one signed is refused, "

@@ -646,12 +646,6 @@ ROWS = (
         in_file("store/test_inbox.py", "test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long"),
     ),
     row(
-        "page:asked-before",
-        "design 22",
-        "what was asked before the store knew whom a request concerns is found by those people",
-        in_file("store/test_inbox.py", "test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migration"),
-    ),
-    row(
         "page:crowd",
         "issue People Done 2",
         "while three approvers double-click at two page processes, one of which is killed, every request is decided "

@@ -118,6 +118,32 @@ ROWS = (
         in_file("store/test_unavailable.py", "test_the_lock_of_a_migration_that_hangs_is_named"),
     ),
     row(
+        "store:first-migration",
+        "design 14",
+        "the one migration is what is written from the schema, and a later one keeps what is there while a process of"
+        " before goes on",
+        in_file(
+            "store/test_migrating.py",
+            "test_the_first_migration_is_what_is_written_from_the_schema",
+            "test_a_second_migration_keeps_what_is_there_under_a_process_of_before_and_none_opens_it_then",
+        ),
+    ),
+    row(
+        "store:unreleased",
+        "design 14",
+        "a store of before the first release is refused by the worker, by commands, by the page and by Slack, with code"
+        " 2, its place without a password, its revision and the way on, and it is left as it is",
+        in_file(
+            "store/test_migrating.py",
+            "test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is",
+            "test_an_address_is_shown_without_its_password_wherever_that_stands",
+        ),
+        in_file(
+            "cli/test_unreleased_store.py",
+            "test_a_store_of_before_the_first_release_is_refused_at_every_way_in",
+        ),
+    ),
+    row(
         "store:newer",
         "design 14",
         "a database of a newer version is refused untouched",

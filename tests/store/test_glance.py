@@ -20,6 +20,11 @@ async def test_pruned_runs_are_seen_while_the_store_is_open_and_nothing_is_writt
         assert pruned_among(file, names) == {names[1]}
         assert pruned_among(file, ["a/1"]) == frozenset()
 
+        # What is not read at all must not be read here either.
+        with sqlite3.connect(file) as database:
+            database.execute("UPDATE alembic_version SET version_num = '0015'")
+        assert pruned_among(file, names) is None
+
 
 def test_what_cannot_be_read_is_left_to_the_open_store(tmp_path):
     older, garbage, odd = tmp_path / "older.db", tmp_path / "garbage.db", tmp_path / "a?mode=rwc#b.db"

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.notice import Decision, NoticeDraft, Told
@@ -165,26 +164,3 @@ async def test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long
         monkeypatch.setattr("store.notices.looks.LOOK_S", -LOOK_S)
         await store.looks.look("task-1", "r1", ANA, "tab 2")
         assert await store.looks.people(both) == {}
-
-
-async def test_what_was_asked_before_is_found_by_whom_it_concerns_after_the_migration(tmp_path):
-    home = tmp_path / "home"
-    async with open_store(database_url=None, home=home) as store:
-        await ask(store, 1, request(1, approvers=(ANA,)))
-        await ask(store, 2, request(2, "question"))
-    database = create_engine(f"sqlite:///{home / 'backstay.db'}")
-    with database.begin() as connection:
-        for index in ("requests_alike", "looks_by_age", "runs_unchecked"):
-            connection.execute(text(f"DROP INDEX {index}"))
-        connection.execute(text("DROP TABLE looks"))
-        for column in ("readers", "kind", "alike", "reminded", "reminded_at"):
-            connection.execute(text(f"ALTER TABLE requests DROP COLUMN {column}"))
-        for column in ("checked_at", "lost_at"):
-            connection.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0012'"))
-    database.dispose()
-    async with open_store(database_url=None, home=home) as store:
-        seen = [row.request_id for row in await store.requests.page(seen_by=BO)]
-        (row,) = [row for row in await store.requests.page(seen_by=ANA) if row.request_id == "r1"]
-    assert seen == ["r2"]
-    assert (row.kind, row.alike != "") == ("call", True)

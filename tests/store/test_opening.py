@@ -224,7 +224,7 @@ async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monke
             async with open_store(database_url=database_url, home=tmp_path):
                 pass
         assert "effects" in tables
-        broken.setattr("store.opening.migrate", lambda _: tables.clear())
+        broken.setattr("store.opening.migrate", lambda *_: tables.clear())
         with pytest.raises(KeyError):
             async with open_store(database_url=database_url, home=tmp_path):
                 pass

@@ -1,4 +1,4 @@
 """One module per migration. Never edit a released one.
 
-May import: backstay.
+May import: no other room.
 """

@@ -1,0 +1,244 @@
+-- Written by tests/store/first_migration.py.
+CREATE TABLE accepted_lines (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    state TEXT NOT NULL,
+    votes JSON NOT NULL,
+    line JSON NOT NULL,
+    changed_at DOUBLE PRECISION NOT NULL,
+    expires_at DOUBLE PRECISION,
+    PRIMARY KEY (id)
+);
+CREATE INDEX accepted_lines_of_user ON accepted_lines (user_id, state);
+CREATE TABLE decisions (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    body JSON NOT NULL,
+    PRIMARY KEY (run, n, at)
+);
+CREATE TABLE deliveries (
+    receiver TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    stream TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    tries INTEGER NOT NULL,
+    due_at DOUBLE PRECISION NOT NULL,
+    lease DOUBLE PRECISION NOT NULL,
+    token TEXT NOT NULL,
+    written_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (receiver, position)
+);
+CREATE INDEX deliveries_due ON deliveries (state, receiver, due_at);
+CREATE INDEX deliveries_in_order ON deliveries (receiver, stream, state, sequence);
+CREATE TABLE deltas (
+    run TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    stream BIGINT NOT NULL,
+    step INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, position)
+);
+CREATE INDEX deltas_by_age ON deltas (at);
+CREATE TABLE effects (
+    effect_id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    undo BOOLEAN NOT NULL,
+    tool TEXT NOT NULL,
+    args_digest TEXT NOT NULL,
+    state TEXT NOT NULL,
+    send INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    lease DOUBLE PRECISION NOT NULL,
+    step INTEGER NOT NULL,
+    user_id TEXT NOT NULL,
+    result_ref TEXT,
+    outcome TEXT,
+    undo_tool TEXT,
+    undo_sealed TEXT,
+    undo_shown TEXT,
+    arguments_sealed TEXT,
+    authority JSON,
+    first_sent_at DOUBLE PRECISION NOT NULL,
+    updated_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (effect_id)
+);
+CREATE INDEX effects_of_run ON effects (run, n);
+CREATE INDEX effects_unknown ON effects (effect_id) WHERE state = 'unknown';
+CREATE TABLE events (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    body JSON NOT NULL,
+    PRIMARY KEY (run, n)
+);
+CREATE TABLE looks (
+    workflow_id TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    reader TEXT NOT NULL,
+    person TEXT NOT NULL,
+    until DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (workflow_id, request_id, reader)
+);
+CREATE INDEX looks_by_age ON looks (until);
+CREATE TABLE outbox (
+    position SERIAL NOT NULL,
+    id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    stream TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    created_at DOUBLE PRECISION NOT NULL,
+    body JSON NOT NULL,
+    PRIMARY KEY (position),
+    UNIQUE (id)
+);
+CREATE INDEX outbox_by_age ON outbox (created_at);
+CREATE INDEX outbox_by_stream ON outbox (stream, position);
+CREATE TABLE parked_undos (
+    run TEXT NOT NULL,
+    effect INTEGER NOT NULL,
+    PRIMARY KEY (run, effect)
+);
+CREATE TABLE plans (
+    run TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    body JSON NOT NULL,
+    proposal JSON NOT NULL,
+    ended JSON,
+    created_at DOUBLE PRECISION NOT NULL,
+    updated_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, plan_id)
+);
+CREATE TABLE posts (
+    receiver TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    run TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    ts TEXT NOT NULL,
+    drawn DOUBLE PRECISION NOT NULL,
+    event INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    lease DOUBLE PRECISION NOT NULL,
+    token TEXT NOT NULL,
+    touched_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (receiver, name)
+);
+CREATE INDEX posts_by_kind ON posts (receiver, kind, touched_at);
+CREATE INDEX posts_of_request ON posts (receiver, workflow_id, run_id, request_id);
+CREATE TABLE receivers (
+    name TEXT NOT NULL,
+    since DOUBLE PRECISION NOT NULL,
+    seen_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (name)
+);
+CREATE TABLE requests (
+    position SERIAL NOT NULL,
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    session_id TEXT,
+    state TEXT NOT NULL,
+    request JSON NOT NULL,
+    decision JSON,
+    words TEXT NOT NULL,
+    opened_at DOUBLE PRECISION NOT NULL,
+    changed_at DOUBLE PRECISION NOT NULL,
+    expires_at DOUBLE PRECISION,
+    checked_at DOUBLE PRECISION NOT NULL,
+    readers TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    alike TEXT NOT NULL,
+    reminded INTEGER DEFAULT '0' NOT NULL,
+    reminded_at DOUBLE PRECISION,
+    PRIMARY KEY (position)
+);
+CREATE INDEX requests_alike ON requests (alike, state);
+CREATE INDEX requests_by_change ON requests (changed_at);
+CREATE INDEX requests_by_name ON requests (workflow_id, request_id, run_id);
+CREATE INDEX requests_by_state ON requests (state, position);
+CREATE TABLE run_chain (
+    workflow_id TEXT NOT NULL,
+    workflow_run_id TEXT NOT NULL,
+    run TEXT NOT NULL,
+    PRIMARY KEY (workflow_id, workflow_run_id)
+);
+CREATE TABLE runs (
+    run TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    workflow_run_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    text TEXT NOT NULL,
+    state TEXT NOT NULL,
+    opened_at DOUBLE PRECISION NOT NULL,
+    closed_at DOUBLE PRECISION,
+    opened JSON NOT NULL,
+    store TEXT NOT NULL,
+    result JSON,
+    pruned_at DOUBLE PRECISION,
+    session_id TEXT,
+    follows TEXT,
+    context TEXT,
+    metadata JSON,
+    checked_at DOUBLE PRECISION NOT NULL,
+    lost_at DOUBLE PRECISION,
+    PRIMARY KEY (run)
+);
+CREATE INDEX runs_by_age ON runs (opened_at);
+CREATE INDEX runs_by_followed ON runs (follows);
+CREATE INDEX runs_of_workflow ON runs (workflow_id, opened_at);
+CREATE INDEX runs_unchecked ON runs (checked_at) WHERE state = 'open' AND lost_at IS NULL;
+CREATE TABLE secret_handles (
+    run TEXT NOT NULL,
+    handle TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    sealed BYTEA NOT NULL,
+    PRIMARY KEY (run, handle)
+);
+CREATE TABLE store_identity (
+    row INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    secret BYTEA NOT NULL,
+    PRIMARY KEY (row)
+);
+CREATE TABLE tool_definitions (
+    tool TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    said JSON NOT NULL,
+    allowed_by TEXT NOT NULL,
+    allowed_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (tool, digest)
+);
+CREATE TABLE used_proofs (
+    nonce TEXT NOT NULL,
+    run TEXT NOT NULL,
+    used_by TEXT NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (nonce)
+);
+CREATE INDEX used_proofs_by_expiry ON used_proofs (expires);
+CREATE TABLE watches (
+    run TEXT NOT NULL,
+    reader TEXT NOT NULL,
+    until DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, reader)
+);
+CREATE TABLE worker_fingerprints (
+    what TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,
+    recorded_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (what, place)
+);

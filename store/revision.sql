@@ -1,0 +1,1 @@
+SELECT max(version_num) FROM alembic_version
