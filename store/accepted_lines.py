@@ -14,6 +14,7 @@ from backstay.shown import one_line
 from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import accepted_lines
+from store.database.transactions import reading, writing
 
 HOLDS, WAITS, REMOVED = "holds", "waits", "removed"
 _log = structlog.get_logger(__name__)
@@ -66,75 +67,74 @@ class AcceptedLines:
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         """Read time from `clock`, in unix seconds."""
-        self._database = database
+        self.database = database
         self._clock = clock
 
-    async def keep(
-        self, lines: Sequence[AcceptedLine], *, people: Collection[str] = (), quorum: int = 1, counts: bool = False
+    @writing
+    def keep(
+        self,
+        connection: Connection,
+        lines: Sequence[AcceptedLine],
+        *,
+        people: Collection[str] = (),
+        quorum: int = 1,
+        counts: bool = False,
     ) -> list[KeptLine]:
         """Keep lines and return them; a line holds when `quorum` of the people have said the same, else it waits.
 
         `counts`: it is proven who says it now; else the lines are only proposed. A repeat changes nothing. Raises
         DecisionRefused when the user has too many.
         """
+        lock_epoch(connection)
+        connection.execute(delete(accepted_lines).where(accepted_lines.c.expires_at <= self._clock()))
+        return [self._kept(connection, line, people, quorum, counts=counts) for line in lines]
 
-        def work(connection: Connection) -> list[KeptLine]:
-            lock_epoch(connection)
-            self._forget_expired(connection)
-            return [self._kept(connection, line, people, quorum, counts=counts) for line in lines]
-
-        return await self._database.write(work)
-
-    async def accept(self, line_id: str, by: str, *, expires_at: float | None = None) -> KeptLine | None:
+    @writing
+    def accept(
+        self, connection: Connection, line_id: str, by: str, *, expires_at: float | None = None
+    ) -> KeptLine | None:
         """Let a line hold because an operator says so; None when there is no such line."""
+        lock_epoch(connection)
+        found = _one(connection, line_id)
+        if found is None or found.line is None or found.state == REMOVED:
+            return None
+        if not found.holds:
+            self._demand_room(connection, found.line, HOLDS)
+        ends = found.line.expires_at if expires_at is None else expires_at
+        said = found.line.by if found.holds else by
+        line = found.line.model_copy(update={"by": said, "expires_at": ends})
+        self._write(connection, line, HOLDS, found.votes, known=True)
+        return _one(connection, line_id)
 
-        def work(connection: Connection) -> KeptLine | None:
-            lock_epoch(connection)
-            found = _one(connection, line_id)
-            if found is None or found.line is None or found.state == REMOVED:
-                return None
-            if not found.holds:
-                self._demand_room(connection, found.line, HOLDS)
-            ends = found.line.expires_at if expires_at is None else expires_at
-            said = found.line.by if found.holds else by
-            line = found.line.model_copy(update={"by": said, "expires_at": ends})
-            self._write(connection, line, HOLDS, found.votes, known=True)
-            return _one(connection, line_id)
-
-        return await self._database.write(work)
-
-    async def remove(self, line_id: str) -> bool:
+    @writing
+    def remove(self, connection: Connection, line_id: str) -> bool:
         """Remove a line, also one that cannot be read; return whether there was one.
 
         The request that it came from stays known: a run that Temporal runs again from there must not bring it back.
         """
+        found = _one(connection, line_id)
+        if found is None or found.state == REMOVED:
+            return False
+        if found.line is None:
+            connection.execute(_DELETE, {"id_": line_id})
+        else:
+            self._write(connection, found.line, REMOVED, (), known=True)
+        return True
 
-        def work(connection: Connection) -> bool:
-            found = _one(connection, line_id)
-            if found is None or found.state == REMOVED:
-                return False
-            if found.line is None:
-                connection.execute(_DELETE, {"id_": line_id})
-            else:
-                self._write(connection, found.line, REMOVED, (), known=True)
-            return True
-
-        return await self._database.write(work)
-
-    async def every(self) -> list[KeptLine]:
+    @reading
+    def every(self, connection: Connection) -> list[KeptLine]:
         """Return all lines, the latest first."""
-        return await self._database.read(lambda connection: [_read(row) for row in connection.execute(_EVERY)])
+        return [_read(row) for row in connection.execute(_EVERY)]
 
-    async def holding(self, user_id: str, session_id: str | None) -> tuple[AcceptedLine, ...]:
+    @reading
+    def holding(self, connection: Connection, user_id: str, session_id: str | None) -> tuple[AcceptedLine, ...]:
         """Return the lines that a run of this user and session obeys, the oldest first.
 
         One that allows and cannot be read is passed over, so that people are asked. Raises PolicyInvalid for one that
         denies and cannot be read, because nobody knows what.
         """
         values = {"user_": user_id, "session_": session_id or "", "now_": self._clock()}
-        kept = await self._database.read(
-            lambda connection: [_read(row) for row in connection.execute(_HOLDING, values)]
-        )
+        kept = [_read(row) for row in connection.execute(_HOLDING, values)]
         for row in kept:
             if row.line is None and row.verdict != "allow":
                 shown = one_line(row.id, 40)
@@ -198,9 +198,6 @@ class AcceptedLines:
         if oldest is not None:
             connection.execute(_DELETE, {"id_": oldest})
         return oldest is not None
-
-    def _forget_expired(self, connection: Connection) -> None:
-        connection.execute(delete(accepted_lines).where(accepted_lines.c.expires_at <= self._clock()))
 
 
 def _one(connection: Connection, line_id: str) -> KeptLine | None:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import tool_definitions
+from store.database.transactions import reading, writing
 
 FIRST_SIGHT = "first sight"
 _KEPT = 5
@@ -43,7 +44,7 @@ class ToolDefinitions:
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         """Read time from `clock`, in unix seconds."""
-        self._database = database
+        self.database = database
         self._clock = clock
         self._unchanged: OrderedDict[str, None] = OrderedDict()
 
@@ -62,7 +63,7 @@ class ToolDefinitions:
         allowed = await self.digests()
         new = [tool for tool in digests if tool not in allowed]
         if new:
-            allowed |= await self._database.write(lambda connection: self._pinned(connection, new, digests, said(new)))
+            allowed |= await self._pinned(new, digests, said(new))
         changed = frozenset(tool for tool, digest in digests.items() if digest not in allowed[tool])
         if not changed:
             self._unchanged[version] = None
@@ -70,38 +71,37 @@ class ToolDefinitions:
                 self._unchanged.popitem(last=False)
         return changed
 
-    async def digests(self) -> dict[str, set[str]]:
+    @reading
+    def digests(self, connection: Connection) -> dict[str, set[str]]:
         """Return the digests of the definitions that are allowed, by tool."""
-        return await self._database.read(_digests)
+        found: dict[str, set[str]] = {}
+        for tool, digest in connection.execute(_DIGESTS):
+            found.setdefault(tool, set()).add(digest)
+        return found
 
-    async def allow(self, tool: str, digest: str, said: Mapping[str, Any], by: str) -> None:
+    @writing
+    def allow(self, connection: Connection, tool: str, digest: str, said: Mapping[str, Any], by: str) -> None:
         """Add a definition that a person accepted; a repeat changes nothing."""
+        lock_epoch(connection)
+        rows = connection.execute(_OF_TOOL, {"tool_": tool}).all()
+        if digest in {row.digest for row in rows}:
+            return
+        connection.execute(insert(tool_definitions), [self._row(tool, digest, said, by)])
+        if oldest := [{"tool_": tool, "digest_": row.digest} for row in rows[_KEPT - 1 :]]:
+            connection.execute(_DELETE, oldest)
 
-        def work(connection: Connection) -> None:
-            lock_epoch(connection)
-            rows = connection.execute(_OF_TOOL, {"tool_": tool}).all()
-            if digest in {row.digest for row in rows}:
-                return
-            connection.execute(insert(tool_definitions), [self._row(tool, digest, said, by)])
-            if oldest := [{"tool_": tool, "digest_": row.digest} for row in rows[_KEPT - 1 :]]:
-                connection.execute(_DELETE, oldest)
-
-        await self._database.write(work)
-
-    async def of_tool(self, tool: str) -> list[AllowedDefinition]:
+    @reading
+    def of_tool(self, connection: Connection, tool: str) -> list[AllowedDefinition]:
         """Return the definitions of a tool that are allowed, the latest first."""
+        return [AllowedDefinition(**row) for row in connection.execute(_OF_TOOL, {"tool_": tool}).mappings()]
 
-        def work(connection: Connection) -> list[AllowedDefinition]:
-            return [AllowedDefinition(**row) for row in connection.execute(_OF_TOOL, {"tool_": tool}).mappings()]
-
-        return await self._database.read(work)
-
+    @writing
     def _pinned(
         self, connection: Connection, new: Collection[str], digests: Mapping[str, str], said: Mapping[str, Any]
     ) -> dict[str, set[str]]:
         """Pin what is met for the first time, unless another worker was faster."""
         lock_epoch(connection)
-        known = _digests(connection)
+        known = self.digests.within(connection)
         rows = [self._row(tool, digests[tool], said[tool], FIRST_SIGHT) for tool in new if tool not in known]
         if rows:
             connection.execute(insert(tool_definitions), rows)
@@ -109,10 +109,3 @@ class ToolDefinitions:
 
     def _row(self, tool: str, digest: str, said: Mapping[str, Any], by: str) -> dict[str, Any]:
         return {"tool": tool, "digest": digest, "said": said, "allowed_by": by, "allowed_at": self._clock()}
-
-
-def _digests(connection: Connection) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for tool, digest in connection.execute(_DIGESTS):
-        found.setdefault(tool, set()).add(digest)
-    return found

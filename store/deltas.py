@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import deltas, watches
+from store.database.transactions import reading, writing
 
 DELTA = "model.delta"
 """The name under which readers get what a model is saying."""
@@ -74,7 +75,7 @@ class Deltas:
 
     def __init__(self, database: Database, now: Callable[[Connection], float]) -> None:
         """Read time from `now`, on which all processes agree."""
-        self._database = database
+        self.database = database
         self._now = now
 
     async def begin(self, run: str, step: int) -> int | None:
@@ -82,56 +83,38 @@ class Deltas:
 
         What was said in an earlier attempt at this step is removed, and so is an earlier step, once it was read.
         """
-        if not await self._database.read(lambda connection: self._watched(connection, run) or _any(connection, run)):
-            return None
+        return await self._begin(run, step) if await self._matters(run) else None
 
-        def work(connection: Connection) -> int | None:
-            self._sweep(connection)
-            watched, position = self._watched(connection, run), self._next(connection, run)
-            before = self._now(connection) - _READ_S if watched else math.inf
-            connection.execute(_OVERTAKE, {"run_": run, "step_": step, "before": before})
-            if watched:
-                self._insert(connection, run, Delta(position=position, stream=position, step=step, text=""))
-            return position if watched else None
-
-        return await self._database.write(work)
-
-    async def append(self, run: str, stream: int, step: int, text: str) -> bool:
+    @writing
+    def append(self, connection: Connection, run: str, stream: int, step: int, text: str) -> bool:
         """Add a piece of text, which must hold no secret; False when nobody needs it any more.
 
         That is so when nobody watches, when the step is over, or when another attempt at the step has begun.
         """
-
-        def work(connection: Connection) -> bool:
-            begun = connection.execute(_BEGUN, {"run_": run, "stream_": stream}).first()
-            if begun is None or not self._watched(connection, run):
-                return False
-            self._insert(
-                connection, run, Delta(position=self._next(connection, run), stream=stream, step=step, text=text)
-            )
-            return True
-
-        return await self._database.write(work)
+        begun = connection.execute(_BEGUN, {"run_": run, "stream_": stream}).first()
+        if begun is None or not self._watched(connection, run):
+            return False
+        self._insert(connection, run, Delta(position=self._next(connection, run), stream=stream, step=step, text=text))
+        return True
 
     async def forget(self, run: str) -> None:
         """Remove what is left of a run that ends."""
-        if await self._database.read(lambda connection: _any(connection, run)):
-            await self._database.write(lambda connection: connection.execute(_FORGET, {"run_": run}))
+        if await self._said(run):
+            await self._forget(run)
 
-    async def sweep(self) -> None:
+    @writing
+    def sweep(self, connection: Connection) -> None:
         """Remove what runs have left that died."""
-        await self._database.write(self._sweep)
+        now = self._now(connection)
+        connection.execute(_OLD, {"before": now - KEPT_S})
+        connection.execute(_OVER, {"before": now - WATCH_S})
 
-    async def watch(self, run: str, reader: str) -> None:
+    @writing
+    def watch(self, connection: Connection, run: str, reader: str) -> None:
         """Say that a reader watches a run, for a while."""
-
-        def work(connection: Connection) -> None:
-            until = self._now(connection) + WATCH_S
-            named = {"run_": run, "reader_": reader, "until_": until}
-            if connection.execute(_LONGER, named).rowcount == 0:
-                connection.execute(insert(watches), {"run": run, "reader": reader, "until": until})
-
-        await self._database.write(work)
+        until = self._now(connection) + WATCH_S
+        if connection.execute(_LONGER, {"run_": run, "reader_": reader, "until_": until}).rowcount == 0:
+            connection.execute(insert(watches), {"run": run, "reader": reader, "until": until})
 
     async def after(self, run: str, position: int = 0) -> AsyncGenerator[Delta]:
         """Yield the deltas of a run behind a position, and those to come, until the caller stops.
@@ -154,14 +137,33 @@ class Deltas:
             lively = now if found else lively
             await asyncio.sleep(_LIVELY_POLL_S if now - lively < _LIVELY_S else _POLL_S)
 
-    async def of_run(self, run: str, position: int = 0) -> list[Delta]:
+    @reading
+    def of_run(self, connection: Connection, run: str, position: int = 0) -> list[Delta]:
         """Return the deltas of a run behind a position, in order, a few hundred at once."""
+        rows = connection.execute(_AFTER, {"run_": run, "after": position})
+        return [Delta(position=row.position, stream=row.stream, step=row.step, text=row.text) for row in rows]
 
-        def work(connection: Connection) -> list[Delta]:
-            rows = connection.execute(_AFTER, {"run_": run, "after": position})
-            return [Delta(position=row.position, stream=row.stream, step=row.step, text=row.text) for row in rows]
+    @reading
+    def _matters(self, connection: Connection, run: str) -> bool:
+        return self._watched(connection, run) or self._said.within(connection, run)
 
-        return await self._database.read(work)
+    @reading
+    def _said(self, connection: Connection, run: str) -> bool:
+        return connection.execute(_LAST, {"run_": run}).scalar() is not None
+
+    @writing
+    def _begin(self, connection: Connection, run: str, step: int) -> int | None:
+        self.sweep.within(connection)
+        watched, position = self._watched(connection, run), self._next(connection, run)
+        before = self._now(connection) - _READ_S if watched else math.inf
+        connection.execute(_OVERTAKE, {"run_": run, "step_": step, "before": before})
+        if watched:
+            self._insert(connection, run, Delta(position=position, stream=position, step=step, text=""))
+        return position if watched else None
+
+    @writing
+    def _forget(self, connection: Connection, run: str) -> None:
+        connection.execute(_FORGET, {"run_": run})
 
     def _watched(self, connection: Connection, run: str) -> bool:
         until = connection.execute(_UNTIL, {"run_": run}).scalar()
@@ -173,12 +175,3 @@ class Deltas:
 
     def _insert(self, connection: Connection, run: str, delta: Delta) -> None:
         connection.execute(insert(deltas), {"run": run, "at": self._now(connection), **delta.model_dump()})
-
-    def _sweep(self, connection: Connection) -> None:
-        now = self._now(connection)
-        connection.execute(_OLD, {"before": now - KEPT_S})
-        connection.execute(_OVER, {"before": now - WATCH_S})
-
-
-def _any(connection: Connection, run: str) -> bool:
-    return connection.execute(_LAST, {"run_": run}).scalar() is not None

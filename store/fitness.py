@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -18,6 +17,7 @@ from store.blobs.marker import NAME, read_marker, write_marker
 from store.database.database import Database
 from store.database.identity import StoreIdentity, lock_epoch
 from store.database.schema import fingerprints, runs
+from store.database.transactions import writing
 
 BLOBS = "BACKSTAY_BLOBS"
 TOOLBOX = "BACKSTAY_TOOLBOX"
@@ -46,7 +46,7 @@ class Fitness:
         self, database: Database, blobs: Path, clock: Callable[[], float], identity: Callable[[], StoreIdentity]
     ) -> None:
         """Work on one store."""
-        self._database = database
+        self.database = database
         self._blobs = blobs
         self._clock = clock
         self._identity = identity
@@ -58,17 +58,17 @@ class Fitness:
         """
         marker = await asyncio.to_thread(read_marker, self._blobs)
         mine = await asyncio.to_thread(self._fingerprints, brought)
-        toolbox_differs = await self._database.write(partial(self._compared, marker, mine))
-        if toolbox_differs:
+        if await self._toolbox_differs(marker, mine):
             _log.warning("worker.toolbox_differs", toolbox=mine[TOOLBOX][0], fix="give all workers the same file")
 
     async def adopt(self, brought: Belongings) -> None:
         """Record what is brought along, whatever was recorded before; an operator does so while no worker runs."""
         mine = await asyncio.to_thread(self._fingerprints, brought)
         await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
-        await self._database.write(partial(self._record, mine))
+        await self._record(mine)
 
-    def _compared(self, marker: str, mine: Recorded, connection: Connection) -> bool:
+    @writing
+    def _toolbox_differs(self, connection: Connection, marker: str, mine: Recorded) -> bool:
         """Compare and record in one transaction, so that of two first workers one is the first."""
         lock_epoch(connection)
         known = _recorded(connection)
@@ -83,7 +83,7 @@ class Fitness:
         if not marker:
             write_marker(self._blobs, store)
         if any(known.get(what) != some for what, some in mine.items()):
-            self._record(mine, connection)
+            self._record.within(connection, mine)
         return TOOLBOX in known and known[TOOLBOX] != mine[TOOLBOX]
 
     def _blobs_differ(self, marker: str, store: str, known: Recorded, connection: Connection) -> str:
@@ -102,7 +102,8 @@ class Fitness:
             )
         return ""
 
-    def _record(self, mine: Recorded, connection: Connection) -> None:
+    @writing
+    def _record(self, connection: Connection, mine: Recorded) -> None:
         at = self._clock()
         # What only a newer version compares stays as it is.
         connection.execute(delete(fingerprints).where(fingerprints.c.what.in_(mine)))

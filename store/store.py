@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from backstay.errors import StoreMismatch
 from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
-from store.database.database import Database
+from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.definitions import ToolDefinitions
 from store.deltas import Deltas
@@ -89,6 +89,13 @@ class Store:
     def run_key(self, run: str) -> bytes:
         """Return the 32-byte key of one run."""
         return self.identity.key(run)
+
+    async def write(self, work: Callable[[Connection], Answer]) -> Answer:
+        """Run work that takes part in one transaction with several operations; everything is committed, or nothing.
+
+        It may be run again, when another worker wrote the same rows at the same moment.
+        """
+        return await self._database.write(work)
 
     async def new_epoch(self) -> StoreIdentity:
         """Begin a new epoch, as an operator does between restoring a backup and starting workers."""

@@ -2,10 +2,9 @@
 
 import secrets
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, cast, exists, func, insert, select, text, update
+from sqlalchemy import Connection, Select, Text, bindparam, cast, exists, func, insert, select, text, update
 
 from backstay.authority import Authority
 from backstay.effects.effect import LEGAL, EffectState
@@ -14,6 +13,7 @@ from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import effects, parked_undos
+from store.database.transactions import reading, writing
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
 from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
@@ -100,26 +100,58 @@ class Effects:
         self, database: Database, now: Callable[[Connection], float], identity: Callable[[], StoreIdentity]
     ) -> None:
         """Get the database's time in unix seconds from `now`, and the current identity of the store from `identity`."""
-        self._database = database
+        self.database = database
         self._now = now
         self._identity = identity
 
-    async def begin(self, intent: Intent, *, idempotency_ttl: float | None, attempt: int, epoch_differs: bool) -> Begun:
+    @writing
+    def begin(
+        self,
+        connection: Connection,
+        intent: Intent,
+        *,
+        idempotency_ttl: float | None,
+        attempt: int,
+        epoch_differs: bool,
+    ) -> Begun:
         """Record that an attempt is about to send, and return whether it may.
 
         `idempotency_ttl`: how long after the first send a repeat is harmless; None if it never is. A lost row is
         recorded as unknown, so that it can be resolved like any other. Raises Pruned, and StoreMismatch when a new
         epoch has begun.
         """
-        work = partial(self._begin, intent=intent, ttl=idempotency_ttl, attempt=attempt, epoch_differs=epoch_differs)
-        return await self._database.write(work)
+        add_decisions(connection, intent.run, intent.decisions)
+        row = self._find(connection, intent.effect_id, lock=True)
+        if row is None:
+            # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
+            require_epoch(connection, self._identity())
+            require_not_pruned(connection, intent.run)
+            kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
+            row = _first_row(intent, going=kind == "go", now=self._now(connection))
+            connection.execute(_INSERT, row.model_dump(exclude={"read_at"}))
+            return Begun(kind=kind, token=row.token, row=row)
+        kind = admit_again(row, intent, idempotency_ttl=idempotency_ttl)
+        if kind != "go":
+            return Begun(kind=kind, row=row)
+        values = {
+            "state": EffectState.DISPATCHED,
+            "send": intent.send,
+            "token": secrets.token_hex(16),
+            "lease": row.read_at + intent.lease_s,
+            **dict.fromkeys(("outcome", "result_ref", "undo_tool", "undo_sealed", "undo_shown")),
+        }
+        changed = self._change(connection, row, values)
+        return Begun(kind="go", token=changed.token, row=changed)
 
-    async def count_unknown(self) -> int:
+    @reading
+    def count_unknown(self, connection: Connection) -> int:
         """Return of how many effects nobody knows whether they took place; a parked one is counted as that."""
-        return await self._database.read(lambda connection: connection.execute(_UNKNOWN).scalar_one())
+        return connection.execute(_UNKNOWN).scalar_one()
 
-    async def settle(
+    @writing
+    def settle(
         self,
+        connection: Connection,
         effect_id: str,
         token: str,
         state: EffectState,
@@ -134,11 +166,18 @@ class Effects:
         """
         if state not in _SETTLED_AS:
             raise EffectConflict(f"effect {effect_id} cannot go from dispatched to {state}")
-        values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
-        return await self._database.write(partial(self._settle, effect_id=effect_id, token=token, values=values))
+        row = self._find(connection, effect_id, lock=True)
+        if row is None or not token or row.token != token:
+            return False
+        if row.state is EffectState.DISPATCHED:
+            values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
+            self._change(connection, row, values)
+        return row.state in {EffectState.DISPATCHED, state}
 
-    async def resolve(
+    @writing
+    def resolve(
         self,
+        connection: Connection,
         effect_id: str,
         *,
         state: EffectState,
@@ -151,31 +190,35 @@ class Effects:
         Recording the same again changes nothing. Raises EffectConflict while the effect may still be sent and when the
         row says something else, ArgumentsInvalid when there is no row.
         """
-        values: dict[str, Any] = {"state": state, "outcome": outcome, **_undo_columns(undo)}
+        values: dict[str, Any] = {"outcome": outcome, **_undo_columns(undo)}
         # Without a new result, the stored one stays.
         values |= {} if result_ref is None else {"result_ref": result_ref}
-        return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values=values))
+        return self._move(connection, effect_id, state, values)
 
-    async def mark(self, effect_id: str, state: EffectState) -> EffectRow:
+    @writing
+    def mark(self, connection: Connection, effect_id: str, state: EffectState) -> EffectRow:
         """Record that an effect was compensated or kept; its outcome stays. Raises what `resolve` raises."""
-        return await self._database.write(partial(self._move, effect_id=effect_id, state=state, values={}))
+        return self._move(connection, effect_id, state, {})
 
-    async def get(self, effect_id: str) -> EffectRow | None:
+    @reading
+    def get(self, connection: Connection, effect_id: str) -> EffectRow | None:
         """Return the row of one effect, or None."""
-        return await self._database.read(partial(self._find, effect_id=effect_id))
+        return self._find(connection, effect_id)
 
-    async def of_run(self, run: str) -> list[EffectRow]:
+    @reading
+    def of_run(self, connection: Connection, run: str) -> list[EffectRow]:
         """Return all effects of a run by number, each before its compensation."""
+        return self._rows(connection, _OF_RUN, {"run_": run})
 
-        def work(connection: Connection) -> list[EffectRow]:
-            rows = connection.execute(_OF_RUN, {"run_": run}).mappings().all()
-            now = self._now(connection)
-            return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
-
-        return await self._database.read(work)
-
-    async def open_of_run(
-        self, run: str, *, to_step: int | None = None, before: int | None = None, limit: int | None = None
+    @reading
+    def open_of_run(
+        self,
+        connection: Connection,
+        run: str,
+        *,
+        to_step: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
     ) -> list[EffectRow]:
         """Return the effects of a run that could still be undone, those with the highest numbers first.
 
@@ -187,63 +230,18 @@ class Effects:
             "before_": _HIGHEST if before is None else before,
             "limit_": _HIGHEST if limit is None else limit,
         }
+        return self._rows(connection, _OPEN_BEFORE, asked)
 
-        def work(connection: Connection) -> list[EffectRow]:
-            rows = connection.execute(_OPEN_BEFORE, asked).mappings().all()
-            now = self._now(connection)
-            return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
-
-        return await self._database.read(work)
-
-    async def authorities_of_open(self, run: str, *, to_step: int | None = None) -> tuple[int, list[Authority]]:
+    @reading
+    def authorities_of_open(
+        self, connection: Connection, run: str, *, to_step: int | None = None
+    ) -> tuple[int, list[Authority]]:
         """Return how many effects of a run could still be undone, and whatever is recorded of who decides on them."""
         asked = {"run_": run, "to_step_": -1 if to_step is None else to_step}
+        found = connection.execute(_OPEN_IN_ALL, asked).all()
+        return sum(count for _, count in found), [Authority.model_validate_json(text) for text, _ in found if text]
 
-        def work(connection: Connection) -> tuple[int, list[Authority]]:
-            found = connection.execute(_OPEN_IN_ALL, asked).all()
-            return sum(count for _, count in found), [Authority.model_validate_json(text) for text, _ in found if text]
-
-        return await self._database.read(work)
-
-    def _begin(
-        self, connection: Connection, *, intent: Intent, ttl: float | None, attempt: int, epoch_differs: bool
-    ) -> Begun:
-        add_decisions(connection, intent.run, intent.decisions)
-        row = self._find(connection, intent.effect_id, lock=True)
-        if row is None:
-            # A missing row only proves that nothing was sent if this is still the epoch, and the run is not pruned.
-            require_epoch(connection, self._identity())
-            require_not_pruned(connection, intent.run)
-            kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
-            row = _first_row(intent, going=kind == "go", now=self._now(connection))
-            connection.execute(_INSERT, row.model_dump(exclude={"read_at"}))
-            return Begun(kind=kind, token=row.token, row=row)
-        kind = admit_again(row, intent, idempotency_ttl=ttl)
-        if kind != "go":
-            return Begun(kind=kind, row=row)
-        values = {
-            "state": EffectState.DISPATCHED,
-            "send": intent.send,
-            "token": secrets.token_hex(16),
-            "lease": row.read_at + intent.lease_s,
-            "outcome": None,
-            "result_ref": None,
-            "undo_tool": None,
-            "undo_sealed": None,
-            "undo_shown": None,
-        }
-        changed = self._change(connection, row, values)
-        return Begun(kind="go", token=changed.token, row=changed)
-
-    def _settle(self, connection: Connection, *, effect_id: str, token: str, values: dict[str, Any]) -> bool:
-        row = self._find(connection, effect_id, lock=True)
-        if row is None or not token or row.token != token:
-            return False
-        if row.state is EffectState.DISPATCHED:
-            self._change(connection, row, values)
-        return row.state in {EffectState.DISPATCHED, values["state"]}
-
-    def _move(self, connection: Connection, *, effect_id: str, state: EffectState, values: dict[str, Any]) -> EffectRow:
+    def _move(self, connection: Connection, effect_id: str, state: EffectState, values: dict[str, Any]) -> EffectRow:
         row = self._find(connection, effect_id, lock=True)
         if row is None:
             raise ArgumentsInvalid(f"no effect {effect_id!r} is recorded in this store")
@@ -267,6 +265,11 @@ class Effects:
             if parent is not None and not parent.undo and _can_be_undone(parent):
                 self._change(connection, parent, {"state": EffectState.COMPENSATED, "token": ""})
         return row.model_copy(update=values)
+
+    def _rows(self, connection: Connection, chosen: Select[Any], asked: dict[str, Any]) -> list[EffectRow]:
+        rows = connection.execute(chosen, asked).mappings().all()
+        now = self._now(connection)
+        return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
 
     def _find(self, connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
         statement = _FIND_LOCKED if lock else _FIND

@@ -7,7 +7,7 @@ so a receiver may get a notice twice, under the same id; it never gets a later n
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from backstay.approvals.notice import Notice, NoticeDraft, Told
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import deliveries, outbox, receivers, runs
+from store.database.transactions import afterwards, only_with, reading, writing
 from store.notices.requests import end_requests, keep_request
 
 KEPT_S = 24 * 3600.0
@@ -69,28 +70,36 @@ class Outbox:
 
     def __init__(self, database: Database, clock: Callable[[], float], now: Callable[[Connection], float]) -> None:
         """`now` is the time of leases, on which all processes agree; `clock` gives the times that people read."""
-        self._database = database
+        self.database = database
         self._clock = clock
         self._now = now
         self.written = 0
         """How often this process has written."""
         self._news = asyncio.Event()
 
-    async def subscribe(self, receiver: str) -> None:
+    @writing
+    def subscribe(self, connection: Connection, receiver: str) -> None:
         """Write for this receiver from now on; to be repeated for as long as somebody serves it."""
+        now = self._now(connection)
+        known = connection.execute(select(receivers.c.name).where(receivers.c.name == receiver)).first()
+        if known is None:
+            connection.execute(insert(receivers).values(name=receiver, since=now, seen_at=now))
+        else:
+            connection.execute(update(receivers).where(receivers.c.name == receiver).values(seen_at=now))
 
-        def work(connection: Connection) -> None:
-            now = self._now(connection)
-            known = connection.execute(select(receivers.c.name).where(receivers.c.name == receiver)).first()
-            if known is None:
-                connection.execute(insert(receivers).values(name=receiver, since=now, seen_at=now))
-            else:
-                connection.execute(update(receivers).where(receivers.c.name == receiver).values(seen_at=now))
+    def tell_here(self, written: object) -> None:
+        """Wake those who wait in this process for what a transaction has written, unless that is nothing."""
+        if written:
+            self.written += 1
+            news, self._news = self._news, asyncio.Event()
+            news.set()
 
-        await self._database.write(work)
-
-    async def write(
+    @only_with("drafts", otherwise=list)
+    @afterwards(tell_here)
+    @writing
+    def write(
         self,
+        connection: Connection,
         run: str,
         workflow_id: str,
         run_id: str,
@@ -104,64 +113,46 @@ class Outbox:
 
         `page` is the address of the page that people decide on; `result` how the run ended, for the notice of that.
         """
-        if not drafts:
-            return []
+        now = self._clock()
+        ids = [Notice.named(workflow_id, run_id, draft) for draft in drafts]
+        known = set(connection.execute(select(outbox.c.id).where(outbox.c.id.in_(ids))).scalars())
+        common = _common(connection, run, namespace)
+        written: list[Notice] = []
+        for draft in sorted(drafts, key=lambda draft: draft.sequence):
+            if Notice.named(workflow_id, run_id, draft) in known:
+                continue
+            request = keep_request(connection, now, draft, run=run, workflow_id=workflow_id, run_id=run_id)
+            if draft.event is Told.ENDED:
+                end_requests(connection, now, workflow_id, run_id)
+            notice = _notice(workflow_id, run_id, draft, common, page=page, request=request, result=result)
+            self._add(connection, now, run, notice)
+            written.append(notice)
+        if written:
+            # It lives: it was reset, or Temporal has come back from a backup.
+            lost = (runs.c.run == f"{workflow_id}/{run_id}", runs.c.lost_at.is_not(None))
+            connection.execute(update(runs).where(*lost).values(lost_at=None, checked_at=now))
+        return written
 
-        def work(connection: Connection) -> list[Notice]:
-            now = self._clock()
-            ids = [Notice.named(workflow_id, run_id, draft) for draft in drafts]
-            known = set(connection.execute(select(outbox.c.id).where(outbox.c.id.in_(ids))).scalars())
-            common = _common(connection, run, namespace)
-            written: list[Notice] = []
-            for draft in sorted(drafts, key=lambda draft: draft.sequence):
-                if Notice.named(workflow_id, run_id, draft) in known:
-                    continue
-                request = keep_request(connection, now, draft, run=run, workflow_id=workflow_id, run_id=run_id)
-                if draft.event is Told.ENDED:
-                    end_requests(connection, now, workflow_id, run_id)
-                notice = _notice(workflow_id, run_id, draft, common, page=page, request=request, result=result)
-                self._add(connection, now, run, notice)
-                written.append(notice)
-            if written:
-                # It lives: it was reset, or Temporal has come back from a backup.
-                lost = (runs.c.run == f"{workflow_id}/{run_id}", runs.c.lost_at.is_not(None))
-                connection.execute(update(runs).where(*lost).values(lost_at=None, checked_at=now))
-            return written
-
-        return self._tell_here(await self._database.write(work))
-
-    async def lost(self, lost: Lost, *, page: str = "") -> bool:
+    @afterwards(tell_here)
+    @writing
+    def lost(self, connection: Connection, lost: Lost, *, page: str = "") -> bool:
         """Tell that Temporal has ended a workflow, once; return whether it was to be told.
 
         A workflow that has told it itself tells nothing more, and neither does an undo of which nothing waits.
         """
         run, workflow_id, run_id, result, namespace = lost
-        stream = f"{workflow_id}/{run_id}"
-
-        def work(connection: Connection) -> list[Notice]:
-            now = self._clock()
-            waited = end_requests(connection, now, workflow_id, run_id)
-            silent = update(runs).where(runs.c.run == stream, runs.c.state == "open", runs.c.lost_at.is_(None))
-            if not connection.execute(silent.values(lost_at=now)).rowcount and not waited:
-                return []
-            last = (
-                connection.execute(select(func.max(outbox.c.sequence)).where(outbox.c.stream == stream)).scalar() or 0
-            )
-            at = datetime.fromtimestamp(now, UTC).isoformat()
-            draft = NoticeDraft(sequence=(last or 0) + 1, event=Told.ENDED, at=at)
-            common = _common(connection, run, namespace)
-            notice = _notice(workflow_id, run_id, draft, common, page=page, request=None, result=result)
-            self._add(connection, now, run, notice)
-            return [notice]
-
-        return bool(self._tell_here(await self._database.write(work)))
-
-    def _tell_here(self, notices: list[Notice]) -> list[Notice]:
-        if notices:
-            self.written += 1
-            news, self._news = self._news, asyncio.Event()
-            news.set()
-        return notices
+        stream, now = f"{workflow_id}/{run_id}", self._clock()
+        waited = end_requests(connection, now, workflow_id, run_id)
+        silent = update(runs).where(runs.c.run == stream, runs.c.state == "open", runs.c.lost_at.is_(None))
+        if not connection.execute(silent.values(lost_at=now)).rowcount and not waited:
+            return False
+        last = connection.execute(select(func.max(outbox.c.sequence)).where(outbox.c.stream == stream)).scalar()
+        at = datetime.fromtimestamp(now, UTC).isoformat()
+        draft = NoticeDraft(sequence=(last or 0) + 1, event=Told.ENDED, at=at)
+        common = _common(connection, run, namespace)
+        notice = _notice(workflow_id, run_id, draft, common, page=page, request=None, result=result)
+        self._add(connection, now, run, notice)
+        return True
 
     async def news(self, seen: int, within_s: float) -> None:
         """Wait until this process has written more than `seen`, at most so long: other processes write, too."""
@@ -194,99 +185,85 @@ class Outbox:
         if lines:
             connection.execute(insert(deliveries), lines)
 
-    async def claim(self, receivers_: Iterable[str], limit: int = 20) -> list[Claim]:
+    @only_with("receivers_", otherwise=list)
+    @writing
+    def claim(self, connection: Connection, receivers_: Collection[str], limit: int = 20) -> list[Claim]:
         """Claim what is due for receivers, of each run only the first notice that a receiver has not had."""
-        names = list(receivers_)
-
-        def work(connection: Connection) -> list[Claim]:
-            now = self._now(connection)
-            earlier = deliveries.alias()
-            blocked = exists().where(
-                earlier.c.receiver == deliveries.c.receiver,
-                earlier.c.stream == deliveries.c.stream,
-                earlier.c.state == _WAITING,
-                or_(
-                    earlier.c.sequence < deliveries.c.sequence,
-                    and_(earlier.c.sequence == deliveries.c.sequence, earlier.c.position < deliveries.c.position),
-                ),
+        now = self._now(connection)
+        earlier = deliveries.alias()
+        blocked = exists().where(
+            earlier.c.receiver == deliveries.c.receiver,
+            earlier.c.stream == deliveries.c.stream,
+            earlier.c.state == _WAITING,
+            or_(
+                earlier.c.sequence < deliveries.c.sequence,
+                and_(earlier.c.sequence == deliveries.c.sequence, earlier.c.position < deliveries.c.position),
+            ),
+        )
+        due = (
+            select(deliveries, outbox.c.body)
+            .join(outbox, outbox.c.position == deliveries.c.position)
+            .where(
+                deliveries.c.receiver.in_(list(receivers_)),
+                deliveries.c.state == _WAITING,
+                deliveries.c.due_at <= now,
+                deliveries.c.lease <= now,
+                ~blocked,
             )
-            due = (
-                select(deliveries, outbox.c.body)
-                .join(outbox, outbox.c.position == deliveries.c.position)
-                .where(
-                    deliveries.c.receiver.in_(names),
-                    deliveries.c.state == _WAITING,
-                    deliveries.c.due_at <= now,
-                    deliveries.c.lease <= now,
-                    ~blocked,
-                )
-                .order_by(deliveries.c.due_at, deliveries.c.position)
-                .limit(limit)
-            )
-            return [claim for row in connection.execute(due).all() if (claim := _claimed(connection, row, now))]
+            .order_by(deliveries.c.due_at, deliveries.c.position)
+            .limit(limit)
+        )
+        return [claim for row in connection.execute(due).all() if (claim := _claimed(connection, row, now))]
 
-        return await self._database.write(work) if names else []
-
-    async def sent(self, claim: Claim) -> None:
+    @writing
+    def sent(self, connection: Connection, claim: Claim) -> None:
         """Record that a receiver has a notice."""
-        await self._settle(claim, {"state": _DONE, "tries": claim.tries + 1})
+        self._settle(connection, claim, {"state": _DONE, "tries": claim.tries + 1})
 
-    async def failed(self, claim: Claim, retry_in_s: float | None = None) -> bool:
+    @writing
+    def failed(self, connection: Connection, claim: Claim, retry_in_s: float | None = None) -> bool:
         """Record that a receiver did not take a notice; return whether it will be tried again.
 
         The waits between tries double; after a day it is given up, and the next notice of the run is tried.
         """
+        values = _put_back(claim.tries, claim.written_at, self._now(connection), retry_in_s)
+        return self._settle(connection, claim, values) and values["state"] == _WAITING
 
-        def values(now: float) -> dict[str, Any]:
-            return _put_back(claim.tries, claim.written_at, now, retry_in_s)
-
-        return (await self._settle(claim, values)) == _WAITING
-
-    async def waiting(self, receiver: str) -> int:
+    @reading
+    def waiting(self, connection: Connection, receiver: str) -> int:
         """Return how many notices a receiver has not had yet."""
         chosen = (
             select(func.count())
             .select_from(deliveries)
             .where(deliveries.c.receiver == receiver, deliveries.c.state == _WAITING)
         )
-        return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
+        return connection.execute(chosen).scalar_one()
 
-    async def forget(self, before: float) -> int:
+    @writing
+    def forget(self, connection: Connection, before: float) -> int:
         """Remove notices that were written before a unix time and are to be sent to nobody any more.
 
         A receiver that nobody has served for two days, such as one under an address of before, waits no more.
         """
+        at = self._now(connection)
+        served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
+        # Looked up once: for each notice anew, a pile of them would hold up all writers for minutes.
+        waits = select(deliveries.c.position).where(deliveries.c.state == _WAITING, deliveries.c.receiver.in_(served))
+        old = (outbox.c.created_at < before) & outbox.c.position.not_in(waits)
+        positions = select(outbox.c.position).where(old)
+        count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
+        connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))
+        connection.execute(delete(outbox).where(old))
+        return count
 
-        def work(connection: Connection) -> int:
-            at = self._now(connection)
-            served = select(receivers.c.name).where(receivers.c.seen_at > at - FORGOTTEN_S)
-            # Looked up once: for each notice anew, a pile of them would hold up all writers for minutes.
-            waits = select(deliveries.c.position).where(
-                deliveries.c.state == _WAITING, deliveries.c.receiver.in_(served)
-            )
-            old = (outbox.c.created_at < before) & outbox.c.position.not_in(waits)
-            positions = select(outbox.c.position).where(old)
-            count = connection.execute(select(func.count()).select_from(outbox).where(old)).scalar_one()
-            connection.execute(delete(deliveries).where(deliveries.c.position.in_(positions)))
-            connection.execute(delete(outbox).where(old))
-            return count
-
-        return await self._database.write(work)
-
-    async def _settle(self, claim: Claim, values: dict[str, Any] | Callable[[float], dict[str, Any]]) -> str | None:
-        """Change a line that is still held under this claim; return its new state."""
+    def _settle(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> bool:
+        """Change a line if it is still held under this claim."""
         mine = (
             deliveries.c.receiver == claim.receiver,
             deliveries.c.position == claim.position,
             deliveries.c.token == claim.token,
         )
-
-        def work(connection: Connection) -> str | None:
-            changed = values(self._now(connection)) if callable(values) else values
-            kept = connection.execute(update(deliveries).where(*mine).values(**changed))
-            return str(changed.get("state", _WAITING)) if kept.rowcount else None
-
-        return await self._database.write(work)
+        return bool(connection.execute(update(deliveries).where(*mine).values(**values)).rowcount)
 
 
 def _claimed(connection: Connection, row: Any, now: float) -> Claim | None:

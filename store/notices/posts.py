@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, delete, exists, insert, or_, select, 
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import events, posts, requests
+from store.database.transactions import reading, writing
 
 PostKind = Literal["run", "request", "steps", "told", "command"]
 LEASE_S = 60.0
@@ -52,7 +53,7 @@ class Posts:
 
     def __init__(self, database: Database, now: Callable[[Connection], float]) -> None:
         """Read time from `now`, on which all processes agree."""
-        self._database = database
+        self.database = database
         self._now = now
 
     async def get(self, receiver: str, name: str) -> Post | None:
@@ -60,41 +61,34 @@ class Posts:
         found = await self._rows(select(posts).where(posts.c.receiver == receiver, posts.c.name == name))
         return found[0] if found else None
 
-    async def claim(self, wanted: Post) -> Post | None:
+    @writing
+    def claim(self, connection: Connection, wanted: Post) -> Post | None:
         """Return a post that this process may write or change now; None while another one does.
 
         Its `ts` says whether it has been posted, and `tries` how often somebody wanted to before.
         """
-        token = secrets.token_hex(8)
-        named = _named(wanted)
+        token, named, now = secrets.token_hex(8), _named(wanted), self._now(connection)
+        row = connection.execute(select(posts).where(*named).with_for_update()).mappings().first()
+        if row is None:
+            fresh = wanted.model_copy(update={"token": token, "tries": 1})
+            connection.execute(insert(posts).values(**fresh.model_dump(), lease=now + LEASE_S, touched_at=now))
+            return fresh.model_copy(update={"tries": 0})
+        if row["lease"] > now:
+            return None
+        tries = row["tries"] + (0 if row["ts"] else 1)
+        values = {"lease": now + LEASE_S, "token": token, "tries": tries}
+        taken = connection.execute(update(posts).where(*named, posts.c.token == row["token"]).values(**values))
+        return _post(row).model_copy(update={"token": token}) if taken.rowcount else None
 
-        def work(connection: Connection) -> Post | None:
-            now = self._now(connection)
-            row = connection.execute(select(posts).where(*named).with_for_update()).mappings().first()
-            if row is None:
-                fresh = wanted.model_copy(update={"token": token, "tries": 1})
-                connection.execute(insert(posts).values(**fresh.model_dump(), lease=now + LEASE_S, touched_at=now))
-                return fresh.model_copy(update={"tries": 0})
-            if row["lease"] > now:
-                return None
-            tries = row["tries"] + (0 if row["ts"] else 1)
-            values = {"lease": now + LEASE_S, "token": token, "tries": tries}
-            taken = connection.execute(update(posts).where(*named, posts.c.token == row["token"]).values(**values))
-            return _post(row).model_copy(update={"token": token}) if taken.rowcount else None
-
-        return await self._database.write(work)
-
-    async def release(self, post: Post, **changed: Any) -> None:
+    @writing
+    def release(self, connection: Connection, post: Post, **changed: Any) -> None:
         """Give a claim back, with what has changed: `channel` and `ts`, `drawn`, or `event`."""
         held = (*_named(post), posts.c.token == post.token)
+        values = {"lease": 0.0, "token": "", "touched_at": self._now(connection), **changed}
+        connection.execute(update(posts).where(*held).values(**values))
 
-        def work(connection: Connection) -> None:
-            values = {"lease": 0.0, "token": "", "touched_at": self._now(connection), **changed}
-            connection.execute(update(posts).where(*held).values(**values))
-
-        await self._database.write(work)
-
-    async def behind(self, receiver: str, since: float) -> list[tuple[str, str, str]]:
+    @reading
+    def behind(self, connection: Connection, receiver: str, since: float) -> list[tuple[str, str, str]]:
         """Return the requests that a chat shows differently from what they are: workflow id, run id and request id.
 
         Also those that are open and not shown at all, where they were opened after a unix time.
@@ -114,36 +108,29 @@ class Posts:
             .order_by(requests.c.position)
             .limit(_AT_ONCE)
         )
-        return await self._database.read(
-            lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(chosen)]
-        )
+        return [(row[0], row[1], row[2]) for row in connection.execute(chosen)]
 
-    async def following(self, receiver: str) -> list[Post]:
+    @reading
+    def following(self, connection: Connection, receiver: str) -> list[Post]:
         """Return the runs of a chat that have events which their threads do not show yet."""
         newer = exists().where(events.c.run == posts.c.run, events.c.n > posts.c.event)
-
-        def work(connection: Connection) -> list[Post]:
-            recent = self._now(connection) - FOLLOWED_S
-            chosen = (
-                select(posts)
-                .where(posts.c.receiver == receiver, posts.c.kind == "run", posts.c.ts != "")
-                .where(posts.c.touched_at > recent, newer)
-                .order_by(posts.c.touched_at)
-                .limit(_AT_ONCE)
-            )
-            return [_post(row) for row in connection.execute(chosen).mappings()]
-
-        return await self._database.read(work)
-
-    async def forget(self, before: float) -> int:
-        """Remove what has not changed since a unix time; return how much."""
-        old = posts.c.touched_at < before
-        return await self._database.write(lambda connection: connection.execute(delete(posts).where(old)).rowcount)
-
-    async def _rows(self, chosen: Select[Any]) -> list[Post]:
-        return await self._database.read(
-            lambda connection: [_post(row) for row in connection.execute(chosen).mappings()]
+        chosen = (
+            select(posts)
+            .where(posts.c.receiver == receiver, posts.c.kind == "run", posts.c.ts != "")
+            .where(posts.c.touched_at > self._now(connection) - FOLLOWED_S, newer)
+            .order_by(posts.c.touched_at)
+            .limit(_AT_ONCE)
         )
+        return self._rows.within(connection, chosen)
+
+    @writing
+    def forget(self, connection: Connection, before: float) -> int:
+        """Remove what has not changed since a unix time; return how much."""
+        return connection.execute(delete(posts).where(posts.c.touched_at < before)).rowcount
+
+    @reading
+    def _rows(self, connection: Connection, chosen: Select[Any]) -> list[Post]:
+        return [_post(row) for row in connection.execute(chosen).mappings()]
 
 
 def _named(post: Post) -> tuple[Any, Any]:

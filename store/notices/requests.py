@@ -12,6 +12,7 @@ from backstay.canonical import digest_of
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import requests
+from store.database.transactions import only_with, reading, writing
 
 RequestState = Literal["open", "decided", "expired", "withdrawn", "ended"]
 _BECAME: dict[Told, RequestState] = {
@@ -60,7 +61,7 @@ class Requests:
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         """Read time from `clock`, in unix seconds."""
-        self._database = database
+        self.database = database
         self._clock = clock
 
     async def page(
@@ -106,25 +107,23 @@ class Requests:
             chosen = chosen.where(requests.c.run == run)
         return await self._rows(chosen.order_by(requests.c.position.desc()).limit(limit))
 
-    async def count_open(self, seen_by: str | None = None) -> int:
+    @reading
+    def count_open(self, connection: Connection, seen_by: str | None = None) -> int:
         """Return how many requests are open; with `seen_by`, how many of them concern this person."""
         chosen = select(func.count()).select_from(requests).where(_is_open(True))
         if seen_by is not None:
             chosen = chosen.where(_concerns(seen_by))
-        return await self._database.read(lambda connection: connection.execute(chosen).scalar_one())
+        return connection.execute(chosen).scalar_one()
 
-    async def count_alike(self, alike: Sequence[str], seen_by: str | None = None) -> dict[str, int]:
+    @only_with("alike", otherwise=dict)
+    @reading
+    def count_alike(self, connection: Connection, alike: Sequence[str], seen_by: str | None = None) -> dict[str, int]:
         """Return how many open requests are about the same calls, by what they have in common."""
         wanted = [said for said in dict.fromkeys(alike) if said]
         chosen = select(requests.c.alike, func.count()).where(_is_open(True), requests.c.alike.in_(wanted))
         if seen_by is not None:
             chosen = chosen.where(_concerns(seen_by))
-        grouped = chosen.group_by(requests.c.alike)
-
-        def work(connection: Connection) -> dict[str, int]:
-            return {str(said): int(count) for said, count in connection.execute(grouped)}
-
-        return await self._database.read(work) if wanted else {}
+        return {str(said): int(count) for said, count in connection.execute(chosen.group_by(requests.c.alike))}
 
     async def of_alike(self, alike: str, seen_by: str | None = None, limit: int = 200) -> list[RequestRow]:
         """Return the open requests about the same calls, the oldest first."""
@@ -133,60 +132,52 @@ class Requests:
             chosen = chosen.where(_concerns(seen_by))
         return await self._rows(chosen.order_by(requests.c.position).limit(limit))
 
-    async def mark(self) -> tuple[float, int]:
+    @reading
+    def mark(self, connection: Connection) -> tuple[float, int]:
         """Return what differs whenever a request was opened or something became of one."""
         latest = select(func.max(requests.c.changed_at), func.max(requests.c.position))
+        changed_at, position = connection.execute(latest).one()
+        return float(changed_at or 0), int(position or 0)
 
-        def work(connection: Connection) -> tuple[float, int]:
-            changed_at, position = connection.execute(latest).one()
-            return float(changed_at or 0), int(position or 0)
-
-        return await self._database.read(work)
-
-    async def oldest_open(self) -> float | None:
+    @reading
+    def oldest_open(self, connection: Connection) -> float | None:
         """Return when the oldest open request was asked; None without any."""
-        chosen = select(func.min(requests.c.opened_at)).where(_is_open(True))
-        return await self._database.read(lambda connection: connection.execute(chosen).scalar())
+        return connection.execute(select(func.min(requests.c.opened_at)).where(_is_open(True))).scalar()
 
     async def unchecked(self, limit: int = 50) -> list[RequestRow]:
         """Return open requests, first those whose runs were not looked at for the longest time."""
         chosen = select(requests).where(_is_open(True)).order_by(requests.c.checked_at, requests.c.position)
         return await self._rows(chosen.limit(limit))
 
-    async def checked(self, rows: Sequence[RequestRow]) -> None:
+    @only_with("rows")
+    @writing
+    def checked(self, connection: Connection, rows: Sequence[RequestRow]) -> None:
         """Record that the runs of these requests were looked at."""
         these = requests.c.position.in_([row.position for row in rows])
-        seen = update(requests).where(these).values(checked_at=self._clock())
-        if rows:
-            await self._database.write(lambda connection: connection.execute(seen))
+        connection.execute(update(requests).where(these).values(checked_at=self._clock()))
 
-    async def keep_votes(self, row: RequestRow, votes: Sequence[dict[str, Any]]) -> None:
+    @writing
+    def keep_votes(self, connection: Connection, row: RequestRow, votes: Sequence[dict[str, Any]]) -> None:
         """Keep with an open request the votes that its run has now, unless the request has changed since it was read.
 
         A run tells nobody of a vote that waits for others.
         """
         request = {**row.request, "decided": [*votes]}
         same = (requests.c.position == row.position, _is_open(True), requests.c.changed_at == row.changed_at)
-        kept = update(requests).where(*same).values(request=request, changed_at=self._clock())
-        await self._database.write(lambda connection: connection.execute(kept))
+        connection.execute(update(requests).where(*same).values(request=request, changed_at=self._clock()))
 
-    async def forget(self, before: float, *, dry_run: bool = False) -> int:
+    @writing
+    def forget(self, connection: Connection, before: float, *, dry_run: bool = False) -> int:
         """Remove closed requests that nothing has changed since a unix time; return how many."""
         old = (~_is_open(True)) & (requests.c.changed_at < before)
+        count = connection.execute(select(func.count()).select_from(requests).where(old)).scalar_one()
+        if not dry_run:
+            connection.execute(delete(requests).where(old))
+        return count
 
-        def work(connection: Connection) -> int:
-            count = connection.execute(select(func.count()).select_from(requests).where(old)).scalar_one()
-            if not dry_run:
-                connection.execute(delete(requests).where(old))
-            return count
-
-        return await (self._database.read(work) if dry_run else self._database.write(work))
-
-    async def _rows(self, chosen: Select[Any]) -> list[RequestRow]:
-        def work(connection: Connection) -> list[RequestRow]:
-            return [RequestRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
-
-        return await self._database.read(work)
+    @reading
+    def _rows(self, connection: Connection, chosen: Select[Any]) -> list[RequestRow]:
+        return [RequestRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
 
 
 def keep_request(

@@ -10,6 +10,7 @@ from backstay.approvals.proof import Binding, nonce_of, verify
 from backstay.responses import Proven
 from store.database.database import Database
 from store.database.schema import decisions, used_proofs
+from store.database.transactions import only_with, reading, writing
 
 _KNOWN = select(decisions.c.n, decisions.c.at).where(decisions.c.run == bindparam("run_"))
 _OF_RUN = select(decisions.c.body).where(decisions.c.run == bindparam("run_")).order_by(decisions.c.n, decisions.c.at)
@@ -25,34 +26,38 @@ class Decisions:
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         """Read time from `clock`, in unix seconds."""
-        self._database = database
+        self.database = database
         self._clock = clock
 
-    async def append(self, run: str, new: Sequence[RecordedDecision]) -> None:
+    # Most activities bring none, and a transaction costs more than the question.
+    @only_with("new")
+    @writing
+    def append(self, connection: Connection, run: str, new: Sequence[RecordedDecision]) -> None:
         """Add decisions; a repeat changes nothing."""
-        if new:  # most activities bring none, and a transaction costs more than the question
-            await self._database.write(lambda connection: add_decisions(connection, run, new))
+        add_decisions(connection, run, new)
 
-    async def add(
-        self, run: str, new: RecordedDecision, rest: Callable[[list[RecordedDecision]], dict[str, Any]]
+    @writing
+    def add(
+        self,
+        connection: Connection,
+        run: str,
+        new: RecordedDecision,
+        rest: Callable[[list[RecordedDecision]], dict[str, Any]],
     ) -> tuple[RecordedDecision, list[RecordedDecision]]:
         """Add a decision that the run itself does not number, and return it with all earlier ones.
 
         `rest`: the fields that depend on the earlier ones, which nobody adds to meanwhile.
         """
+        earlier = self.of_run.within(connection, run)
+        n = max((decision.n + 1 for decision in earlier), default=0)
+        made = new.model_copy(update={"n": max(n, FIRST_APART), **rest(earlier)})
+        add_decisions(connection, run, [made])
+        return made, earlier
 
-        def work(connection: Connection) -> tuple[RecordedDecision, list[RecordedDecision]]:
-            earlier = _of_run(connection, run)
-            n = max((decision.n + 1 for decision in earlier), default=0)
-            made = new.model_copy(update={"n": max(n, FIRST_APART), **rest(earlier)})
-            add_decisions(connection, run, [made])
-            return made, earlier
-
-        return await self._database.write(work)
-
-    async def of_run(self, run: str) -> list[RecordedDecision]:
+    @reading
+    def of_run(self, connection: Connection, run: str) -> list[RecordedDecision]:
         """Return all decisions of a run, in order."""
-        return await self._database.read(lambda connection: _of_run(connection, run))
+        return [RecordedDecision.model_validate(body) for body in connection.execute(_OF_RUN, {"run_": run}).scalars()]
 
     async def prove(
         self, key: bytes | None, binding: Binding, payload: dict[str, Any], *, run: str, used_by: str
@@ -68,23 +73,16 @@ class Decisions:
         unused = await self._use_proof(nonce, run=run, used_by=used_by, expires=expires)
         return Proven(verified=True, used=not unused)
 
-    async def _use_proof(self, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
+    @writing
+    def _use_proof(self, connection: Connection, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
         """Use a proof up; False when something else has used it. A retry of the same use is the same use."""
-
-        def work(connection: Connection) -> bool:
-            connection.execute(delete(used_proofs).where(used_proofs.c.expires < self._clock() - _KEPT_S))
-            found = connection.execute(_USED, {"nonce_": nonce}).first()
-            if found is not None:
-                return tuple(found) == (run, used_by)
-            row = {"nonce": nonce, "run": run, "used_by": used_by, "expires": expires}
-            connection.execute(insert(used_proofs), row)
-            return True
-
-        return await self._database.write(work)
-
-
-def _of_run(connection: Connection, run: str) -> list[RecordedDecision]:
-    return [RecordedDecision.model_validate(body) for body in connection.execute(_OF_RUN, {"run_": run}).scalars()]
+        connection.execute(delete(used_proofs).where(used_proofs.c.expires < self._clock() - _KEPT_S))
+        found = connection.execute(_USED, {"nonce_": nonce}).first()
+        if found is not None:
+            return tuple(found) == (run, used_by)
+        row = {"nonce": nonce, "run": run, "used_by": used_by, "expires": expires}
+        connection.execute(insert(used_proofs), row)
+        return True
 
 
 def add_decisions(connection: Connection, run: str, new: Sequence[RecordedDecision]) -> None:

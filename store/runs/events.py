@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from backstay.task.event import Event, NumberedDraft, moment
 from store.database.database import Database
 from store.database.schema import events
+from store.database.transactions import only_with, reading, writing
 from store.runs.parked import note_undos
 from store.secrets.handles import count_of_run
 
@@ -44,63 +45,55 @@ class Events:
 
     def __init__(self, database: Database) -> None:
         """Use this database."""
-        self._database = database
+        self.database = database
 
-    async def append(self, run: str, new: Sequence[Event], numbered: Sequence[NumberedDraft] = ()) -> Written | None:
+    @only_with("new", "numbered")
+    @writing
+    def append(
+        self, connection: Connection, run: str, new: Sequence[Event], numbered: Sequence[NumberedDraft] = ()
+    ) -> Written | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
         An event with a number below zero is a draft: it joins the timeline when it is `numbered`. After a workflow
         reset, a number can come again with another event. An attempt from before the reset must not bring the old one
         back. None without events.
         """
-        if not new and not numbered:
-            return None
+        named = _named(connection, run, numbered)
+        latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
+        asked = {"run_": run, "numbers": list(latest)}
+        known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, asked)}
+        # A repeat is not written again: two writers that replace one row get in each other's way.
+        kept = [event for n, event in sorted(latest.items()) if n < 0 or n not in known or known[n] < event.at]
+        stale = [-draft.draft for draft in numbered] + [event.n for event in kept if event.n in known]
+        if stale:
+            connection.execute(_DELETE, {"run_": run, "numbers": stale})
+        if kept:
+            rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
+            connection.execute(_INSERT, rows)
+        told = [event for event in kept if event.n > 0 and event.n not in known]
+        note_undos(connection, run, told)
+        return Written(told, count_of_run(connection, run))
 
-        def work(connection: Connection) -> Written:
-            named = _named(connection, run, numbered)
-            latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
-            asked = {"run_": run, "numbers": list(latest)}
-            known: dict[int, str] = {row.n: row.at for row in connection.execute(_KNOWN, asked)}
-            # A repeat is not written again: two writers that replace one row get in each other's way.
-            kept = [event for n, event in sorted(latest.items()) if n < 0 or n not in known or known[n] < event.at]
-            stale = [-draft.draft for draft in numbered] + [event.n for event in kept if event.n in known]
-            if stale:
-                connection.execute(_DELETE, {"run_": run, "numbers": stale})
-            if kept:
-                rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
-                connection.execute(_INSERT, rows)
-            told = [event for event in kept if event.n > 0 and event.n not in known]
-            note_undos(connection, run, told)
-            return Written(told, count_of_run(connection, run))
-
-        return await self._database.write(work)
-
-    async def of_run(self, run: str, after: int = 0, limit: int | None = None) -> list[Event]:
+    @reading
+    def of_run(self, connection: Connection, run: str, after: int = 0, limit: int | None = None) -> list[Event]:
         """Return the events with a number above `after`, in order; at most `limit`."""
+        bodies = connection.execute(_OF_RUN.limit(limit), {"run_": run, "after": after}).scalars()
+        return [Event.model_validate(body) for body in bodies]
 
-        def work(connection: Connection) -> list[Event]:
-            bodies = connection.execute(_OF_RUN.limit(limit), {"run_": run, "after": after}).scalars()
-            return [Event.model_validate(body) for body in bodies]
-
-        return await self._database.read(work)
-
-    async def requests(self, run: str, effects: Sequence[int]) -> dict[int, str]:
+    @reading
+    def requests(self, connection: Connection, run: str, effects: Sequence[int]) -> dict[int, str]:
         """Return what the calls behind these effects were asked, on one line each, where an event tells it."""
+        found: dict[int, str] = {}
+        for start in range(0, len(effects), _AT_ONCE):
+            asked = {"run_": run, "effects": list(effects[start : start + _AT_ONCE])}
+            told = [body["data"] for body in connection.execute(_OF_EFFECTS, asked).scalars()]
+            found |= {data["effect"]: data["request"] for data in told if "request" in data}
+        return found
 
-        def work(connection: Connection) -> dict[int, str]:
-            found: dict[int, str] = {}
-            for start in range(0, len(effects), _AT_ONCE):
-                asked = {"run_": run, "effects": list(effects[start : start + _AT_ONCE])}
-                told = [body["data"] for body in connection.execute(_OF_EFFECTS, asked).scalars()]
-                found |= {data["effect"]: data["request"] for data in told if "request" in data}
-            return found
-
-        return await self._database.read(work)
-
-    async def last(self, run: str, *, below: int) -> int:
+    @reading
+    def last(self, connection: Connection, run: str, *, below: int) -> int:
         """Return the highest number of an event of a run that is lower than `below`; 0 when there is none."""
-        asked = {"run_": run, "below": below}
-        return await self._database.read(lambda connection: connection.execute(_LAST, asked).scalar() or 0)
+        return connection.execute(_LAST, {"run_": run, "below": below}).scalar() or 0
 
 
 def _named(connection: Connection, run: str, numbered: Sequence[NumberedDraft]) -> list[Event]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from backstay.task.event import Event
 from store.database.database import Database
 from store.database.schema import parked_undos
+from store.database.transactions import reading
 
 _TRIED = "undo.ran"
 _PARKED = "parked"
@@ -36,13 +37,14 @@ class ParkedUndos:
 
     def __init__(self, database: Database) -> None:
         """Use this database."""
-        self._database = database
+        self.database = database
 
-    async def of_run(self, run: str) -> set[int]:
+    @reading
+    def of_run(self, connection: Connection, run: str) -> set[int]:
         """Return the numbers of a run's effects that wait for a person, because their undo failed."""
-        found = await self._database.read(lambda connection: connection.execute(_OF_RUN, {"run_": run}).scalars().all())
-        return set(found)
+        return set(connection.execute(_OF_RUN, {"run_": run}).scalars())
 
-    async def count(self) -> int:
+    @reading
+    def count(self, connection: Connection) -> int:
         """Return how many effects wait for a person, because their undo failed; those of pruned runs do not."""
-        return await self._database.read(lambda connection: connection.execute(_COUNT).scalar_one())
+        return connection.execute(_COUNT).scalar_one()

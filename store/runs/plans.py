@@ -13,6 +13,7 @@ from backstay.plans.plan_run import PlanEnd, PlanState
 from backstay.task.plan import Plan
 from store.database.database import Database
 from store.database.schema import decisions, effects, events, plans, runs
+from store.database.transactions import only_with, reading, writing
 
 _OF_RUN = select(plans).where(plans.c.run == bindparam("run_")).order_by(plans.c.created_at, plans.c.plan_id)
 _ONE = select(plans.c.plan_id).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
@@ -43,39 +44,33 @@ class Plans:
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         """Read time from `clock`, in unix seconds."""
-        self._database = database
+        self.database = database
         self._clock = clock
 
-    async def keep(self, run: str, plan: Plan, proposal: Proposal) -> None:
+    @writing
+    def keep(self, connection: Connection, run: str, plan: Plan, proposal: Proposal) -> None:
         """Keep a plan as it is proposed; a repeat replaces what was shown before."""
-
-        def work(connection: Connection) -> None:
-            now = self._clock()
-            shown = {"body": plan.plain(), "proposal": proposal.plain(), "updated_at": now}
-            named = {"run_": run, "plan_id_": plan.id}
-            if connection.execute(_ONE, named).first() is not None:
-                connection.execute(_UPDATE.values(**shown), named)
-                return
-            row: dict[str, Any] = {"run": run, "plan_id": plan.id, "state": PlanState.PROPOSED.value, "ended": None}
-            connection.execute(insert(plans), row | shown | {"created_at": now})
-
-        await self._database.write(work)
-
-    async def end(self, run: str, ended: Sequence[PlanEnd]) -> None:
-        """Keep what became of plans; those that were never proposed are not known here, and stay unknown."""
-        if not ended:
+        now = self._clock()
+        shown = {"body": plan.plain(), "proposal": proposal.plain(), "updated_at": now}
+        named = {"run_": run, "plan_id_": plan.id}
+        if connection.execute(_ONE, named).first() is not None:
+            connection.execute(_UPDATE.values(**shown), named)
             return
+        row: dict[str, Any] = {"run": run, "plan_id": plan.id, "state": PlanState.PROPOSED.value, "ended": None}
+        connection.execute(insert(plans), row | shown | {"created_at": now})
 
-        def work(connection: Connection) -> None:
-            for end in ended:
-                values = {"state": end.state.value, "ended": end.plain(), "updated_at": self._clock()}
-                connection.execute(_UPDATE.values(**values), {"run_": run, "plan_id_": end.plan_id})
+    @only_with("ended")
+    @writing
+    def end(self, connection: Connection, run: str, ended: Sequence[PlanEnd]) -> None:
+        """Keep what became of plans; those that were never proposed are not known here, and stay unknown."""
+        for end in ended:
+            values = {"state": end.state.value, "ended": end.plain(), "updated_at": self._clock()}
+            connection.execute(_UPDATE.values(**values), {"run_": run, "plan_id_": end.plan_id})
 
-        await self._database.write(work)
-
-    async def of_run(self, run: str) -> list[KeptPlan]:
+    @reading
+    def of_run(self, connection: Connection, run: str) -> list[KeptPlan]:
         """Return the plans of a run, in the order in which they were proposed, as undos have left them since."""
-        return await self._database.read(lambda connection: _of_run(connection, run))
+        return _of_run(connection, run)
 
 
 def _of_run(connection: Connection, run: str) -> list[KeptPlan]:

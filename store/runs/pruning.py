@@ -21,6 +21,7 @@ from store.blobs.shown import folder_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import chain, effects, events, parked_undos, runs, secrets
+from store.database.transactions import reading, writing
 from store.faults import disk_faults
 from store.runs.plans import forget_plans, settle_plans
 
@@ -68,76 +69,69 @@ class Pruning:
 
     def __init__(self, database: Database, blobs: Path, clock: Callable[[], float]) -> None:
         """Work on one store."""
-        self._database = database
+        self.database = database
         self._blobs = blobs
         self._clock = clock
 
-    async def idle(self, before: float) -> list[Prunable]:
+    @reading
+    def idle(self, connection: Connection, before: float) -> list[Prunable]:
         """Return the runs without records since a unix time, the oldest first.
 
         Those that others follow come last, the newest of them first: none can go before those that follow it.
         """
+        found = connection.execute(_idle(before).order_by(runs.c.opened_at, runs.c.run)).all()
+        followed = frozenset(connection.execute(_FOLLOWED).scalars())
+        last = [row for row in reversed(found) if row.run in followed]
+        rows = [*(row for row in found if row.run not in followed), *last]
+        return [
+            Prunable(
+                run=row.run,
+                workflow_id=row.workflow_id,
+                first_run_id=row.workflow_run_id,
+                closed=row.closed_at is not None,
+                executions=_executions(connection, row.run),
+            )
+            for row in rows
+        ]
 
-        def work(connection: Connection) -> list[Prunable]:
-            found = connection.execute(_idle(before).order_by(runs.c.opened_at, runs.c.run)).all()
-            followed = frozenset(connection.execute(_FOLLOWED).scalars())
-            last = [row for row in reversed(found) if row.run in followed]
-            rows = [*(row for row in found if row.run not in followed), *last]
-            return [
-                Prunable(
-                    run=row.run,
-                    workflow_id=row.workflow_id,
-                    first_run_id=row.workflow_run_id,
-                    closed=row.closed_at is not None,
-                    executions=_executions(connection, row.run),
-                )
-                for row in rows
-            ]
-
-        return await self._database.read(work)
-
-    async def prune(self, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
+    @writing
+    def prune(self, connection: Connection, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
         """Mark a run as pruned and remove its rows.
 
         Return None if it has new records since `idle` found it, or if a run that follows it is kept.
         """
+        lock_epoch(connection)
+        # Wait for whoever is settling one of these effects, so that the check below sees the change.
+        connection.execute(select(effects.c.effect_id).where(effects.c.run == run.run).with_for_update()).all()
+        still = connection.execute(_idle(before).where(runs.c.run == run.run)).first()
+        if still is None or _executions(connection, run.run) != run.executions:
+            return None
+        if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
+            # What it has stored is read by those that follow it.
+            return None
+        counts = {
+            table.name: connection.execute(select(func.count()).where(table.c.run == run.run)).scalar_one()
+            for table in (effects, events, secrets)
+        }
+        if not dry_run:
+            self._erase(connection, run.run)
+        return Freed(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
 
-        def work(connection: Connection) -> Freed | None:
-            lock_epoch(connection)
-            # Wait for whoever is settling one of these effects, so that the check below sees the change.
-            connection.execute(select(effects.c.effect_id).where(effects.c.run == run.run).with_for_update()).all()
-            still = connection.execute(_idle(before).where(runs.c.run == run.run)).first()
-            if still is None or _executions(connection, run.run) != run.executions:
-                return None
-            if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
-                # What it has stored is read by those that follow it.
-                return None
-            counts = {
-                table.name: connection.execute(select(func.count()).where(table.c.run == run.run)).scalar_one()
-                for table in (effects, events, secrets)
-            }
-            if not dry_run:
-                self._erase(connection, run.run)
-            return Freed(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
-
-        return await (self._database.read(work) if dry_run else self._database.write(work))
-
-    async def forget_plans(self, before: float, pruned: Collection[str] = (), *, dry_run: bool = False) -> Freed:
+    @writing
+    def forget_plans(
+        self, connection: Connection, before: float, pruned: Collection[str] = (), *, dry_run: bool = False
+    ) -> Freed:
         """Remove what pruned runs have left that is older than a unix time: their plans, and who decided what.
 
         `pruned`: runs that count as pruned beside those that are marked.
         """
+        plans, decisions = forget_plans(connection, pruned, before, dry_run=dry_run)
+        return Freed(plans=plans, decisions=decisions)
 
-        def work(connection: Connection) -> Freed:
-            plans, decisions = forget_plans(connection, pruned, before, dry_run=dry_run)
-            return Freed(plans=plans, decisions=decisions)
-
-        return await (self._database.read(work) if dry_run else self._database.write(work))
-
-    async def pruned(self) -> frozenset[str]:
+    @reading
+    def pruned(self, connection: Connection) -> frozenset[str]:
         """Return every run that is marked as pruned."""
-        chosen = select(runs.c.run).where(runs.c.pruned_at.is_not(None))
-        return await self._database.read(lambda connection: frozenset(connection.execute(chosen).scalars()))
+        return frozenset(connection.execute(select(runs.c.run).where(runs.c.pruned_at.is_not(None))).scalars())
 
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
         """Remove the folders of runs that are marked as pruned."""

@@ -11,6 +11,7 @@ from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import chain, requests, runs, secrets
+from store.database.transactions import only_with, reading, writing
 
 
 class RunRow(Frozen):
@@ -86,12 +87,14 @@ class Runs:
 
     def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
         """Get the time in unix seconds from `clock`, and the current identity of the store from `identity`."""
-        self._database = database
+        self.database = database
         self._clock = clock
         self._identity = identity
 
-    async def opened(
+    @writing
+    def opened(
         self,
+        connection: Connection,
         *,
         run: str,
         workflow_id: str,
@@ -120,32 +123,27 @@ class Runs:
             "follows": follows,
             "metadata": dict(metadata) if metadata else None,
         }
+        if follows is not None:
+            # Until this transaction ends, no run can be pruned.
+            require_epoch(connection, self._identity())
+            require_not_pruned(connection, follows)
+        self._insert(connection, row)
+        _link(connection, {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}, run)
 
-        def work(connection: Connection) -> None:
-            if follows is not None:
-                # Until this transaction ends, no run can be pruned.
-                require_epoch(connection, self._identity())
-                require_not_pruned(connection, follows)
-            self._insert(connection, row)
-            _link(connection, {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}, run)
-
-        await self._database.write(work)
-
-    async def add_execution(self, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
+    @writing
+    def add_execution(self, connection: Connection, run: str, *, workflow_id: str, workflow_run_id: str) -> None:
         """Record another execution that works on the run, so that the run is not pruned meanwhile.
 
         Raises Pruned if it is pruned already.
         """
-        link = {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}
+        require_epoch(connection, self._identity())
+        require_not_pruned(connection, run)
+        _link(connection, {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}, run)
 
-        def work(connection: Connection) -> None:
-            require_epoch(connection, self._identity())
-            require_not_pruned(connection, run)
-            _link(connection, link, run)
-
-        await self._database.write(work)
-
-    async def closed(self, run: str, result: Mapping[str, Any], *, context: str | None = None) -> None:
+    @writing
+    def closed(
+        self, connection: Connection, run: str, result: Mapping[str, Any], *, context: str | None = None
+    ) -> None:
         """Record how a run ended, also if its beginning was never recorded; a later result replaces an earlier one.
 
         `context`: ref of the transcript with which another run can go on. Raises Pruned.
@@ -160,24 +158,21 @@ class Runs:
             "opened": {},
             "store": self._identity().stamp,
         }
+        self._insert(connection, row)
         values = {"state": "closed", "closed_at": self._clock(), "result": dict(result), "context": context}
-
-        def work(connection: Connection) -> None:
-            self._insert(connection, row)
-            connection.execute(update(runs).where(runs.c.run == run).values(**values))
-
-        await self._database.write(work)
+        connection.execute(update(runs).where(runs.c.run == run).values(**values))
 
     async def unchecked(self, limit: int = 50) -> list[RunRow]:
         """Return runs that have not said that they ended, first those that were not looked at for the longest time."""
         chosen = select(runs).where(runs.c.state == "open", runs.c.lost_at.is_(None), runs.c.pruned_at.is_(None))
         return await self._rows(chosen.order_by(runs.c.checked_at, runs.c.run).limit(limit))
 
-    async def checked(self, rows: Sequence[RunRow]) -> None:
+    @only_with("rows")
+    @writing
+    def checked(self, connection: Connection, rows: Sequence[RunRow]) -> None:
         """Record that these runs were looked at."""
-        seen = update(runs).where(runs.c.run.in_([row.run for row in rows])).values(checked_at=self._clock())
-        if rows:
-            await self._database.write(lambda connection: connection.execute(seen))
+        these = runs.c.run.in_([row.run for row in rows])
+        connection.execute(update(runs).where(these).values(checked_at=self._clock()))
 
     async def get(self, workflow_id: str, workflow_run_id: str | None = None) -> RunRow | None:
         """Return the latest run of a workflow id, or the one to whose chain a run id belongs."""
@@ -195,22 +190,19 @@ class Runs:
         found = await self._rows(_NEWEST.where(runs.c.run.in_(linked)).limit(1))
         return found[0] if found else None
 
-    async def take_handles(self, run: str, followed: str) -> None:
+    @writing
+    def take_handles(self, connection: Connection, run: str, followed: str) -> None:
         """Give a run the secrets of the run that it follows, with their providers; a repeat changes nothing.
 
         Raises Pruned.
         """
-
-        def work(connection: Connection) -> None:
-            require_epoch(connection, self._identity())
-            require_not_pruned(connection, followed)
-            own = select(secrets.c.handle).where(secrets.c.run == run)
-            taken = select(literal(run), secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(
-                secrets.c.run == followed, secrets.c.handle.not_in(own)
-            )
-            connection.execute(insert(secrets).from_select(["run", "handle", "provider", "sealed"], taken))
-
-        await self._database.write(work)
+        require_epoch(connection, self._identity())
+        require_not_pruned(connection, followed)
+        own = select(secrets.c.handle).where(secrets.c.run == run)
+        taken = select(literal(run), secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(
+            secrets.c.run == followed, secrets.c.handle.not_in(own)
+        )
+        connection.execute(insert(secrets).from_select(["run", "handle", "provider", "sealed"], taken))
 
     async def earlier(self, row: RunRow) -> list[RunRow]:
         """Return a run and those that it follows, directly or through others, the oldest first."""
@@ -268,11 +260,9 @@ class Runs:
 
         require_not_pruned(connection, row["run"])
 
-    async def _rows(self, chosen: Any) -> list[RunRow]:
-        def work(connection: Connection) -> list[RunRow]:
-            return [RunRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
-
-        return await self._database.read(work)
+    @reading
+    def _rows(self, connection: Connection, chosen: Select[Any]) -> list[RunRow]:
+        return [RunRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
 
 
 def _link(connection: Connection, link: Mapping[str, str], run: str) -> None:

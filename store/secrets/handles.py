@@ -1,7 +1,6 @@
 """Store the secrets behind the handles of a run."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from pydantic import Field
 from sqlalchemy import Connection, bindparam, func, insert, select
@@ -9,6 +8,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select
 from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import secrets
+from store.database.transactions import only_with, reading, writing
 from store.secrets.seal import Seal
 
 
@@ -30,41 +30,36 @@ class SecretHandles:
 
     def __init__(self, database: Database, seal: Seal) -> None:
         """Use this database; every value is sealed before it is written."""
-        self._database = database
+        self.database = database
         self._seal = seal
 
-    async def remember(self, run: str, entries: Mapping[str, SecretValue]) -> int:
+    @writing
+    def remember(self, connection: Connection, run: str, entries: Mapping[str, SecretValue]) -> int:
         """Store the value of each handle, and return how many the run has; a known handle is not changed."""
+        known = _sealed(connection, run, entries)
+        rows = [
+            {"run": run, "handle": handle, "provider": entry.provider, "sealed": self._close(entry.value)}
+            for handle, entry in entries.items()
+            if handle not in known
+        ]
+        if rows:
+            connection.execute(insert(secrets), rows)
+        return count_of_run(connection, run)
 
-        def work(connection: Connection) -> int:
-            known = _sealed(connection, run, entries)
-            rows = [
-                {"run": run, "handle": handle, "provider": entry.provider, "sealed": self._close(entry.value)}
-                for handle, entry in entries.items()
-                if handle not in known
-            ]
-            if rows:
-                connection.execute(insert(secrets), rows)
-            return count_of_run(connection, run)
-
-        return await self._database.write(work)
-
-    async def new_of_run(self, run: str, known: Collection[str]) -> tuple[int, dict[str, SecretValue]]:
+    @reading
+    def new_of_run(
+        self, connection: Connection, run: str, known: Collection[str]
+    ) -> tuple[int, dict[str, SecretValue]]:
         """Return how many handles a run has, and the values of those that are not known yet."""
-
-        def work(connection: Connection) -> tuple[int, list[Any]]:
-            count = count_of_run(connection, run)
-            return count, [] if count == len(known) else [*connection.execute(_OF_RUN, {"run_": run})]
-
-        count, rows = await self._database.read(work)
+        count = count_of_run(connection, run)
+        rows = [] if count == len(known) else connection.execute(_OF_RUN, {"run_": run}).all()
         return count, {row.handle: self._opened(row.provider, row.sealed) for row in rows if row.handle not in known}
 
-    async def reveal(self, run: str, handles: Iterable[str]) -> dict[str, SecretValue]:
+    @only_with("handles", otherwise=dict)
+    @reading
+    def reveal(self, connection: Connection, run: str, handles: Collection[str]) -> dict[str, SecretValue]:
         """Return the values of the handles that belong to this run."""
-        wanted = list(dict.fromkeys(handles))
-        if not wanted:
-            return {}
-        found = await self._database.read(lambda connection: _sealed(connection, run, wanted))
+        found = _sealed(connection, run, dict.fromkeys(handles))
         return {handle: self._opened(provider, sealed) for handle, (provider, sealed) in found.items()}
 
     def _opened(self, provider: str, sealed: bytes) -> SecretValue:

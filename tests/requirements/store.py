@@ -144,6 +144,20 @@ ROWS = (
         ),
     ),
     row(
+        "store:transactions",
+        "design 14",
+        "several operations in one transaction are kept together or not at all, those that have nothing to do open"
+        " none, and a dry run waits for no writer",
+        in_file(
+            "store/test_transactions.py",
+            "test_several_operations_in_one_transaction_are_kept_together_or_not_at_all",
+            "test_who_waits_for_news_is_told_once_they_are_committed",
+            "test_what_has_nothing_to_do_opens_no_transaction",
+            "test_a_dry_run_waits_for_no_writer",
+            "test_an_operation_is_found_on_its_class_and_can_be_replaced_there",
+        ),
+    ),
+    row(
         "store:newer",
         "design 14",
         "a database of a newer version is refused untouched",
