@@ -5,7 +5,6 @@ from typing import Any
 
 from activities.model.model import Model
 from activities.model.transcript import Transcripts
-from activities.records import Records
 from activities.resources import Resources
 from activities.runs.pages import Pages
 from activities.runs.runs import Runs
@@ -17,17 +16,16 @@ from activities.tools.tools import Tools
 
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
-    records = Records(resources.store, resources.secrets, resources.settings.digest_characters)
-    transcripts = Transcripts(records, resources.settings.context_tokens)
-    runs = Runs(resources, records, transcripts)
-    searches = Searches(resources, records)
-    tools = Tools(resources, records)
+    transcripts = Transcripts(resources.records, resources.settings.context_tokens)
+    runs = Runs(resources, transcripts)
+    searches = Searches(resources)
+    tools = Tools(resources)
     outcomes = Outcomes(resources)
     return [
         runs.open_run,
-        Model(resources, records, transcripts).ask_model,
+        Model(resources, transcripts).ask_model,
         searches.search_tools,
-        Pages(resources, records).read_page,
+        Pages(resources).read_page,
         searches.read_result,
         tools.check_call,
         tools.preview_calls,
@@ -39,7 +37,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         runs.notifications.check_proof,
         runs.remember_lines,
         searches.digest,
-        Reviews(resources, records).review,
+        Reviews(resources).review,
         runs.carry_over,
         runs.load_carried,
         runs.notifications.announce,

@@ -10,6 +10,7 @@ from temporalio.client import Client
 
 from activities.definitions import Definitions
 from activities.endpoints.endpoints import Endpoints
+from activities.records import Records
 from activities.run_secrets import RunSecrets
 from activities.telemetry.attributes import note_event
 from backstay.errors import ArgumentsInvalid, BackstayError
@@ -89,6 +90,11 @@ class Resources:
         """Return what knows the secrets of runs."""
         return RunSecrets(self.store.secrets, self.redactor)
 
+    @cached_property
+    def records(self) -> Records:
+        """Return what keeps the results of calls."""
+        return Records(self.store, self.secrets, self.settings.digest_characters)
+
     def masked(self, told: Any) -> Any:
         """Return what is to be logged or traced, with a mask for the secrets of the worker and of recent runs."""
         return self.secrets.masked(self.redactor.redact(told))
@@ -107,6 +113,7 @@ class Activities:
     def __init__(self, resources: Resources) -> None:
         """Share the worker's resources."""
         self.resources = resources
+        self.records = resources.records
         self.settings = resources.settings
         self.store = resources.store
         self.toolbox = resources.toolbox

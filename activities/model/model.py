@@ -21,7 +21,6 @@ from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.payloads import apart
 from activities.programs.bundling import store_program
-from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements, retry_while_unavailable
 from activities.run_secrets import Held
@@ -70,13 +69,12 @@ class Sent:
 class Model(Activities):
     """Implement `ask_model`."""
 
-    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+    def __init__(self, resources: Resources, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
-        self.records = records
         self.transcripts = transcripts
         self.observations = Observations()
-        self.tracing = Tracing(records)
+        self.tracing = Tracing(self.records)
         self.outputs = WantedOutputs(self.store.blobs)
 
     @implements(calls.ask_model)

@@ -5,7 +5,6 @@ import structlog
 from activities.model.request import prompt
 from activities.model.tracing import said_by
 from activities.model.transcript import Item, Said, Transcripts
-from activities.records import Records
 from activities.resources import Activities, Resources
 from backstay import calls
 from backstay.approvals.deciding import authority_over_run
@@ -26,10 +25,9 @@ _log = structlog.get_logger("backstay.runs")
 class Following(Activities):
     """Take over what a run has left, and leave what a later one needs."""
 
-    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+    def __init__(self, resources: Resources, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
-        self.records = records
         self.transcripts = transcripts
 
     async def admitted(self, run: str, task: Task, policy: Policy, started_by: str) -> tuple[RunRow | None, Policy]:

@@ -2,8 +2,7 @@
 
 from activities.model.told import FIRST_EVENTS, Told
 from activities.payloads import apart
-from activities.records import Records
-from activities.resources import Activities, Resources
+from activities.resources import Activities
 from activities.retrying import implements
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
@@ -15,11 +14,6 @@ MOST_EVENTS = 1000
 
 class Pages(Activities):
     """Implement `read_page`."""
-
-    def __init__(self, resources: Resources, records: Records) -> None:
-        """Share the worker's records."""
-        super().__init__(resources)
-        self.records = records
 
     @implements(calls.read_page)
     async def read_page(self, ask: calls.ReadPage) -> Page:

@@ -16,7 +16,6 @@ from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, PERCEPTION_OUTPUT, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
-from activities.records import Records
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.runs.following import Following
@@ -57,12 +56,11 @@ _log = structlog.get_logger("backstay.runs")
 class Runs(Activities):
     """Implement `open_run` and `close_run`."""
 
-    def __init__(self, resources: Resources, records: Records, transcripts: Transcripts) -> None:
+    def __init__(self, resources: Resources, transcripts: Transcripts) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
-        self.records = records
         self.transcripts = transcripts
-        self.following = Following(resources, records, transcripts)
+        self.following = Following(resources, transcripts)
         self.notifications = Notifications(resources)
 
     @implements(calls.open_run)

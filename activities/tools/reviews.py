@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.records import Records
-from activities.resources import Activities, Resources
+from activities.resources import Activities
 from activities.retrying import implements, tell_progress
 from backstay import calls
 from backstay.errors import Final, InternalError
@@ -58,11 +57,6 @@ class CannotCheck(Exception):
 
 class Reviews(Activities):
     """Implement `review`."""
-
-    def __init__(self, resources: Resources, records: Records) -> None:
-        """Share the worker's records."""
-        super().__init__(resources)
-        self.records = records
 
     @implements(calls.review)
     async def review(self, ask: calls.ReviewWork) -> Review:

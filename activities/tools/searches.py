@@ -3,8 +3,7 @@
 from typing import Any
 
 from activities.payloads import READ
-from activities.records import Records
-from activities.resources import Activities, Resources
+from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
@@ -21,11 +20,6 @@ MARKED = 8000
 
 class Searches(Activities):
     """Implement `search_tools`, `read_result` and `digest`."""
-
-    def __init__(self, resources: Resources, records: Records) -> None:
-        """Share the worker's records."""
-        super().__init__(resources)
-        self.records = records
 
     @implements(calls.search_tools)
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:

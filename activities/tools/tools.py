@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Any
 
 from activities.payloads import apart
-from activities.records import Records
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
@@ -55,10 +54,10 @@ _REFUSALS = (ToolNotFound, ToolChanged, ArgumentsInvalid, CompensationFailed, De
 class Tools(Activities):
     """The bodies of `check_call`, `preview_calls` and `call_tool`."""
 
-    def __init__(self, resources: Resources, records: Records) -> None:
-        """Share the worker's records."""
+    def __init__(self, resources: Resources) -> None:
+        """Share the worker's resources."""
         super().__init__(resources)
-        self.records = records
+        records = self.records
         self.effects = Effects(records)
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
