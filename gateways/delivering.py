@@ -5,8 +5,8 @@ Any process may do this for a receiver, several at once: the store hands each no
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import structlog
@@ -122,10 +122,15 @@ async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
     return True
 
 
-@asynccontextmanager
-async def tidying(store: Store, backstay: Backstay, page: str = "") -> AsyncGenerator[None]:
+def tidying(store: Store, backstay: Backstay, page: str = "") -> AbstractAsyncContextManager[None]:
     """Until the block ends, tell for runs that have ended without saying so, and forget old notices."""
-    task = asyncio.create_task(_tidy(store, backstay, page))
+    return doing(_tidy(store, backstay, page))
+
+
+@asynccontextmanager
+async def doing(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do work that never ends by itself beside the block, until that ends."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:

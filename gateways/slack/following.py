@@ -3,13 +3,13 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 
 from backstay.errors import BackstayError
-from gateways.delivering import NotTaken
+from gateways.delivering import NotTaken, doing
 from gateways.slack.board import Board
 from store.store import Store
 
@@ -29,16 +29,9 @@ _FORGET_EVERY_S = 3600.0
 log = structlog.get_logger("backstay.slack")
 
 
-@asynccontextmanager
-async def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> AsyncGenerator[None]:
+def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> AbstractAsyncContextManager[None]:
     """Keep a channel as the runs are until the block ends."""
-    task = asyncio.create_task(_follow(board, store, look_s))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    return doing(_follow(board, store, look_s))
 
 
 async def _follow(board: Board, store: Store, look_s: float) -> None:

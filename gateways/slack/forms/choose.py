@@ -5,10 +5,9 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.proposal import Proposal
-from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, choice_input, modal, several_input, text_input
+from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, calls_of, choice_input, modal, several_input, text_input
 
 CALLBACK = "backstay.choose"
 _OUT, _PROCESSES, _TIMEOUT, _COMMENT = "leave_out", "processes", "timeout_s", "comment"
@@ -18,11 +17,7 @@ def form(request: ApprovalRequest, place: Place, by: str) -> View:
     """Return the modal for a person, whose own parts of a plan are offered."""
     proposal = request.proposal
     own = None if proposal is None else own_steps(proposal, by)
-    offered = [
-        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, call.arguments.values()))}", 70))
-        for call in request.calls
-        if own is None or call.index in own
-    ]
+    offered = calls_of(request, own)
     what = "calls" if proposal is None else "steps"
     blocks: list[Block] = [section(f"All {what} are approved, without those that you leave out.")]
     if offered:

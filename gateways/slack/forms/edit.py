@@ -11,7 +11,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import LONGEST, Filled, choice_input, modal, text_input
+from gateways.slack.forms.inputs import LONGEST, Filled, calls_of, choice_input, modal, text_input
 
 CALLBACK = "backstay.edit"
 CHOICE = "backstay.edit.which"
@@ -22,11 +22,7 @@ _NAME = 200
 
 def which(request: ApprovalRequest, place: Place, only: frozenset[int] | None) -> View:
     """Return the modal that asks which call is to be changed; `only` are the steps that this person decides."""
-    offered = [
-        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, call.arguments.values()))}", 70))
-        for call in request.calls
-        if only is None or call.index in only
-    ]
+    offered = calls_of(request, only)
     blocks = [choice_input(_CALL, "Which one is to be changed?", offered, initial=offered[0][0] if offered else None)]
     return modal("Edit", "Next", blocks, place, CHOICE)
 

@@ -14,7 +14,9 @@ from slack_sdk.models.blocks import (
 )
 from slack_sdk.models.views import View
 
+from backstay.approvals.approval import ApprovalRequest
 from backstay.errors import DecisionRefused
+from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
 
@@ -118,6 +120,15 @@ def several_input(
     first = [option for option in made if option.value in initial]
     element = StaticMultiSelectElement(action_id=block, options=made, initial_options=first or None)
     return _input(block, label, element, optional=optional, hint=hint)
+
+
+def calls_of(request: ApprovalRequest, only: frozenset[int] | None) -> list[tuple[str, str]]:
+    """Return the calls of a request as options; `only` are those that this person decides."""
+    return [
+        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, call.arguments.values()))}", 70))
+        for call in request.calls
+        if only is None or call.index in only
+    ]
 
 
 def _options(options: Sequence[tuple[str, str]]) -> list[Option]:
