@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -34,6 +35,35 @@ def deeper_than(value: Any, levels: int) -> bool:
         if not level:
             return False
     return True
+
+
+def texts_of(value: Any, *, names: bool = False) -> Iterator[str]:
+    """Yield every text in a JSON value, in order; with `names`, those of objects' fields too."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, item in value.items():
+                yield from (name,) if names else ()
+                yield from texts_of(item, names=names)
+        case list():
+            for item in value:
+                yield from texts_of(item, names=names)
+        case _:
+            pass
+
+
+def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """Return a JSON value with what each text in it becomes; names of fields stay."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {name: with_texts(item, change) for name, item in value.items()}
+        case list():
+            return [with_texts(item, change) for item in value]
+        case _:
+            return value
 
 
 def digest_of(value: Any) -> str:

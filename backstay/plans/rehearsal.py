@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from backstay.approvals.forecast import ForecastEntry
-from backstay.canonical import canonical, digest_of
+from backstay.canonical import canonical, digest_of, texts_of
 from backstay.frozen import Frozen
 from backstay.provenance.source import pointer_to
 from backstay.tools.tool import ToolResult
@@ -146,15 +146,7 @@ def _plain(name: str) -> bool:
 
 def tokens_in(value: Any) -> list[Token]:
     """Return the tokens in a JSON value, those in names of objects included."""
-    match value:
-        case str():
-            return [part for part in _parts(value) if isinstance(part, Token)]
-        case dict():
-            return [token for key, item in value.items() for part in (key, item) for token in tokens_in(part)]
-        case list():
-            return [token for item in value for token in tokens_in(item)]
-        case _:
-            return []
+    return [part for text in texts_of(value, names=True) for part in _parts(text) if isinstance(part, Token)]
 
 
 def _parts(text: str) -> Iterator[str | Token]:

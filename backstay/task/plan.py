@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from backstay.canonical import digest_of
+from backstay.canonical import digest_of, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen
 from backstay.tools.tool import Safety, WorkspaceLimits
@@ -14,15 +14,7 @@ from backstay.tools.tool import Safety, WorkspaceLimits
 
 def references_in(value: Any) -> list[str]:
     """Return every reference in a JSON value, in order, without `${` and `}`."""
-    match value:
-        case str():
-            return [part for is_reference, part in _split(value) if is_reference]
-        case dict():
-            return [found for item in value.values() for found in references_in(item)]
-        case list():
-            return [found for item in value for found in references_in(item)]
-        case _:
-            return []
+    return [part for text in texts_of(value) for is_reference, part in _split(text) if is_reference]
 
 
 Missing = Callable[[str], Any]
@@ -35,18 +27,14 @@ def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None
     A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere,
     and nothing stands for what is `missing` there.
     """
-    match value:
-        case str():
-            parts = _split(value)
-            if len(parts) == 1 and parts[0][0]:
-                return _look_up(parts[0][1], scope, missing)
-            return "".join(str(_look_up(part, scope, missing)) if named else part for named, part in parts)
-        case dict():
-            return {key: resolve(item, scope, missing) for key, item in value.items()}
-        case list():
-            return [resolve(item, scope, missing) for item in value]
-        case _:
-            return value
+
+    def resolved(text: str) -> Any:
+        parts = _split(text)
+        if len(parts) == 1 and parts[0][0]:
+            return _look_up(parts[0][1], scope, missing)
+        return "".join(str(_look_up(part, scope, missing)) if named else part for named, part in parts)
+
+    return with_texts(value, resolved)
 
 
 def _split(text: str) -> list[tuple[bool, str]]:

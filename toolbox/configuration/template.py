@@ -1,6 +1,6 @@
 """Render the operator's templates over what tools answered; values keep their own type."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
@@ -8,7 +8,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
-from backstay.canonical import canonical
+from backstay.canonical import canonical, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
 
 LIMIT = 64 * 1024
@@ -38,7 +38,7 @@ def check(template: Any, names: frozenset[str], *, expression: bool = False) -> 
     """Return what is wrong with a template, or None."""
     if expression and not (isinstance(template, str) and _expression(template) is not None):
         return "must be exactly one {{ expression }}"
-    for text in _texts(template):
+    for text in texts_of(template):
         try:
             unknown = find_undeclared_variables(_ENVIRONMENT.parse(text)) - names
             _ENVIRONMENT.from_string(text)
@@ -83,20 +83,6 @@ def describe(tool: str, arguments: Mapping[str, Any]) -> str:
     return f"{tool}({', '.join(f'{name}={_describe(value)}' for name, value in arguments.items())})"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for item in value.values():
-                yield from _texts(item)
-        case list():
-            for item in value:
-                yield from _texts(item)
-        case _:
-            pass
-
-
 def _describe(value: Any) -> str:
     if isinstance(value, str) and (expression := _expression(value)) is not None:
         return expression
@@ -104,16 +90,11 @@ def _describe(value: Any) -> str:
 
 
 def _render(value: Any, variables: Mapping[str, Any]) -> Any:
-    match value:
-        case str():
-            expression = _expression(value)
-            return _text(value, variables) if expression is None else _evaluate(expression, value, variables)
-        case dict():
-            return {key: _render(item, variables) for key, item in value.items()}
-        case list():
-            return [_render(item, variables) for item in value]
-        case _:
-            return value
+    def rendered(text: str) -> Any:
+        expression = _expression(text)
+        return _text(text, variables) if expression is None else _evaluate(expression, text, variables)
+
+    return with_texts(value, rendered)
 
 
 def _expression(text: str) -> str | None:
