@@ -4,6 +4,7 @@ import ast
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import NamedTuple
 
 _OPPOSITES = {
@@ -20,6 +21,8 @@ _OPPOSITES = {
 }
 _REMOVABLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
+KINDS = ("comparison", "constant", "removal")
+
 Code = Mapping[str, Mapping[str, str]]
 """The modules of each room: their text by their path."""
 
@@ -34,18 +37,21 @@ class Mutant(NamedTuple):
 
 
 def choose(base: Code, tree: Code, *, count: int, seed: int) -> list[Mutant]:
-    """Return as many mutants of each room, of lines that both commits have exactly once in that room."""
+    """Return as many mutants of each room and kind, of lines that both commits have exactly once in that room."""
     queues = []
     for room in sorted(base.keys() & tree.keys()):
         lines = _once(base[room]) & _once(tree[room])
         found = {mutant for text in base[room].values() for mutant in mutants_of(room, text) if mutant.line in lines}
-        queue = sorted(found)
-        random.Random(f"{seed} {room}").shuffle(queue)
-        queues.append(queue)
-    chosen: list[Mutant] = []
-    while any(queues) and len(chosen) < count:
-        chosen += [queue.pop() for queue in queues if queue][: count - len(chosen)]
-    return chosen
+        kinds = [sorted(mutant for mutant in found if mutant.kind == kind) for kind in KINDS]
+        for mutants in kinds:
+            random.Random(f"{seed} {room}").shuffle(mutants)
+        queues.append(_in_turn(kinds))
+    return _in_turn(queues)[:count]
+
+
+def _in_turn(queues: list[list[Mutant]]) -> list[Mutant]:
+    """Return the first of each, then the second of each, and so on."""
+    return [mutant for row in zip_longest(*queues) for mutant in row if mutant is not None]
 
 
 def place_of(mutant: Mutant, modules: Mapping[str, str]) -> tuple[str, str]:

@@ -43,13 +43,14 @@ def test_the_lines_of_mutants_stand_once_in_both_commits():
     assert "return True" in {mutant.line for mutant in again}
 
 
-def test_the_same_seed_chooses_the_same_mutants_evenly_from_the_rooms():
+def test_the_same_seed_chooses_the_same_mutants_evenly_from_rooms_and_kinds():
     code = {"first": {"a.py": BEFORE}, "second": {"b.py": BEFORE}}
 
     chosen = choose(code, code, count=5, seed=3)
 
     assert chosen == choose(code, dict(reversed(code.items())), count=5, seed=3)
     assert [mutant.room for mutant in chosen] == ["first", "second", "first", "second", "first"]
+    assert [mutant.kind for mutant in chosen] == ["comparison", "comparison", "constant", "constant", "removal"]
     assert chosen != choose(code, code, count=5, seed=4)
 
 

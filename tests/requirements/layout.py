@@ -224,12 +224,12 @@ ROWS = (
         "house:mutants",
         "design 20",
         "a mutation check puts the same mutants to two commits: it takes lines that both have once, evenly from its "
-        "rooms, turns comparisons, changes constants and leaves statements out",
+        "rooms, and turns comparisons, changes constants and leaves statements out, one as often as the other",
         in_file(
             "mutation/test_choosing.py",
             "test_mutants_are_turned_comparisons_other_constants_and_statements_left_out",
             "test_the_lines_of_mutants_stand_once_in_both_commits",
-            "test_the_same_seed_chooses_the_same_mutants_evenly_from_the_rooms",
+            "test_the_same_seed_chooses_the_same_mutants_evenly_from_rooms_and_kinds",
             "test_a_mutant_is_put_where_its_line_stands_with_the_space_before_it",
         ),
     ),
