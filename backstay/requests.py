@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.approvals.approval import ApprovalRequest, RecordedDecision
+from backstay.approvals.approval import RecordedDecision
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
@@ -281,10 +281,8 @@ class SettleEffect(OfRun):
 
 
 class LoadEffects(OfRun):
-    """Read the effects of a run."""
+    """Read the effects of a run that could still be undone."""
 
-    open_only: bool = False
-    """Only those that could still be undone; nobody asks for others, but workers of older versions read this."""
     workflow_id: str | None = None
     """For an undo after the end: the run is named by workflow id and, optionally, any run id of its chain."""
     workflow_run_id: str | None = None
@@ -292,8 +290,8 @@ class LoadEffects(OfRun):
     """Only those of later steps."""
     before: int | None = None
     """Only those with a lower number. Without it, the answer also says who may undo all of them together."""
-    limit: int | None = None
-    """How many at most, the newest of them; None for all at once, as runs ask that began before there were pages."""
+    limit: int
+    """How many at most, the newest of them."""
 
 
 class CheckProof(OfRun):
@@ -346,11 +344,9 @@ class Announce(OfRun):
     """Tell people, and other programs, what has become of requests and effects."""
 
     workflow_id: str
-    request: ApprovalRequest | None = None
-    """What runs of older versions announce: one request that waits."""
-    run_id: str = ""
+    run_id: str
     """The run id of the first execution of the workflow."""
-    notices: tuple[NoticeDraft, ...] = ()
+    notices: tuple[NoticeDraft, ...]
     """What is told, in order."""
 
 

@@ -62,12 +62,6 @@ class Opened(Frozen):
     """Which providers of the workspace the run may use."""
     started_by: str = ""
     """Who proved to have started the run; empty when nobody did."""
-    wait_notices: bool = False
-    """Whether there is anybody to announce requests to, as runs of older versions ask."""
-    notices: bool = False
-    """Whether the run tells what becomes of its requests; false for runs of older versions."""
-    notices_at_once: bool = False
-    """Whether it tells each without waiting for the one before; false for runs of older versions."""
     page: str = ""
     """Where people find the page of approvals; empty when nobody said."""
     output_schema: str = ""
@@ -172,7 +166,7 @@ class CarriedOver(Frozen):
 
     ref: str
     seal: str
-    written_by: str = ""
+    written_by: str
     """The execution that it is vouched for."""
 
 

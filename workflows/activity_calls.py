@@ -32,10 +32,7 @@ TRANSIENT = frozenset(
 )
 """What an operator, or a version without the bug, may fix while the run waits."""
 BUG = errors.InternalError.__name__
-BUGS_WAIT = "bugs-wait"
-"""Since this change a bug in an activity is asked about; before, it ended the run."""
 LOST = errors.WorkerLost.__name__
-ASK_ABOUT_LOST_WORKERS = "ask-about-lost-workers"
 ASKED_ABOUT = TRANSIENT | {LOST}
 
 
@@ -77,10 +74,6 @@ class ActivityCalls:
 
     async def ask_whether_again(self, call: Callable[[Any], Awaitable[Any]], error: ApplicationError) -> None:
         """Return when people want a call tried again; else raise its error."""
-        if error.type == BUG and not workflow.patched(BUGS_WAIT):
-            raise error
-        if error.type == LOST and not workflow.patched(ASK_ABOUT_LOST_WORKERS):
-            raise ApplicationError(error.message, type=BUG) from error
         fault = f"{name_of(call)}: {error.message}"
         if error.type not in ASKED_ABOUT or not await self.ask_about_fault(fault):
             raise error

@@ -18,8 +18,6 @@ from backstay.task.status import State
 from workflows.run_context import RunContext
 from workflows.state import RunState
 
-CONTINUE = "continue-as-new"
-"""Since this change long runs continue as new executions; a run that was long before that stays as it is."""
 MOST_EVENTS = 4_000
 """The server ends a run at 51,200 events; replaying even 10,000 takes longer than a workflow task may."""
 MOST_BYTES = 4_000_000
@@ -173,9 +171,7 @@ class Carrying:
             # checked, so a validator must not decide by itself that the run is about to continue.
             self.closing = True
             await workflow.wait_condition(lambda: self._due or not self._could)
-            if self._due and not workflow.patched(CONTINUE):
-                self._not_before = (10 * LAST_EVENTS, 10 * LAST_BYTES)
-            elif self._due and (carried := await self._carried()) is not None:
+            if self._due and (carried := await self._carried()) is not None:
                 return carried
             self.closing = False
 
@@ -191,7 +187,7 @@ class Carrying:
             )
         except ApplicationError as error:
             return self._put_off(error.message)
-        if not self._due or written.written_by not in {"", workflow.info().run_id}:
+        if not self._due or written.written_by != workflow.info().run_id:
             # After a reset, what was written is vouched for another execution.
             return None
         now = self._kept()

@@ -26,7 +26,6 @@ from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repea
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
 from backstay.provenance.source import pointer_to
-from backstay.redaction.handles import handles_in
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
@@ -41,10 +40,6 @@ from workflows.work import Decided
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
-REPEATED_WRITES = "repeated-writes"
-"""Since this change people are asked about a write that repeats another one of the run."""
-SECRETS = "secrets-ruled-strictly"
-"""Since this change a condition on a secret decides the stricter way, and a secret in any argument is asked about."""
 SHOWN_CHARACTERS = 30_000
 """How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
@@ -176,7 +171,7 @@ class Consent:
                 here = seen.setdefault(key, item.index)
                 write = state.same_write(key)
                 earlier = write.told() if write else f"call {here} beside it is the same"
-                if (write or here != item.index) and workflow.patched(REPEATED_WRITES):
+                if write or here != item.index:
                     repeated = rule_on_repeat(state.opened.policy, ruling, earlier)
                     found.append(Ruled(item.index, item.call, repeated, earlier))
                     continue
@@ -336,18 +331,8 @@ class Consent:
 
 
 def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
-    """Return the ruling of a policy on a call; a run that is replayed comes to the same as before."""
-
-    def ruled(*, lenient: bool = False) -> Ruling:
-        return rule(
-            policy, call.tool, call.arguments, purpose=section, sources=call.sources, lenient=lenient, lines=lines
-        )
-
-    ruling = ruled()
-    if not handles_in(call.arguments):
-        return ruling
-    before = ruled(lenient=True)
-    return ruling if ruling == before or workflow.patched(SECRETS) else before
+    """Return the ruling of a policy on a call."""
+    return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines)
 
 
 def rejected(decided: Decided) -> errors.Rejected:

@@ -161,7 +161,7 @@ class Ending:
         """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""
         state = self.context.state
         would = ended.outcome is Outcome.CANCELLED and state.task.on_failure != "keep" and bool(state.undo.count)
-        return would and self.context.approvals.restricted
+        return would and self.context.approvals.authority.restricts
 
     def _result(self, ended: Ended, kept: EndedWork) -> Result:
         state = self.context.state

@@ -20,15 +20,13 @@ from backstay.task.reading import Reading
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
-from workflows.asking.approvals import ONE_AUTHORITY, identity_of
+from workflows.asking.approvals import identity_of
 from workflows.carrying import Carrying
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
 from workflows.state import RunState
 from workflows.view import SearchAttributes, details
 
-BOUNDED = "bounded-handlers"
-"""Since this change only so many decisions are looked at at once, and undo does not wait for people."""
 MOST_CHECKED = 4
 """How many decisions that came by signal are looked at at once."""
 MOST_READS = 4
@@ -188,7 +186,7 @@ class Handlers:
         if self.carrying is None:
             return await self._signalled(data)
         self.carrying.signals += 1
-        full = self.checking >= MOST_CHECKED and workflow.patched(BOUNDED)
+        full = self.checking >= MOST_CHECKED
         if full or self._closing or not self.context.taken_over:
             self._hold(data)
         else:
@@ -335,14 +333,13 @@ class Handlers:
         """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
         said, more = _parsed(update, data)
         approvals, state = self.context.approvals, self.context.state
-        by_sender = said.proof is not None and workflow.patched(ONE_AUTHORITY)
-        sender = said.by if by_sender else ""
+        sender = said.by if said.proof is not None else ""
         key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
 
         def refuse() -> None:
-            self._raise_refusal(update, said, more, strict=approvals.restricted)
+            self._raise_refusal(update, said, more)
 
-        answer = await approvals.answered(sender, key, update, data or {}, refuse, by_sender=by_sender)
+        answer = await approvals.answered(sender, key, update, data or {}, refuse)
         if answer is not None:
             return answer
         answer = self._missing_votes(update, said, more) or await act(said, more)
@@ -361,11 +358,7 @@ class Handlers:
             return run
         return self.context.state.undo.authority(said.to_step, run)
 
-    def _raise_refusal(self, update: str, said: Said, more: dict[str, Any], *, strict: bool) -> None:
-        if not strict and update not in {"top_up", "undo"}:
-            return
-        if not strict and (said.proof is not None or not deciding.restricts(self.context.state.opened.policy)):
-            return
+    def _raise_refusal(self, update: str, said: Said, more: dict[str, Any]) -> None:
         refused = self._refusal(update, said, more)
         if refused is not None:
             raise refused
@@ -392,7 +385,7 @@ class Handlers:
 
     def _missing_votes(self, update: str, said: Said, more: dict[str, Any]) -> dict[str, Any] | None:
         """Count a person who asks for what several must ask for; None when they are enough."""
-        quorum = self._authority(update, said).quorum if self.context.approvals.restricted else 1
+        quorum = self._authority(update, said).quorum
         if quorum <= 1:
             return None
         votes = self.context.state.votes
@@ -432,7 +425,7 @@ class Handlers:
             return self.carrying is not None and self.carrying.urgent and self.context.approvals.waiting
 
         await workflow.wait_condition(lambda: undoing.done() or in_danger())
-        if not undoing.done() and workflow.patched(BOUNDED):
+        if not undoing.done():
             undoing.cancel()
             await workflow.wait([undoing])
             raise errors.RunContinuing
@@ -446,10 +439,9 @@ class Handlers:
         pending = self.context.approvals.pending
         while not until():
             await workflow.wait_condition(lambda: until() or bool(pending.keys() - set(besides)))
-            if not until() and workflow.patched(BOUNDED):
+            if not until():
                 waits = ", ".join(sorted(pending.keys() - set(besides)))
                 raise errors.DecisionRefused(f"undo: what is under way waits for {waits}; decide that first")
-            await workflow.wait_condition(until)
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = said.reason or "no reason given"

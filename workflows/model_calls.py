@@ -16,7 +16,7 @@ from backstay.shown import one_line
 from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
-from workflows.activity_calls import BUG, BUGS_WAIT, LOST, error_of
+from workflows.activity_calls import BUG, LOST, error_of
 from workflows.lifelines import progress_line
 from workflows.run_context import RunContext
 
@@ -26,9 +26,6 @@ WAITS = 10
 LONGEST_WAIT_S = 3600
 LONGEST_PATIENCE_S = 30
 """How long an endpoint may ask the run to wait before another model is asked instead, where there is one."""
-OVERSHOT = "overshot"
-"""The patch id; since this change a bill above its reservation is an event, and the run stops as its budget says."""
-WAIT_FROM_FAILURE = "patience-counts-from-the-first-failure"
 TRIED_AGAIN = frozenset({"ModelUnavailable", LOST, BUG})
 OF_ENDPOINTS = frozenset({"ModelUnavailable", "ModelRefused"})
 """Faults that another model may not have."""
@@ -278,7 +275,7 @@ class ModelCalls:
         """Wait before the next try, or ask a person after the last one; return whether to count tries from zero."""
         kind = error.type or ""
         self.context.record("model.failed", f"try {tries}: {error.message}", type=kind)
-        if kind not in ASKS or (kind == BUG and not workflow.patched(BUGS_WAIT)):
+        if kind not in ASKS:
             raise error_of(error)
         wait = facts.get("retry_after")
         if isinstance(wait, int | float) and wait > 0 and tries < WAITS:
@@ -311,7 +308,7 @@ class ModelCalls:
         else:
             state.ledger = state.ledger.model_copy(update={"spent": state.ledger.spent + billed})
         reserved = decision.worst_case_micro if held is None else held.micro
-        self.overshot = billed > reserved and workflow.patched(OVERSHOT)
+        self.overshot = billed > reserved
         if self.overshot:
             text = f"billed {billed / MICRO:g} USD for a call that may cost {reserved / MICRO:g} USD at most"
             usd: dict[str, Any] = {"billed_usd": billed / MICRO, "reserved_usd": reserved / MICRO}
@@ -354,7 +351,7 @@ class ModelCalls:
 
 def _counts_from_failure(error: ApplicationError) -> bool:
     """Return whether patience begins with the first failure, not when the model call was handed to a worker."""
-    return error.type == "WorkerMisfit" or (error.type == "StoreMismatch" and workflow.patched(WAIT_FROM_FAILURE))
+    return error.type in {"WorkerMisfit", "StoreMismatch"}
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:

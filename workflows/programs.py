@@ -34,8 +34,6 @@ RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 """What ends a program and not its run, once a person has given up waiting for it to be mended."""
 LOSSES = frozenset({"SandboxLost", LOST})
-LOST_PROGRAMS = "lost-programs"
-"""Since this change a lasting loss of the jail ends a program and not its run, too."""
 _CHECK_S = 30
 
 
@@ -210,7 +208,7 @@ class Programs:
                     self.context.state.programs_fault = one_line(error.message, 300)
                 # In the first round nothing was done yet, so the model may go another way.
                 refused = error.type in REFUSED or (error.type in TRANSIENT and not halt.journal)
-                if not refused and not (error.type in LOSSES and workflow.patched(LOST_PROGRAMS)):
+                if not refused and error.type not in LOSSES:
                     raise
                 return Halt(kind="crashed", error=error.message, error_type=error.type, rounds=halt.rounds)
             self.context.state.programs_fault = ""

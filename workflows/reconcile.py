@@ -21,10 +21,6 @@ VERIFY_BACKOFF_S = (1, 2)
 VERIFY_TIMEOUT_S = 15
 """For all tries together: a server that does not answer calls rarely answers checks, so a person is asked soon."""
 UNDO_BACKOFF_S = (1, 2)
-VERIFY_LOST_UNDO = "verify-lost-undo"
-"""The patch id; since this change, a compensation whose answer is lost is checked before it is parked."""
-VERIFY_DOUBTFUL = "verify-doubtful"
-"""Since this change an answer that reports an error is checked where the tool declares a check."""
 
 
 class Performed(NamedTuple):
@@ -65,7 +61,7 @@ class Reconcile:
                 self._renumber(flight)
             flight.send += 1
             result = await send(flight)
-        if result.error_type == DOUBTFUL and flight.call.tool.verify and workflow.patched(VERIFY_DOUBTFUL):
+        if result.error_type == DOUBTFUL and flight.call.tool.verify:
             return await self._verified(flight, result)
         return result
 
@@ -76,10 +72,10 @@ class Reconcile:
         """
         name = flight.call.tool.name
         for pause in (*UNDO_BACKOFF_S, None):
-            if result.error_type == "OutcomeUnknown" and workflow.patched(VERIFY_LOST_UNDO):
+            if result.error_type == "OutcomeUnknown":
                 self._record_unknown(flight, f"undo by {name}", result)
                 result = await self._found(flight, result) or result
-            if result.error_type == DOUBTFUL and workflow.patched(VERIFY_DOUBTFUL):
+            if result.error_type == DOUBTFUL:
                 result = await self._verified(flight, result)
             if result.success or result.error_type in {DOUBTFUL, "OutcomeUnknown"} or pause is None:
                 break

@@ -18,8 +18,6 @@ from workflows.tool_calls import ToolCalls
 
 PAGE = 200
 """How many effects are read from the store at once."""
-STOPS = "undo-stops"
-"""Since this change an undo stops before the server ends the run; before, it went on."""
 STOPS_AT_EVENTS = 40_000
 """The server ends a run at 51,200 events."""
 STOPS_AT_BYTES = 40_000_000
@@ -80,7 +78,7 @@ class Rollback:
 
     async def _stored(self, effect: int) -> Effect | None:
         """Return an effect that only the store holds, if it can still be undone."""
-        ask = calls.LoadEffects(open_only=True, before=effect + 1, limit=1)
+        ask = calls.LoadEffects(before=effect + 1, limit=1)
         page = await self.context.activities.execute(calls.load_effects, ask, summary=f"load effect {effect}")
         return next((found for found in page.effects if found.n == effect), None)
 
@@ -113,7 +111,7 @@ class Rollback:
         """Read the newest of those effects that only the store holds."""
         stack = self.context.state.undo
         before, after = stack.below_effect + 1, max(stack.below_after, -1 if to_step is None else to_step)
-        ask = calls.LoadEffects(open_only=True, before=before, to_step=after, limit=PAGE)
+        ask = calls.LoadEffects(before=before, to_step=after, limit=PAGE)
         return await self.context.activities.execute(calls.load_effects, ask, summary=f"load effects before {before}")
 
     def _left(self, to_step: int | None, why: str) -> Undone:
@@ -232,4 +230,4 @@ async def _stopped(between: Callable[[], Awaitable[None]]) -> str:
         return str(error)
     info = workflow.info()
     long = info.get_current_history_length() > STOPS_AT_EVENTS or info.get_current_history_size() > STOPS_AT_BYTES
-    return TOO_LONG if long and workflow.patched(STOPS) else ""
+    return TOO_LONG if long else ""

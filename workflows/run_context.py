@@ -207,7 +207,7 @@ class RunContext:
         """
         verdicts = tuple(option.value for option in options)
         request = ApprovalRequest(kind=kind, question=question, options=verdicts, rule=rule, **more)
-        if authority is not None and authority.restricts and self.approvals.restricted:
+        if authority is not None and authority.restricts:
             request = request.model_copy(update=dict(authority))
         with self.doing(State.WAITING):
             return await self.approvals.ask(

@@ -46,8 +46,6 @@ from workflows.tool_calls import ToolCalls
 from workflows.work import Work
 
 Value = TypeVar("Value")
-BOUNDS = "task-bounds"
-"""Since this change a run with a timeout of Temporal's own, or with a very long task, is refused."""
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
 NEXT = "Go on with the task. Your program says what comes next:"
@@ -92,8 +90,8 @@ class RunTask(Messages):
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
         # The server gives later executions a timeout of its own.
         outside = self.invalid or (None if self.carried else _out_of_bounds(workflow.info(), task))
-        if self.invalid is not None or (outside is not None and workflow.patched(BOUNDS)):
-            raise as_application_error(outside or TaskInvalid())
+        if outside is not None:
+            raise as_application_error(outside)
         self.listening = asyncio.ensure_future(self.listen())
         driving = asyncio.ensure_future(self.drive())
         cancelled = False

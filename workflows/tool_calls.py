@@ -32,8 +32,6 @@ from workflows.work import Decided
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
 USUAL_S = 30
-ORDERED_WRITES = "ordered-writes"
-"""Since this change writes that were decided together keep their order; before, they were made at the same time."""
 SHOWN = 160
 """Characters of the arguments of an effect that are kept for those who are told what stands."""
 BAD = "AnswerInvalid"
@@ -279,17 +277,13 @@ class ToolCalls:
             Verdict.REJECT,
             rule="engine: the tool's server asks",
             # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
-            ruling=ruling.model_copy(update=self._quorum()) if ruling.verdict == "ask" else None,
+            ruling=ruling if ruling.verdict == "ask" else None,
             key=f"elicitation {call.id} {question.sealed}",
             whole=call,
             check_answer=check_answer,
             calls=(shown_call(call),),
             schema=question.form,
         )
-
-    def _quorum(self) -> dict[str, int]:
-        # Before all doors obeyed the policy's rules about people, one of them could answer for the others.
-        return {} if self.context.approvals.restricted else {"quorum": 1}
 
     async def _send_changed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
@@ -357,9 +351,8 @@ def keep_order(flights: Sequence[CallInFlight]) -> None:
     """Have the writes to one provider made one after the other, in the order in which they were decided."""
     writes = [flight for flight in flights if flight.call.effectful and not flight.call.tool.parallel]
     many = {name for name, count in Counter(flight.call.tool.provider for flight in writes).items() if count > 1}
-    if many and workflow.patched(ORDERED_WRITES):
-        for flight in writes:
-            flight.ordered = flight.call.tool.provider in many
+    for flight in writes:
+        flight.ordered = flight.call.tool.provider in many
 
 
 def _going(answered: Answered) -> list[ToolCall]:

@@ -22,14 +22,10 @@ from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows import carrying, rollback
-from workflows.asking.approvals import ONE_AUTHORITY
 from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers, as_application_error
 from workflows.run_context import RunContext
-
-EVENTS_KEPT = "undo-events-kept"
-"""Since this change the events of the last undone effects are in the store, too."""
 
 
 class UndoRequest(Frozen):
@@ -93,7 +89,6 @@ class UndoRun(Handlers):
             return
         load = calls.LoadEffects(
             run="",
-            open_only=True,
             workflow_id=self.ask.workflow_id,
             workflow_run_id=self.ask.run_id,
             limit=rollback.PAGE,
@@ -138,9 +133,9 @@ class UndoRun(Handlers):
 
     async def _told(self) -> None:
         """Have the last events written, as every call of an activity does for those before it."""
-        if not self.context.state.undo_outcome.count or not workflow.patched(EVENTS_KEPT):
+        if not self.context.state.undo_outcome.count:
             return
-        ask = calls.LoadEffects(open_only=True, limit=1)
+        ask = calls.LoadEffects(limit=1)
         try:
             await self.context.activities.execute(calls.load_effects, ask, summary="record what was undone")
         except ApplicationError as error:
@@ -151,7 +146,7 @@ class UndoRun(Handlers):
         approvals, ask = self.context.approvals, self.ask
         count = stack.below + len(stack.to_undo(ask.to_step))
         authority = stack.authority(ask.to_step, approvals.authority)
-        if not count or not authority.restricts or not workflow.patched(ONE_AUTHORITY):
+        if not count or not authority.restricts:
             return
         refused = deciding.refused_person(authority, ask.by, ask.proof, approvals.starters)
         if refused is not None:

@@ -272,7 +272,6 @@ class SearchAttributes:
         updates: list[SearchAttributeUpdate[Any]] = []
         if self.shown is None:
             updates.append(USER.value_set(clipped(state.task.user_id)))
-            # An older worker opened the run without the line, and the command to set it is not in its history.
             updates += [TASK.value_set(clipped(state.opened.task_line))] if state.opened.task_searchable else []
         if now != self.shown:
             updates += [STATE.value_set(now[0]), PENDING.value_set(now[1])]

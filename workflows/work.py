@@ -46,7 +46,6 @@ class OpenRequest(Frozen):
     key: str
     """What the request is about; whoever asks about the same again goes on with this request."""
     request: ApprovalRequest
-    escalated: bool = False
     reminded: int = 0
 
 
@@ -102,8 +101,6 @@ class PlanWork(Frozen):
     """Hold what was answered about the steps of the plan under way."""
 
     answered: dict[int, ToolCall | ToolResult] = Field(default_factory=dict)
-    outputs: tuple[dict[str, Any], ...] = ()
-    """What the steps returned, as versions without a life of plans kept it."""
     proposed: tuple[str, ...] = ()
     """The plans that people choose from."""
     plan_id: str = ""

@@ -9,8 +9,7 @@ from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
 from backstay.approvals import proof
-from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.notice import NoticeDraft, Told
+from backstay.approvals.notice import NoticeDraft
 from backstay.requests import OfRun
 
 
@@ -21,10 +20,7 @@ class Notifications(Activities):
     async def announce(self, ask: calls.Announce) -> int:
         """Write notices, from where whichever worker lives sends them; return how many are new."""
         await self.begin(ask)
-        # A run of an older version does not say which execution was its first, but its request does.
-        old = () if ask.request is None else (_asked(ask.request),)
-        run = f"{ask.workflow_id}/{ask.run_id or (ask.request.run_id if ask.request else '')}"
-        return await self.write(ask, run, (*old, *ask.notices))
+        return await self.write(ask, f"{ask.workflow_id}/{ask.run_id}", ask.notices)
 
     async def write(
         self, ask: OfRun, told_by: str, drafts: Sequence[NoticeDraft], result: Mapping[str, Any] | None = None
@@ -57,9 +53,3 @@ class Notifications(Activities):
         return await self.store.decisions.prove(
             self.settings.approver_key_bytes, binding, ask.payload, run=ask.run, used_by=ask.used_by
         )
-
-
-def _asked(request: ApprovalRequest) -> NoticeDraft:
-    number = request.id.removeprefix("r")
-    sequence = int(number) if number.isdecimal() else 0
-    return NoticeDraft(sequence=sequence, event=Told.ASKED, at=request.created_at, request=request)

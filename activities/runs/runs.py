@@ -91,8 +91,6 @@ class Runs(Activities):
             deadline_s=self.settings.request_deadline_seconds,
             step_timeout_s=self.settings.step_timeout_seconds,
             transient_s=self.transient_s,
-            notices=True,
-            notices_at_once=True,
         )
         more |= chosen.opened(size, self.settings.max_completion_tokens)
         more |= await self._told_to_people(ask)

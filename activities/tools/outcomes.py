@@ -63,15 +63,14 @@ class Outcomes(Activities):
             calls.LoadedEffects(run=ask.run) if ask.workflow_id is None else await self._found(ask, ask.workflow_id)
         )
         run, open_of_run = loaded.run, self.store.effects.open_of_run
-        most = None if ask.limit is None else ask.limit + 1
-        rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=most)
+        rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=ask.limit + 1)
         builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
         effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
         requests = await self.store.events.requests(run, [effect.n for effect in effects])
         effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
         later = await self.store.touching.later(run, rows[: ask.limit])
         effects = tuple(_with_later(effect, later) for effect in effects)
-        page = effects if ask.limit is None else _cut(effects)
+        page = _cut(effects)
         answer: dict[str, Any] = {"effects": page, "more": len(page) < len(rows)}
         if ask.before is None:
             count, authorities = await self.store.effects.authorities_of_open(run, to_step=ask.to_step)

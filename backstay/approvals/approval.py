@@ -87,7 +87,7 @@ class ApprovalRequest(Frozen):
     kind: RequestKind
     question: str
     task: str = ""
-    """The first line of the task, redacted; empty for runs of older versions."""
+    """The first line of the task, redacted."""
     user_id: str = ""
     session_id: str | None = None
     step: int = 0
@@ -123,9 +123,9 @@ class ApprovalRequest(Frozen):
     forecast: tuple[ForecastEntry, ...] = ()
     """What a rehearsal foretells; a real call that fits it is covered by the decision."""
     sequence: int = 0
-    """The number of the notice that it was asked with; 0 for runs of older versions."""
+    """The number of the notice that it was asked with; 0 for one that was asked before the run was open."""
     escalated: bool = False
-    """Whether nobody had decided in time, so it was asked again; older versions set only `escalated_to`."""
+    """Whether nobody had decided in time, so it was asked again."""
     escalated_to: tuple[str, ...] = ()
     """Who was asked, too, when nobody had decided in time."""
     may_remember: tuple[Remember, ...] = ()
@@ -152,7 +152,7 @@ class ApprovalRequest(Frozen):
     @property
     def then(self) -> str:
         """Return what happens when it expires; nobody is asked a third time."""
-        return "reject" if self.escalation else self.on_expiry
+        return "reject" if self.escalated else self.on_expiry
 
     @property
     def unchecked(self) -> tuple[str, str]:
@@ -186,9 +186,11 @@ class ApprovalRequest(Frozen):
 
 def escalation(people: Sequence[str], *, escalated: bool) -> str:
     """Say who was asked, too, when nobody had decided in time, or that it was asked again; empty where it was not."""
+    if not escalated:
+        return ""
     if named := one_line(", ".join(people), 500):
         return f"Asked in addition, because nobody had decided in time: {named}"
-    return "Asked again, because nobody had decided in time" if escalated else ""
+    return "Asked again, because nobody had decided in time"
 
 
 class RecordedDecision(Frozen):

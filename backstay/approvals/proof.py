@@ -20,7 +20,6 @@ _FORMAT = "2"
 _MOST_DIGITS = 12
 _NONCE_DIGITS = 32
 _HEX = frozenset("0123456789abcdef")
-_OLD = "format 1: it does not say which run and which request it is for; sign again in format 2"
 
 
 class Binding(Frozen):
@@ -56,10 +55,8 @@ def sign(key: bytes, binding: Binding, expires: int, payload: dict[str, Any], no
 
 
 def verify(key: bytes, proof: str | None, binding: Binding, payload: dict[str, Any], now: float) -> str | None:
-    """Return None when the proof holds, else why not: malformed, format 1, expired, lifetime over 24 h, or wrong."""
+    """Return None when the proof holds, else why not: malformed, expired, lifetime over 24 h, or wrong."""
     parts = (proof or "").split(".")
-    if len(parts) == 2 and _is_number(parts[0]) and _is_hex(parts[1], 64):
-        return _OLD
     if len(parts) != 4 or parts[0] != _FORMAT or not _is_number(parts[1]):
         return "malformed"
     _, expiry, nonce, mac = parts

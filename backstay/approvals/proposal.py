@@ -99,7 +99,6 @@ class Proposal(Frozen):
     title: str = ""
     summary: str = ""
     steps: tuple[ProposedStep, ...]
-    # Left out where it is 0, so that the digests of requests that were open before it existed stay theirs.
     more: int = Field(default=0, exclude_if=lambda more: not more)
     """How many further steps are not shown, because the plan is too long for one answer."""
     estimated_side_effects: tuple[str, ...] = ()

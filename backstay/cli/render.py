@@ -97,7 +97,7 @@ def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
 
 
 def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    """Yield what the request is part of; a request of an older run does not say."""
+    """Yield what the request is part of."""
     if request.task:
         yield f"  task: {request.task}", ""
     if request.user_id:

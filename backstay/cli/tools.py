@@ -21,7 +21,6 @@ from backstay.tools.tool import Safety
 
 _WIDTH = 500
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider, instead of stdout.")]
-Former = Annotated[Path | None, Parameter(name="--output", show=False)]
 
 
 async def list_tools(*, user: User = "singleton", output: Output = "text") -> int:
@@ -109,12 +108,12 @@ async def refresh(*, user: User = "singleton") -> int:
     return 0
 
 
-async def docs(*, user: User = "singleton", output_folder: Folder = None, former: Former = None) -> int:
+async def docs(*, user: User = "singleton", output_folder: Folder = None) -> int:
     """Write documentation of the tools as Markdown, one page per provider."""
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
     pages = room("toolbox.manifest.docs").tool_docs(manifest)
-    folder = output_folder or former
+    folder = output_folder
     if folder is None:
         terminal.result("\n".join(pages.values()))
         return 0

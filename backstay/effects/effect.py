@@ -94,7 +94,7 @@ class Effect(Frozen):
     result: str | None = None
     """Ref of the stored result record."""
     authority: Authority | None = None
-    """Who may decide about it; None when no rule names anybody, and in records of older versions."""
+    """Who may decide about it; None when no rule names anybody."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
     later: tuple[Touch, ...] = ()

@@ -278,16 +278,14 @@ def rule(
     *,
     purpose: Purpose = "call",
     sources: Sources | None = None,
-    lenient: bool = False,
     lines: Sequence[AcceptedLine] = (),
 ) -> Ruling:
     """Rule on a call by a policy and the policy below it; the stricter wins.
 
     `lines` stand in for the default of the policy below: where a rule, provenance or a secret asks, they say nothing.
-    `sources` says where the arguments came from, where that is known. `lenient`: rule on secrets as for runs that
-    began when a condition on a secret only asked, and a secret could be passed to its own provider in any argument.
+    `sources` says where the arguments came from, where that is known.
     """
-    found = _ruled(policy, _Call(tool, arguments, sources, lenient, lines), purpose=purpose)
+    found = _ruled(policy, _Call(tool, arguments, sources, lines), purpose=purpose)
     found = reduce(stricter, on_its_way(policy, tool, purpose=purpose), found)
     handles = handles_in(arguments)
     if not handles:
@@ -296,7 +294,7 @@ def rule(
     if foreign:
         line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
         found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
-    if purpose == "call" and not lenient and (taking := undeclared(tool, arguments)):
+    if purpose == "call" and (taking := undeclared(tool, arguments)):
         line = f"secret: {', '.join(taking)} would take a secret and is not one of the tool's secret_arguments"
         found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
     return found
@@ -308,8 +306,6 @@ class _Call(NamedTuple):
     tool: Tool
     arguments: dict[str, Any]
     sources: Sources | None
-    lenient: bool
-    """Whether conditions on secrets are judged as they were before they became strict."""
     lines: Sequence[AcceptedLine]
 
 
@@ -357,7 +353,7 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     prefix = "undo." if purpose == "undo" else ""
     asking: list[Ruling] = []
     for _, line, outcome in _applying(section.deny, f"{prefix}deny", call):
-        if not outcome.is_open or (outcome is Judgement.MASKED and not call.lenient):
+        if not outcome.is_open or outcome is Judgement.MASKED:
             return Ruling(verdict="deny", rule=line.replace("(asks: ", "(denies: "))
         asking.append(Ruling(verdict="ask", rule=line))
     for found, line, outcome in _applying(section.ask, f"{prefix}ask", call):
@@ -371,8 +367,8 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
         if outcome.is_open:
             ruling = Ruling(verdict="ask", rule=line)
             # Whether the rule applies is not known, so the call is judged as if it did not.
-            is_strict = outcome is Judgement.MASKED and not call.lenient
-            return stricter(ruling, _by_default(policy, call, purpose)) if is_strict else ruling
+            is_masked = outcome is Judgement.MASKED
+            return stricter(ruling, _by_default(policy, call, purpose)) if is_masked else ruling
         if outcome is Judgement.HOLDS:
             return Ruling(verdict="allow", rule=line)
     return _by_default(policy, call, purpose)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
@@ -35,7 +35,7 @@ class EventDraft(Frozen):
     """
 
     name: str
-    step_index: int = Field(default=0, validation_alias=AliasChoices("step_index", "step"))
+    step_index: int = 0
     text: str = ""
     data: dict[str, Any] = Field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Event(Frozen):
     """The workflow id of the run."""
     user_id: str = ""
     session_id: str | None = None
-    step_index: int = Field(default=0, validation_alias=AliasChoices("step_index", "step"))
+    step_index: int = 0
     text: str = ""
     """One line for people."""
     data: dict[str, Any] = Field(default_factory=dict)

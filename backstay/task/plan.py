@@ -90,7 +90,6 @@ class PlanStep(Frozen):
     retries: int = Field(default=0, ge=0, le=10)
     """How often a read, or a write of a tool that is declared idempotent, is made again after it failed."""
     continue_on_failure: bool = False
-    # Left out where there is none, so that the hashes of plans that were approved before it existed stay theirs.
     limits: WorkspaceLimits | None = Field(default=None, exclude_if=lambda limits: limits is None)
     """What a call in the workspace may use of its jail, when that is less than usual."""
 

@@ -236,8 +236,7 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     request: dict[str, Any] = notice.request or {}
     question = one_line(str(request.get("question", "")), 300)
     message = EmailMessage()
-    # Notices of older versions name only whom a request was escalated to.
-    escalated = bool(request.get("escalated") or request.get("escalated_to")) and not notice.reminder
+    escalated = bool(request.get("escalated")) and not notice.reminder
     in_addition = escalated and person in request.get("escalated_to", ())
     mark = "Escalated: " if in_addition else "Reminder: " if escalated or notice.reminder else ""
     message["Subject"] = one_line(f"{mark}{question}", 150)

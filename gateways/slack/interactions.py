@@ -136,7 +136,7 @@ class Interactions:
         return edit.form(request, place.model_copy(update={"call": index}), arguments)
 
     async def _arguments(self, request: ApprovalRequest, aim: Aim, index: int) -> dict[str, Any]:
-        """Return the arguments of a call, whole; a run of an older version shows only what the request shows."""
+        """Return the arguments of a call, whole; where no call waits, such as one whose outcome is asked, as shown."""
         try:
             return await self._desk.backstay.run(aim.w).arguments(request.id, index)
         except BackstayError:

@@ -21,36 +21,6 @@ from system.files import make_private_directory, sync, write_whole
 _REF = re.compile(r"[0-9a-f]{40}")
 
 
-class Directory:
-    """Store files as `<first two digits>/<the other 38>`; a file is written whole and durably, or not at all."""
-
-    def __init__(self, root: Path) -> None:
-        """Use this directory; it is created at the first write."""
-        self._root = root
-
-    def read(self, ref: str) -> bytes | None:
-        """Return the bytes, or None. Raises ArgumentsInvalid when `ref` cannot be a ref."""
-        try:
-            return self._path(ref).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def write(self, ref: str, data: bytes) -> None:
-        """Write the file durably, before its ref goes into the database: every ref there must have its file."""
-        path = self._path(ref)
-        new_directory = not path.parent.is_dir()
-        make_private_directory(path.parent)
-        write_whole(path, data)
-        if new_directory:
-            sync(path.parent.parent)
-
-    def _path(self, ref: str) -> Path:
-        if not _REF.fullmatch(ref):
-            shown = repr(ref) if len(ref) <= 80 else repr(ref[:77]) + "..."
-            raise ArgumentsInvalid(f"no stored result {shown}: a ref is 40 hexadecimal digits")
-        return self._root / ref[:2] / ref[2:]
-
-
 RECORD = "backstay/result"
 """What a stored record of a result says that it is."""
 RunRef = tuple[str, str]
@@ -97,15 +67,33 @@ def folder_of(root: Path, run: str) -> Path:
     return root / hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
-class RunDirectory(Directory):
-    """Store the payloads of one run in a folder of its own, so that pruning a run removes nothing of another."""
+class RunDirectory:
+    """Store the payloads of one run in a folder of its own, so that pruning a run removes nothing of another.
+
+    A file is written whole and durably, or not at all.
+    """
 
     def __init__(self, root: Path, run: str, suffix: str = "") -> None:
         """Use the run's folder; it is created at the first write."""
-        super().__init__(folder_of(root, run))
+        self._root = folder_of(root, run)
         self._payloads = root
         self._suffix = suffix
-        self._before_folders = Directory(root / "sealed" if suffix else root)
+
+    def read(self, ref: str) -> bytes | None:
+        """Return the bytes, or None. Raises ArgumentsInvalid when `ref` cannot be a ref."""
+        try:
+            return self._path(ref).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, ref: str, data: bytes) -> None:
+        """Write the file durably, before its ref goes into the database: every ref there must have its file."""
+        path = self._path(ref)
+        new_directory = not self._root.is_dir()
+        make_private_directory(self._root)
+        write_whole(path, data)
+        if new_directory:
+            sync(self._root.parent)
 
     def follow(self, run: str) -> None:
         """Let this run read what another one has stored."""
@@ -116,13 +104,12 @@ class RunDirectory(Directory):
             sync(self._root.parent)
 
     def find(self, ref: str) -> bytes:
-        """Return the bytes, also of a run that this one follows, or from before runs had folders; raises Missing."""
+        """Return the bytes, also of a run that this one follows; raises Missing."""
         data = self.read(ref)
         run = self.followed() if data is None else None
         while data is None and run is not None:
             before = RunDirectory(self._payloads, run, self._suffix)
             data, run = before.read(ref), before.followed()
-        data = self._before_folders.read(ref) if data is None else data
         if data is None:
             raise Missing(
                 f"no stored result {ref} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS, "
@@ -138,8 +125,10 @@ class RunDirectory(Directory):
             return None
 
     def _path(self, ref: str) -> Path:
-        two, rest = super()._path(ref).parts[-2:]
-        return self._root / f"{two}{rest}{self._suffix}"
+        if not _REF.fullmatch(ref):
+            shown = repr(ref) if len(ref) <= 80 else repr(ref[:77]) + "..."
+            raise ArgumentsInvalid(f"no stored result {shown}: a ref is 40 hexadecimal digits")
+        return self._root / f"{ref}{self._suffix}"
 
 
 class ShownBlobs:

@@ -342,12 +342,6 @@ def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about():
     assert rule(policy, write, {"undo": f"a.logout({SECRET})"}, purpose="undo").verdict == "allow"
 
 
-def test_a_run_that_began_before_secrets_were_ruled_strictly_goes_on_as_it_began():
-    policy = Policy.admit({"allow": ["*"], "deny": [{"tool": "a.pay", "when": {"x": {"equals": "v"}}}]})
-    assert rule(policy, Tool(name="a.pay"), {"x": SECRET}, lenient=True).verdict == "ask"
-    assert rule(policy, Tool(name="a.login"), {"x": SECRET}, lenient=True).verdict == "allow"
-
-
 def test_what_cannot_be_looked_into_does_not_save_a_call_that_another_rule_denies():
     policy = {"deny": [{"tool": "a.b", "when": {"x": {"equals": 1}}}, "a.*"]}
     assert verdict(policy, "a.b", {"x": "${input.x}"}) == "deny"

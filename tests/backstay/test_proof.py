@@ -38,13 +38,6 @@ def test_a_program_without_this_package_can_sign():
     assert verify(KEY, f"2.2000.{NONCE}.{mac}", BOUND, PAYLOAD, 1999.5) is None
 
 
-def test_a_proof_of_format_1_is_refused_with_the_reason():
-    text = json.dumps(["task-1", "decide", 2000, PAYLOAD], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    mac = hmac.new(KEY, text.encode(), hashlib.sha256).hexdigest()
-    fault = verify(KEY, f"2000.{mac}", BOUND, PAYLOAD, 1000)
-    assert fault == "format 1: it does not say which run and which request it is for; sign again in format 2"
-
-
 def test_a_proof_lives_for_a_day_at_most():
     proof = sign(KEY, BOUND, 100_000, PAYLOAD, NONCE)
     assert verify(KEY, proof, BOUND, PAYLOAD, 100_000 - 24 * 3600) is None

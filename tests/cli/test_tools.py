@@ -115,8 +115,6 @@ async def test_refresh_writes_once_and_says_where(run, tmp_path):
 async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
     written = await run("tools", "docs", "--output-folder", "pages")
     printed = await run("tools", "docs")
-    # The flag's former name.
-    assert (await run("tools", "docs", "--output", "pages")).out == written.out
 
     assert written.out.splitlines() == ["pages/index.md", "pages/gone.md", "pages/mail.md"]
     page = (tmp_path / "pages/mail.md").read_text(encoding="utf-8")

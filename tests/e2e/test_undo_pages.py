@@ -131,7 +131,7 @@ async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal
             load = Outcomes(resources).load_effects
             seen, before, pages = [], None, 0
             while True:
-                ask = calls.LoadEffects(run=run, open_only=True, before=before, limit=many)
+                ask = calls.LoadEffects(run=run, before=before, limit=many)
                 loaded = await ActivityEnvironment().run(load, ask)
                 assert len(loaded.model_dump_json()) < 1_000_000
                 assert before is not None or loaded.count == many

@@ -127,11 +127,10 @@ ROWS = (
     row(
         "retention:folders",
         "issue 10 Done 5",
-        "runs share no file of payloads, and what was written before runs had folders is still read",
+        "runs share no file of payloads",
         in_file(
             "store/test_blobs.py",
             "test_runs_share_no_file_and_find_only_what_they_wrote",
-            "test_what_was_written_before_runs_had_folders_is_still_read",
         ),
     ),
     row(

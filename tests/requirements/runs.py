@@ -306,10 +306,6 @@ ROWS = (
             "test_no_field_is_left_out_of_the_round_trip",
             "test_only_the_latest_answers_are_carried",
         ),
-        in_file(
-            "workflows/test_requests.py",
-            "test_a_request_that_an_older_version_escalated_says_so_in_the_execution_that_takes_it_over",
-        ),
     ),
     row(
         "loop:old-history",

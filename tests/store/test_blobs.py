@@ -151,17 +151,6 @@ async def test_runs_share_no_file_and_find_only_what_they_wrote(tmp_path):
         assert sorted(path.name for path in files(tmp_path)) == sorted([shown, f"{sealed}.sealed"] * 2)
 
 
-async def test_what_was_written_before_runs_had_folders_is_still_read(tmp_path):
-    async with open_store(database_url=None, home=tmp_path) as store:
-        shown, sealed = await store.blobs.of("w/1").put(b"old"), await store.blobs.of("w/1").seal(b"old")
-    (folder,) = (tmp_path / "blobs").iterdir()
-    for name, place in ((shown, tmp_path / "blobs"), (f"{sealed}.sealed", tmp_path / "blobs/sealed")):
-        (place / name[:2]).mkdir(parents=True)
-        (folder / name).rename(place / name[:2] / name[2:40])
-    async with open_store(database_url=None, home=tmp_path) as store:
-        assert await store.blobs.of("w/2").get(shown) == await store.blobs.of("w/2").unseal(sealed) == b"old"
-
-
 async def test_a_write_that_fails_leaves_no_file_and_says_why(tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

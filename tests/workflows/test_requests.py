@@ -1,15 +1,7 @@
 """Requests across versions of the product."""
 
-from datetime import UTC, datetime
-
 from backstay.approvals.approval import ApprovalRequest
-from backstay.task.task import Task
-from workflows.activity_calls import ActivityCalls
-from workflows.asking.approvals import Approvals
 from workflows.asking.opening import digest_of_request
-from workflows.state import RunState
-from workflows.stopwatch import Stopwatch
-from workflows.work import OpenRequest
 
 REQUEST = ApprovalRequest.model_validate(
     {
@@ -54,13 +46,3 @@ def test_the_digest_of_a_request_is_what_it_was_in_version_0_1():
     assert digest_of_request(REQUEST) == digest
     escalated = REQUEST.model_copy(update={"escalated": True, "escalated_to": ("cy@example.com",)})
     assert digest_of_request(escalated) == digest
-
-
-def test_a_request_that_an_older_version_escalated_says_so_in_the_execution_that_takes_it_over():
-    state = RunState(run="task-1/f", task=Task(text="t"))
-    approvals = Approvals(
-        state, ActivityCalls(state, Stopwatch(lambda: datetime(2026, 1, 1, tzinfo=UTC))), lambda: None
-    )
-    approvals.reopen([OpenRequest(key="call", request=REQUEST, escalated=True)])
-    (request,) = approvals.requests
-    assert (request.escalation, request.then) == ("Asked again, because nobody had decided in time", "reject")

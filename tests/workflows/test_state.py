@@ -114,7 +114,7 @@ def work(text):
         planned=True,
         keeps=True,
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
-        requests=(OpenRequest(key="call", request=request, escalated=True),),
+        requests=(OpenRequest(key="call", request=request),),
         missing={"mail": "down"},
         repeats=2,
         ran=True,

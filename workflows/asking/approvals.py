@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
@@ -34,10 +33,6 @@ WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
 MOST_REMINDERS = 20
 """How often people are reminded of one request."""
-ANSWERS_CHECKED = "answers-checked"
-"""Since this change an answer to a tool's server is checked before it is accepted."""
-ONE_AUTHORITY = "one-authority"
-"""Since this change every update, signal, request, undo and cancellation obeys the policy's rules about people."""
 
 
 def identity_of(approval: Approval) -> tuple[str, str | None]:
@@ -97,13 +92,11 @@ class Approvals:
         self.notices = Notices(state, activities)
         self.remembering = Remembering(state, activities, changed)
         self.pending: dict[str, Pending] = {}
-        self._announcing = 0
-        """How many requests are being announced, as runs of older versions do."""
 
     @property
     def announcing(self) -> bool:
         """Return whether something is being told that the next execution would have to tell again."""
-        return self._announcing > 0 or self.notices.under_way
+        return self.notices.under_way
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -134,21 +127,17 @@ class Approvals:
         goes on, with its id, its votes and its time of expiry.
         """
         pending = next((found for found in self.pending.values() if found.key == key and not found.asked), None)
-        announcing = None
         if pending is None:
             pending = Pending(key, opened_request(self.state, request, ruling))
             self.pending[pending.request.id] = pending
             self._record("approval.asked", pending.request, request.question)
             self.changed()
-            announcing = self._announce(pending.request)
             self.notices.add(Told.ASKED, request=pending.request)
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         pending.calls, pending.check_answer = calls or {}, check_answer
-        return await self._settled(pending, ruling, announcing)
+        return await self._settled(pending, ruling)
 
-    async def _settled(
-        self, pending: Pending, ruling: Ruling | None, announcing: "asyncio.Task[Any] | None"
-    ) -> Decided:
+    async def _settled(self, pending: Pending, ruling: Ruling | None) -> Decided:
         request_id = pending.request.id
         try:
             with self.activities.stopwatch.waiting():
@@ -161,8 +150,6 @@ class Approvals:
         finally:
             del self.pending[request_id]
             self.changed()
-            if announcing is not None:
-                announcing.cancel()
         undecided = WITHDRAWN if pending.withdrawn else EXPIRED
         self.state.closed[request_id] = undecided if decided.verdict is None else f"{decided.verdict} by {decided.by}"
         return decided
@@ -185,7 +172,6 @@ class Approvals:
             OpenRequest(
                 key=pending.key,
                 request=pending.request,
-                escalated=pending.request.escalated,
                 reminded=pending.reminded,
             )
             for pending in self.pending.values()
@@ -194,9 +180,7 @@ class Approvals:
     def reopen(self, requests: Sequence[OpenRequest]) -> None:
         """Open the requests of the execution before; they can be decided before the run asks again."""
         for kept in requests:
-            # Older versions did not say in the request itself that it was escalated.
-            request = kept.request.model_copy(update={"escalated": kept.escalated})
-            pending = Pending(kept.key, request, asked=False, reminded=kept.reminded)
+            pending = Pending(kept.key, kept.request, asked=False, reminded=kept.reminded)
             self.pending[kept.request.id] = pending
         self.notices.resume()
 
@@ -266,28 +250,11 @@ class Approvals:
                 update["proposal"] = pending.request.proposal.escalated
         pending.request = pending.request.model_copy(update=update)
         self._record("approval.escalated", pending.request, "nobody decided in time; asked again")
-        self._announce(pending.request)
         self.notices.add(Told.ASKED, request=pending.request)
         self.changed()
 
-    def _announce(self, request: ApprovalRequest) -> "asyncio.Task[Any] | None":
-        if not self.state.opened.wait_notices:
-            return None
-        ask = calls.Announce(workflow_id=workflow.info().workflow_id, request=request)
-        return asyncio.create_task(self._announced(ask))
-
-    async def _announced(self, ask: calls.Announce) -> None:
-        self._announcing += 1
-        shown = "" if ask.request is None else ask.request.id
-        try:
-            await self.activities.execute_once(calls.announce, ask, summary=f"announce {shown}", counted=False)
-        except ApplicationError as error:
-            self.state.record("approval.unannounced", error.message, workflow.now(), request=shown)
-        finally:
-            self._announcing -= 1
-
-    def refusal(self, approval: Approval, *, strict: bool = True) -> errors.BackstayError | None:
-        """Return why a decision cannot be accepted now, or None; `strict` for runs that began with one authority."""
+    def refusal(self, approval: Approval) -> errors.BackstayError | None:
+        """Return why a decision cannot be accepted now, or None."""
         pending = self.pending.get(approval.request_id)
         if pending is None or pending.decided is not None:
             past = self.state.closed.get(approval.request_id)
@@ -305,8 +272,6 @@ class Approvals:
             # A decision never waits for its request: after a reset Temporal sends old updates again.
             unknown = one_line(approval.request_id, 80)
             return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
-        if not strict:
-            return deciding.refusal(pending.request, approval, self._voters, Authority())
         return deciding.refusal(pending.request, approval, self.starters, self.authority)
 
     @property
@@ -315,23 +280,10 @@ class Approvals:
         return deciding.authority_over_run(self.state.opened.policy)
 
     @property
-    def restricted(self) -> bool:
-        """Return whether every way into the run obeys the policy's rules about people.
-
-        A run that began before that was so goes on as it began.
-        """
-        return self.authority.restricts and workflow.patched(ONE_AUTHORITY)
-
-    @property
     def starters(self) -> frozenset[str]:
         """Return the names of who started the run; empty when nobody proved it."""
         proven = self.state.opened.started_by
         return frozenset({proven, self.state.task.user_id}) if proven else frozenset()
-
-    @property
-    def _voters(self) -> frozenset[str]:
-        """Return the names that count as the person who started the run, also where nobody proved it before."""
-        return self.starters if self.restricted else frozenset({self.state.task.user_id})
 
     async def decide(self, data: Any, update: str) -> dict[str, Any]:
         """Accept one decision; raises a BackstayError when it cannot be accepted.
@@ -339,13 +291,12 @@ class Approvals:
         The same decision with the same event id gets the stored answer.
         """
         approval = deciding.admit(data)
-        by_sender = approval.proof is not None and workflow.patched(ONE_AUTHORITY)
-        sender, event_id = identity_of(approval) if by_sender else ("", approval.event_id)
+        sender, event_id = identity_of(approval)
 
         def refuse() -> None:
             self._raise_refusal(approval)
 
-        answer = await self.answered(sender, event_id, update, data, refuse, by_sender=by_sender)
+        answer = await self.answered(sender, event_id, update, data, refuse)
         if answer is None:
             changes, lines = await self._checked(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
@@ -365,8 +316,6 @@ class Approvals:
         update: str,
         payload: dict[str, Any],
         refuse: Callable[[], None],
-        *,
-        by_sender: bool,
     ) -> dict[str, Any] | None:
         """Return the answer that the same event got before, or None when it is new and its proof, if any, holds.
 
@@ -375,11 +324,11 @@ class Approvals:
         answer = self.state.answer_to(sender, event_id)
         if answer is None:
             refuse()
-        if payload.get("proof") is not None and (by_sender or answer is None):
+        if payload.get("proof") is not None:
             # Also for a repeat: the answer is for the sender whom the proof names.
             fresh = await self.verify(update, payload, str(payload.get("request_id", "")))
             answer = self.state.answer_to(sender, event_id)
-            if by_sender and not fresh and answer is None:
+            if not fresh and answer is None:
                 raise errors.NotVerified(f"proof: used already; sign the {update} again")
         return answer
 
@@ -409,7 +358,7 @@ class Approvals:
         return not proven.used
 
     def _raise_refusal(self, approval: Approval) -> None:
-        refused = self.refusal(approval, strict=self.restricted)
+        refused = self.refusal(approval)
         if refused is not None:
             raise refused
 
@@ -425,7 +374,7 @@ class Approvals:
             if pending.check_changes is not None:
                 changes = await pending.check_changes(changes)
         elicits = approval.verdict is Verdict.ANSWER and pending.request.kind is RequestKind.ELICITATION
-        if elicits and workflow.patched(ANSWERS_CHECKED):
+        if elicits:
             await self._asked(pending)
             if pending.check_answer is not None:
                 await pending.check_answer(approval.answer)
@@ -441,7 +390,7 @@ class Approvals:
     def _accept(self, approval: Approval, changes: dict[int, CallVerdict], update: str) -> dict[str, Any]:
         pending = self.pending[approval.request_id]
         at = workflow.now().isoformat(timespec="seconds")
-        request, complete, changes, vote = voted(pending.request, approval, changes, self._voters, at)
+        request, complete, changes, vote = voted(pending.request, approval, changes, self.starters, at)
         pending.request, verified = request, approval.proof is not None
         state = "decided" if complete else "recorded"
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}

@@ -56,7 +56,7 @@ class Notices:
 
     def resume(self) -> None:
         """Have written what is left, where nothing will do so yet."""
-        waits = self._begun < self._latest if self.state.opened.notices_at_once else self.under_way
+        waits = self._begun < self._latest
         if self.state.notices and not waits:
             self._latest += 1
             self._sending = [task for task in self._sending if not task.done()]
@@ -64,7 +64,7 @@ class Notices:
 
     def keep(self, event: Told, **more: Any) -> bool:
         """Keep a notice for whatever writes the next ones; return whether the run tells anything at all."""
-        if not self.state.opened.notices:
+        if not self.state.opened.store:
             return False
         self.state.notices.append(self._draft(event, **more))
         self.state.next_notice += 1
@@ -72,7 +72,7 @@ class Notices:
 
     def with_last(self, event: Told) -> tuple[NoticeDraft, ...]:
         """Return what is left to be told, and what comes after it, which counts only once it is written."""
-        return (*self.state.notices, self._draft(event)) if self.state.opened.notices else ()
+        return (*self.state.notices, self._draft(event)) if self.state.opened.store else ()
 
     def _draft(self, event: Told, **more: Any) -> NoticeDraft:
         at = workflow.now().isoformat(timespec="milliseconds")

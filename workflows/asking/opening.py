@@ -38,7 +38,7 @@ def opened_request(state: RunState, request: ApprovalRequest, ruling: Ruling | N
         update["args_digest"] = request.calls[0].args_digest
     if ruling is not None:
         update |= _of_ruling(ruling, now)
-    if state.opened.notices:
+    if state.opened.store:
         update["sequence"] = state.next_notice
     request = request.model_copy(update=update)
     digest = digest_of_request(request)
@@ -47,7 +47,7 @@ def opened_request(state: RunState, request: ApprovalRequest, ruling: Ruling | N
 
 
 def digest_of_request(request: ApprovalRequest) -> str:
-    """Return what a proof of a decision names; open requests keep it across versions, or their proofs would not fit."""
+    """Return what a proof of a decision names; what is left out where there is none keeps it across versions."""
     beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
     return digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
 

@@ -22,8 +22,6 @@ from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import PlanWork
 
-TOGETHER = "parallel-plan-reads"
-"""Since this change reads of a plan that need nothing of each other are made together."""
 UNCERTAIN = frozenset({"OutcomeUnknown", "EffectConflict", DOUBTFUL})
 """After these a step may have taken effect, so it is never made again."""
 NEVER_AGAIN = UNCERTAIN | {
@@ -85,7 +83,7 @@ class Executing:
         if running:
             return running
         waiting = [i for i, step in enumerate(run.steps) if step.status is StepStatus.PENDING and not step.reason]
-        if not waiting or not self._reads(waiting[0]) or not workflow.patched(TOGETHER):
+        if not waiting or not self._reads(waiting[0]):
             return waiting[:1]
         wave = waiting[:1]
         for index in waiting[1:MOST_TOGETHER]:
@@ -250,13 +248,3 @@ def _may_repeat(performed: Performed) -> bool:
     """Return whether it is sure that making the call again does no harm."""
     call = performed.call
     return performed.result.error_type not in NEVER_AGAIN and (not call.effectful or call.tool.idempotent)
-
-
-def begun_before(run: PlanRun, outputs: Sequence[dict[str, object]], results: dict[int, str]) -> PlanRun:
-    """Return a plan that a version without a life of plans has begun, as far as it came."""
-    steps = list(run.steps)
-    for index, output in enumerate(outputs):
-        error = output.get("error")
-        status = StepStatus.SUCCESS if output.get("success") else StepStatus.FAILED
-        steps[index] = StepRun(status=status, attempt=1, ref=results.get(index), error=str(error) if error else None)
-    return run.model_copy(update={"steps": tuple(steps)})

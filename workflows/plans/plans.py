@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import errors
-from backstay.approvals.approval import RequestKind, Verdict
+from backstay.approvals.approval import Verdict
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus
 from backstay.plans.review import Review
 from backstay.provenance.source import pointer_to
@@ -17,11 +17,10 @@ from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
-from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import rejected
 from workflows.plans.checking import Checking
-from workflows.plans.executing import Executing, begun_before
+from workflows.plans.executing import Executing
 from workflows.plans.proposing import Agreed, Proposing
 from workflows.plans.rehearsing import Rehearsing
 from workflows.plans.reviewing import Reviewing, corrections, told_of, waiting_above
@@ -30,10 +29,6 @@ from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 from workflows.work import Decided, PlanWork
 
-PROPOSALS = "plan-proposals"
-"""Since this change a plan is proposed as a whole, in one request with a part for each set of approvers."""
-STOPS = "stop-beside-a-choice"
-"""Since this change a person who rejects an alternative and stops the run does so though another one was approved."""
 ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
 FORETOLD = 8_000
@@ -63,13 +58,7 @@ class Plans:
         state = self.context.state
         if not state.plans:
             run = PlanRun.of(plan.with_usual(state.opened.step_timeout_s), of_task=True)
-            if (before := state.work.plan) is not None:
-                # A version without a life of plans has begun it.
-                run = begun_before(run, before.outputs, state.step_results)
-                run = run.model_copy(update={"state": PlanState.EXECUTING})
-                state.work.plan = before.model_copy(update={"plan_id": run.id, "proposed": (run.id,)})
-            else:
-                state.work.plan = PlanWork(proposed=(run.id,))
+            state.work.plan = PlanWork(proposed=(run.id,))
             state.keep_plan_run(run)
         done = await self._lived()
         outputs: dict[str, Any] = {"steps": done.outputs}
@@ -236,17 +225,14 @@ class Plans:
                 run = self.context.state.plan_run(waiting)
                 batch = await Checking(self.context, run.plan, run.sources).calls()
                 run = self._with_checked(run, batch)
-                if not workflow.patched(PROPOSALS):
-                    waiting = await self._agreed_before(run, batch)
-                else:
-                    agreed = await self.proposing.agree(
-                        run,
-                        batch,
-                        lambda run=run: self._opened(run),
-                        self._settled,
-                        lambda answered, asked, run=run: self.rehearsing.before_proposal(run.id, answered, asked),
-                    )
-                    waiting = self._concluded(run, batch, agreed)
+                agreed = await self.proposing.agree(
+                    run,
+                    batch,
+                    lambda run=run: self._opened(run),
+                    self._settled,
+                    lambda answered, asked, run=run: self.rehearsing.before_proposal(run.id, answered, asked),
+                )
+                waiting = self._concluded(run, batch, agreed)
 
     def _settled(self) -> bool:
         return bool(self.chosen) or self.broken
@@ -267,17 +253,10 @@ class Plans:
         if self.context.state.plan_run(run.id).state is PlanState.DRAFT:
             self._move(run.id, PlanState.PROPOSED)
 
-    async def _agreed_before(self, run: PlanRun, batch: list[ToolCall]) -> None:
-        """Ask about a plan as versions did that had no proposals: one request for each set of approvers."""
-        answered = await self.tool_calls.consent.obtain(batch, Purpose.PLAN_STEP, kind=RequestKind.PLAN)
-        self._opened(run)
-        self._refuse_left_out(run, answered, Decided(verdict=Verdict.APPROVE))
-        self._approve(run, answered, None)
-
     def _concluded(self, run: PlanRun, batch: list[ToolCall], agreed: Agreed) -> str | None:
         """Act on what people said; return the amended plan that is to be proposed next, if any."""
         decided = agreed.decided
-        if decided is not None and decided.stop and (not self._settled() or workflow.patched(STOPS)):
+        if decided is not None and decided.stop:
             # Who ends the run does so also beside a choice that came in the same moment.
             raise rejected(decided)
         if self._settled():

@@ -11,7 +11,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import BackstayError, DecisionRefused
+from backstay.errors import DecisionRefused
 from backstay.shown import one_line, shown_arguments
 
 _ALL = 10_000_000
@@ -26,7 +26,7 @@ async def edited(
     cannot be used.
     """
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
-    before = await _whole(run, request, call)
+    before = await run.arguments(request.id, call.index)
     written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
     try:
         after = json.loads(written)
@@ -46,14 +46,6 @@ def differences(before: dict[str, Any], changed: dict[str, Any]) -> list[str]:
     kept = {name: value for name, value in before.items() if name in changed}
     shown = [shown_arguments(arguments, _ALL).arguments for arguments in (kept, changed)]
     return [f"  {line}" for line in changed_lines(*shown)]
-
-
-async def _whole(run: Run, request: ApprovalRequest, call: RequestedCall) -> dict[str, Any]:
-    try:
-        return await run.arguments(request.id, call.index)
-    except BackstayError:
-        # A worker of an older version has no answer; what the request shows leaves out nothing that is changed.
-        return call.arguments
 
 
 def _as_text(arguments: dict[str, Any]) -> str:
