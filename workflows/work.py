@@ -105,8 +105,6 @@ class PlanWork(Frozen):
     """The plans that people choose from."""
     plan_id: str = ""
     """The one that they approved."""
-    lenient: bool = False
-    """Whether it goes on without the steps that they left out."""
     toggles: PlanToggles | None = None
     """What they did not let it do."""
     dry_run: bool = False

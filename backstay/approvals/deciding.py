@@ -251,11 +251,6 @@ def constraint(ruling: Ruling) -> tuple[Any, ...]:
     return (ruling.approvers, ruling.quorum, ruling.no_self_approval, later)
 
 
-def restricts(policy: Policy) -> bool:
-    """Return whether a rule of the policy itself, not of one below it, demands verified persons."""
-    return any(rule.approvers or rule.quorum > 1 or rule.no_self_approval for rule in (*policy.ask, *policy.undo.ask))
-
-
 def authority_over_run(policy: Policy) -> Authority:
     """Return who may change a run as a whole: raise its limits, pause, resume or stop it.
 

@@ -287,7 +287,7 @@ class Plans:
         work = self._work
         update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
         if decided is not None:
-            update |= {"lenient": _lenient(decided), "toggles": decided.toggles, "dry_run": decided.dry_run}
+            update |= {"toggles": decided.toggles, "dry_run": decided.dry_run}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
         # Who wants to see what a plan would do has not let the run do anything.
