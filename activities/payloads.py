@@ -30,8 +30,8 @@ class Kept(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return them as fields of a ToolResult; what stays at its default is left out."""
-        return {name: value for name, value in self._asdict().items() if value}
+        """Return them as fields of a ToolResult."""
+        return self._asdict()
 
 
 class Payloads:

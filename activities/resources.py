@@ -36,15 +36,10 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     """Return what the workflow must know of a tool in order to rule on it."""
     undo = catalog.undo_of(definition)
     by_id = catalog.undo_by_effect_id_of(definition)
-    facts = definition.tool.model_dump(exclude_defaults=True) | {"safety": definition.tool.safety}
+    facts: dict[str, Any] = {"changed": definition.name in catalog.changed, "undo_by_effect_id": by_id is not None}
     if (target := undo or by_id) is not None:
         facts["undo_tool"] = target.name
-    if definition.name in catalog.changed:
-        facts["changed"] = True
-    if by_id is not None:
-        facts["undo_by_effect_id"] = True
-    # Only what is set is passed on, so that defaults do not reach history.
-    return Tool.model_validate(facts)
+    return definition.tool.model_copy(update=facts)
 
 
 def pinned(definition: Definition) -> bool:

@@ -2,7 +2,14 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from backstay.errors import TaskInvalid
 
@@ -26,6 +33,29 @@ class Frozen(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Return the JSON form, as other programs read it."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+class Message(Frozen):
+    """Hold what workflows and activities say to each other; what equals its default does not reach history.
+
+    History is read with the default of today, so the default of a field never changes: what is to be usual from now on
+    gets a new field. Only the fields of the message itself are left out. A noun in it, such as a task, keeps what
+    somebody gave, even where that equals a default: people have signed it so. Nouns that cross the door are no
+    messages: their schemas say which fields they have.
+    """
+
+    @model_serializer(mode="wrap")
+    def without_defaults(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        """Return the fields that say something; only the converter leaves out what is unset, and so asks for this."""
+        told: dict[str, Any] = handler(self)
+        if not info.exclude_unset:
+            return told
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in told.items()
+            if fields[name].is_required() or getattr(self, name) != fields[name].get_default(call_default_factory=True)
+        }
 
 
 def _explain(noun: str, fault: Any) -> str:

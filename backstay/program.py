@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, Message
 from backstay.tools.tool import Settled, Tool, ToolCall
 
 
@@ -34,7 +34,7 @@ class Program(Frozen):
     """When it starts, in seconds since 1970; its clock moves only with its journal."""
 
 
-class ProgramAnswer(Frozen):
+class ProgramAnswer(Message):
     """Tell a program how one of its calls ended; the result itself stays in the store."""
 
     i: int
@@ -55,7 +55,7 @@ class ProgramAnswer(Frozen):
     """Whether it was not made, and tokens stand for values of its answer."""
 
 
-class Halt(Frozen):
+class Halt(Message):
     """Describe why a program stopped: it waits for calls, has finished, or has failed."""
 
     kind: Literal["waiting", "finished", "crashed"]

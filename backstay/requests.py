@@ -9,7 +9,7 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
-from backstay.frozen import Frozen
+from backstay.frozen import Message
 from backstay.plans.plan_run import PlanEnd
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import ReviewRules
@@ -26,7 +26,7 @@ from backstay.task.task import Task
 from backstay.tools.tool import ToolResult, WorkspaceLimits
 
 
-class OfRun(Frozen):
+class OfRun(Message):
     """Say for which run, and on which store, a call is made."""
 
     run: str = ""
@@ -153,7 +153,7 @@ class CheckCall(OfRun):
     reply: Any = None
 
 
-class PreviewedCall(Frozen):
+class PreviewedCall(Message):
     """Name one call that a person is to see the consequences of."""
 
     tool: str
@@ -276,7 +276,7 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"] = "look"
+    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"]
     by: str = ""
 
 

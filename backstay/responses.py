@@ -6,7 +6,7 @@ from pydantic import Field
 
 from backstay.authority import Authority
 from backstay.effects.effect import Effect
-from backstay.frozen import Frozen
+from backstay.frozen import Message
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
@@ -14,7 +14,7 @@ from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
 
 
-class ModelChoice(Frozen):
+class ModelChoice(Message):
     """Name a model that may be asked, and what its first call may cost."""
 
     name: str
@@ -24,7 +24,7 @@ class ModelChoice(Frozen):
     """Whether it is an entry of models.yaml; then it is asked nowhere else."""
 
 
-class Opened(Frozen):
+class Opened(Message):
     """Hold what was resolved when the run began."""
 
     store: str
@@ -84,7 +84,7 @@ NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_
 """What holds until `open_run` has answered; only then a store is named."""
 
 
-class Found(Frozen):
+class Found(Message):
     """Answer a search without carrying the hits through history."""
 
     ref: str
@@ -96,7 +96,7 @@ class Found(Frozen):
     """Why providers cannot be used now, by provider."""
 
 
-class CheckedCall(Frozen):
+class CheckedCall(Message):
     """Hold a checked call, with secrets and big leaves replaced."""
 
     tool: Tool | None = None
@@ -110,14 +110,14 @@ class CheckedCall(Frozen):
     """Where the call is not as it was foretold; empty when it fits, or nothing was foretold."""
 
 
-class Previewed(Frozen):
+class Previewed(Message):
     """Hold what calls would change, in their order."""
 
     diffs: tuple[str | None, ...] = ()
     """Unified diffs, redacted and cut; None where nothing can be shown beforehand."""
 
 
-class LoadedEffects(Frozen):
+class LoadedEffects(Message):
     """Hold effects of a run, those with the highest numbers first."""
 
     run: str = ""
@@ -136,14 +136,14 @@ class LoadedEffects(Frozen):
     """Who may undo all of them, when the first of them are asked for."""
 
 
-class Reproduced(Frozen):
+class Reproduced(Message):
     """State whether a program that was run again ended the same way."""
 
     differs: str = ""
     """What was different; empty when nothing was."""
 
 
-class Proven(Frozen):
+class Proven(Message):
     """State whether a proof is valid."""
 
     verified: bool
@@ -152,7 +152,7 @@ class Proven(Frozen):
     """Whether it holds, and was used before."""
 
 
-class RememberedLines(Frozen):
+class RememberedLines(Message):
     """Tell which lines hold from now on."""
 
     held: tuple[AcceptedLine, ...] = ()
@@ -161,7 +161,7 @@ class RememberedLines(Frozen):
     """How many people must still accept those that wait; 0 when only who can write policy.yaml may."""
 
 
-class CarriedOver(Frozen):
+class CarriedOver(Message):
     """Name a kept state, and vouch for it."""
 
     ref: str
@@ -170,14 +170,14 @@ class CarriedOver(Frozen):
     """The execution that it is vouched for."""
 
 
-class LoadedState(Frozen):
+class LoadedState(Message):
     """Hold the state of the execution before."""
 
     packed: str
     """The state as JSON, compressed, in base64."""
 
 
-class Closed(Frozen):
+class Closed(Message):
     """Hold what the store adds to the Result."""
 
     effects: tuple[Effect, ...] = ()

@@ -98,7 +98,7 @@ class ActivityCalls:
         events = self.state.take_events() if options.writes_events else {}
         # Calls of one batch go at once, and each intent must come with what permits it: so all carry the decisions.
         decisions = tuple(self.state.decisions) if options.writes_events else ()
-        ask = ask.model_copy(update=self._common(ask, events) | ({"decisions": decisions} if decisions else {}))
+        ask = ask.model_copy(update=self._common(ask) | events | {"decisions": decisions})
         with self._counted() if counted else nullcontext():
             try:
                 answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
@@ -124,19 +124,16 @@ class ActivityCalls:
         finally:
             self.under_way -= 1
 
-    def _common(self, ask: OfRun, events: dict[str, Any]) -> dict[str, Any]:
-        # What stays at its default does not reach history.
-        common: dict[str, Any] = {"run": self.state.run} | events
-        opened, user_id = self.state.opened, self.state.task.user_id
-        if ask.user_id != user_id:
-            common["user_id"] = user_id
-        if self.state.task.session_id is not None:
-            common["session_id"] = self.state.task.session_id
-        if not ask.store and opened.store:
-            common["store"] = opened.store
-        if opened.workspace:
-            common |= {"workspace": opened.workspace, "builtin": opened.builtin}
-        return common
+    def _common(self, ask: OfRun) -> dict[str, Any]:
+        opened, task = self.state.opened, self.state.task
+        return {
+            "run": self.state.run,
+            "user_id": task.user_id,
+            "session_id": task.session_id,
+            "store": ask.store or opened.store,
+            "workspace": opened.workspace,
+            "builtin": opened.builtin,
+        }
 
 
 async def _nobody(_fault: str) -> bool:

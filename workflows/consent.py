@@ -303,9 +303,8 @@ class Consent:
         state = self.context.state
         ask = calls.PreviewCalls(
             calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
+            results=state.step_results,
         )
-        if state.step_results:
-            ask = ask.model_copy(update={"results": state.step_results})
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
 
@@ -403,7 +402,7 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
         return "May the run start this program? Each call it makes is ruled on when it is made."
     names = list(dict.fromkeys(item.call.tool.name for item in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    what = "the plan's calls" if kind is RequestKind.PLAN else f"{len(group)} calls" if len(group) > 1 else "one call"
+    what = f"{len(group)} calls" if len(group) > 1 else "one call"
     return f"May the run make {what} of {one_line(listed, 300)}?"
 
 

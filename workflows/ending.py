@@ -167,7 +167,6 @@ class Ending:
         state = self.context.state
         info = workflow.info()
         outcome = self._outcome_after(kept)
-        # What stays at its default does not reach history.
         more: dict[str, Any] = _output(ended) | (
             {"programs_unavailable": why} if (why := state.programs_unavailable) else {}
         )
@@ -222,14 +221,13 @@ class Ending:
 
     def _closing(self, result: Result) -> calls.CloseRun:
         state = self.context.state
-        # What stays at its default does not reach history.
-        more: dict[str, Any] = {
-            "notices": self.context.approvals.notices.with_last(Told.ENDED),
-            "plans": tuple(run.end for run in state.plans),
-            "append": answers_first(state.append) if state.append else (),
-        }
-        ask = calls.CloseRun(result=result, context=state.context)
-        return ask.model_copy(update={name: value for name, value in more.items() if value})
+        return calls.CloseRun(
+            result=result,
+            context=state.context,
+            append=answers_first(state.append),
+            plans=tuple(run.end for run in state.plans),
+            notices=self.context.approvals.notices.with_last(Told.ENDED),
+        )
 
 
 def _so_far(state: RunState) -> dict[str, Any]:
@@ -252,6 +250,6 @@ def _called(event: Event) -> dict[str, Any]:
 
 
 def _output(ended: Ended) -> dict[str, Any]:
-    """Return the fields of the value; what stays at its default does not reach history."""
+    """Return the fields of the value, where there is one."""
     given = {"output": ended.output, "output_ref": ended.output_ref}
     return {name: value for name, value in given.items() if value is not None}

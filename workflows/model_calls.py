@@ -236,40 +236,38 @@ class ModelCalls:
         return held
 
     def _ask(self, held: Reservation | None, asking: Asking) -> calls.AskModel:
-        state, choice = self.context.state, asking.choices[0]
-        more: dict[str, Any] = {}
-        if held is not None:
-            more["micro"] = held.micro
-        if choice.listed:
-            more["listed"] = True
-        if asking.purpose != "step":
-            more[asking.purpose] = True
-        else:
-            more["draft"] = state.take_draft_number()
-            profile = state.opened.profile
-            if state.opened.sandbox_queue:
-                more["programs"] = True
-                more |= {} if profile.image is None else {"image": profile.image}
-            # The model sees its calls anyway, and what is told at each step stays in history.
-            progress = progress_line(state.progress) if profile.markers else ""
-            given = {"markers": profile.markers, "progress": progress, "planning": state.planning}
-            more |= {name: value for name, value in given.items() if value}
-            if state.opened.output_schema:
-                more["output_schema"] = state.opened.output_schema
-            if state.opened.policy.wants_sources:
-                more["sources"] = True
+        state, choice, purpose = self.context.state, asking.choices[0], asking.purpose
+        most = state.budget.max_tokens
         self.sent = len(state.append)
-        if state.append:
-            more["append"] = answers_first(state.append)
-        if state.budget.max_tokens is not None:
-            more["max_completion_tokens"] = max(1, state.budget.max_tokens - state.usage.tokens)
-        return calls.AskModel(
+        ask = calls.AskModel(
             model=choice.name,
             context=state.context,
+            append=answers_first(state.append),
+            micro=None if held is None else held.micro,
+            listed=choice.listed,
+            closing=purpose == "closing",
+            perception=purpose == "perception",
             step=state.usage.step,
+            max_completion_tokens=None if most is None else max(1, most - state.usage.tokens),
             budget=self._left(),
-            **more,
         )
+        return ask.model_copy(update=self._of_step()) if purpose == "step" else ask
+
+    def _of_step(self) -> dict[str, Any]:
+        """Return what the model is told only where it is asked what to do next."""
+        state, opened = self.context.state, self.context.state.opened
+        profile, programs = opened.profile, bool(opened.sandbox_queue)
+        return {
+            "draft": state.take_draft_number(),
+            "programs": programs,
+            "planning": state.planning,
+            "image": (profile.image or "") if programs else "",
+            "markers": profile.markers,
+            # The model sees its calls anyway, and what is told at each step stays in history.
+            "progress": progress_line(state.progress) if profile.markers else "",
+            "sources": opened.policy.wants_sources,
+            "output_schema": opened.output_schema,
+        }
 
     async def _after(self, error: ApplicationError, facts: dict[str, Any], tries: int, since: datetime) -> bool:
         """Wait before the next try, or ask a person after the last one; return whether to count tries from zero."""

@@ -221,11 +221,10 @@ class Programs:
     async def _resumed(self, action: RunProgram, halt: Halt, answers: tuple[ProgramAnswer, ...]) -> Halt:
         """Go on where the program is kept; anywhere else its journal is fed to a new one first."""
         state = self.context.state
-        ask = calls.ResumeProgram(program=action.program)
+        rehearsed = state.work.program is not None and state.work.program.rehearsing
+        ask = calls.ResumeProgram(program=action.program, rehearsed=rehearsed)
         if halt.journal:
             ask = ask.model_copy(update={"journal": halt.journal, "append": answers, "image": halt.image})
-        if state.work.program is not None and state.work.program.rehearsing:
-            ask = ask.model_copy(update={"rehearsed": True})
         summary = f"program, round {halt.rounds + 1}"
         activities = self.context.activities
         if halt.queue:
@@ -260,8 +259,7 @@ class Programs:
             for call, result, effect in await self._performed(going, withdrawn):
                 answer = _answer(int(call.id), call.tool.name, result)
                 if answer.i in halt.whole:
-                    known = {"effect": effect, "undo": result.undo}
-                    answer = answer.model_copy(update={name: value for name, value in known.items() if value})
+                    answer = answer.model_copy(update={"effect": effect, "undo": result.undo})
                 answers[answer.i] = answer
         return tuple(answers[int(call.id)] for call in halt.calls)
 

@@ -152,11 +152,9 @@ class RunContext:
         by_model: bool = False,
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
-        ask = calls.CheckCall(tool=tool, arguments=arguments, resolved=resolved)
-        if results:
-            ask = ask.model_copy(update={"results": results})
-        if by_model:
-            ask = ask.model_copy(update={"by_model": True})
+        ask = calls.CheckCall(
+            tool=tool, arguments=arguments, resolved=resolved, results=results or {}, by_model=by_model
+        )
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)
 
@@ -178,10 +176,11 @@ class RunContext:
             tool=name,
             arguments=call.arguments,
             resolved=True,
+            results=results,
+            by_model=by_model,
             forecast=entry or ForecastEntry(idx=0, tool=""),
+            answers=answers,
         )
-        more = {"answers": answers, "results": results, "by_model": by_model}
-        ask = ask.model_copy(update={field: value for field, value in more.items() if value})
         shown = one_line(name, 80)
         return await self.activities.execute(calls.check_call, ask, summary=f"compare with the forecast: {shown}")
 

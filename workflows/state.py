@@ -254,7 +254,7 @@ class RunState(BaseModel):
         """Hand over what the next activity must write of the timeline, as fields of its request."""
         taken = {"events": tuple(self.unwritten), "numbered": tuple(self.numbered)}
         self.unwritten, self.numbered = [], []
-        return {name: events for name, events in taken.items() if events}
+        return taken
 
     def take_back_events(self, ask: OfRun) -> None:
         """Keep for another activity what one has not written."""

@@ -202,18 +202,14 @@ class ToolCalls:
         """Run the activity `call_tool`; this is the only place that does."""
         state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
         summary = _summary(flight)
-        # What stays at its default does not reach history.
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
             more |= {"draft": state.take_draft_number(), "step": state.usage.step}
         if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
-            more |= {"definition": call.tool.definition, "arguments": call.arguments}
+            more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
-            more |= {"sources": call.sources} if call.sources is not None else {}
-            results = state.step_results if flight.results is None else flight.results
-            more |= {"results": results} if results else {}
-            more |= {"rehearsal": flight.rehearsal} if flight.rehearsal is not None else {}
-            more |= {"limits": call.limits} if call.limits is not None else {}
+            more |= {"results": state.step_results if flight.results is None else flight.results}
+            more |= {"rehearsal": flight.rehearsal, "limits": call.limits}
         if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
             more["purpose"] = purpose.value
@@ -222,13 +218,10 @@ class ToolCalls:
             # The call would not be under way without a person's word, which holds for the definition.
             self.consent.accepted.add((call.tool.name, call.tool.definition))
             more["accepted"] = True
-        more |= {"effect": effect} if effect is not None else {}
-        restricted = flight.authority is not None and flight.authority.restricts
-        more |= {"authority": flight.authority} if restricted else {}
-        more |= {"send": flight.send} if flight.send != 1 else {}
-        more |= {"deadline_s": flight.deadline_s} if flight.deadline_s != USUAL_S else {}
-        more |= {"question": question, "reply": reply} if question else {}
-        ask = calls.CallTool(tool=call.tool.name, **more)
+        if flight.authority is not None and flight.authority.restricts:
+            more["authority"] = flight.authority
+        more |= {"effect": effect, "send": flight.send, "deadline_s": flight.deadline_s}
+        ask = calls.CallTool(tool=call.tool.name, question=question, reply=reply, **more)
         flight.result = result = await self.context.activities.execute(
             calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
         )

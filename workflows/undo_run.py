@@ -88,13 +88,11 @@ class UndoRun(Handlers):
             await carrying.take_over(self.context, self.carried)
             return
         load = calls.LoadEffects(
-            run="",
             workflow_id=self.ask.workflow_id,
             workflow_run_id=self.ask.run_id,
+            to_step=self.ask.to_step,
             limit=rollback.PAGE,
         )
-        if self.ask.to_step is not None:
-            load = load.model_copy(update={"to_step": self.ask.to_step})
         loaded = await self.context.activities.execute(
             calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
         )

@@ -207,16 +207,17 @@ class Model(Activities):
         parser = await self._parse(ask, loaded, target, sent)
         extended = await self.transcripts.extend(ask.run, loaded.transcript, parser.items)
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
-        more: dict[str, Any] = {"reason": one_line(reason, 200), "refused": parser.refused, "dropped": sent.dropped}
-        more |= {"fault": one_line(parser.fault, 300), "output_fault": one_line(parser.output_fault, 300)}
         decision = Decision(
             actions=parser.actions,
             context=extended.ref,
             catalog=loaded.catalog.version,
             usage=usage,
             worst_case_micro=worst,
-            # Defaults that are set would reach history.
-            **{name: value for name, value in more.items() if value},
+            reason=one_line(reason, 200),
+            refused=parser.refused,
+            dropped=sent.dropped,
+            fault=one_line(parser.fault, 300),
+            output_fault=one_line(parser.output_fault, 300),
         )
         await self.tell(ask, ask.happened(decision), ask.draft)
         return decision

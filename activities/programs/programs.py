@@ -200,8 +200,7 @@ class Programs:
                 asked = asked.model_copy(update={"sources": await _sources(lookup, asked.tool, call.arguments)})
             made.append(asked)
         whole = tuple(call.i for call in halted.calls if call.whole)
-        rest = {name: value for name, value in {"refused": refused, "whole": whole}.items() if value}
-        more: dict[str, Any] = _position(journal, image) | rest
+        more: dict[str, Any] = _position(journal, image) | {"refused": refused, "whole": whole}
         return Halt(kind="waiting", calls=tuple(made), queue=self.resources.queue, **more)
 
     async def _arguments(
@@ -238,8 +237,7 @@ class Programs:
             result = normalised(halted.result) if program.markers else halted.result
             payload = await self.resources.blobs.of(run).put_json({"result": result, **printed})
             marked = program.markers and isinstance(result, str) and await self._marked(run, program, journal, result)
-            more = _position(journal, image) | dict[str, Any]({"marked": True} if marked else {})
-            return Halt(kind="finished", payload=payload, **more)
+            return Halt(kind="finished", payload=payload, marked=marked, **_position(journal, image))
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
         payload = await self.resources.blobs.of(run).put_json({"error": line, **printed})

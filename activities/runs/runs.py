@@ -78,6 +78,10 @@ class Runs(Activities):
         _require_granted(task, catalog)
         _require_checks(profile, catalog)
         context, size = await self._first_context(ask.run, task, followed, policy, profile)
+        more |= chosen.opened(size, self.settings.max_completion_tokens)
+        more |= await self._told_to_people(ask)
+        if task.plan is None:
+            more["sandbox_queue"] = await self.resources.find_sandbox() or ""
         opened = calls.Opened(
             store=self.store.stamp,
             model=chosen.act[0].name,
@@ -91,14 +95,10 @@ class Runs(Activities):
             deadline_s=self.settings.request_deadline_seconds,
             step_timeout_s=self.settings.step_timeout_seconds,
             transient_s=self.transient_s,
+            workspace=task.workspace or "",
+            builtin=builtin,
+            **more,
         )
-        more |= chosen.opened(size, self.settings.max_completion_tokens)
-        more |= await self._told_to_people(ask)
-        opened = opened.model_copy(update={name: value for name, value in more.items() if value and value != Profile()})
-        if task.workspace is not None:
-            opened = opened.model_copy(update={"workspace": task.workspace, "builtin": builtin})
-        if task.plan is None and (queue := await self.resources.find_sandbox()):
-            opened = opened.model_copy(update={"sandbox_queue": queue})
         await self._remember(ask, opened, followed)
         return opened
 
@@ -388,8 +388,7 @@ class _Chosen:
 
 def _choice(target: Target, request_bytes: int, most_tokens: int) -> ModelChoice:
     reserve = 0 if target.price is None else target.price.worst(request_bytes, most_tokens)
-    given: dict[str, Any] = {"name": target.name, "reserve_micro": reserve, "listed": target.listed}
-    return ModelChoice(**{name: value for name, value in given.items() if value})
+    return ModelChoice(name=target.name, reserve_micro=reserve, listed=target.listed)
 
 
 def _tightened(policy: Policy, task: Task) -> Policy:

@@ -40,11 +40,14 @@ class Searches(Activities):
         held = await self.records.secrets.of(ask.run)
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
-        more: dict[str, Any] = {"starting": True} if catalog.starting else {}
-        if catalog.unavailable:
-            told = {name: one_line(reason, 300) for name, reason in sorted(catalog.unavailable.items())}
-            more["unavailable"] = {name: held.redactor.text(reason) for name, reason in told.items()}
-        found = calls.Found(ref=ref, catalog=catalog.version, count=len(hits), **more)
+        told = {name: one_line(reason, 300) for name, reason in sorted(catalog.unavailable.items())}
+        found = calls.Found(
+            ref=ref,
+            catalog=catalog.version,
+            count=len(hits),
+            starting=bool(catalog.starting),
+            unavailable={name: held.redactor.text(reason) for name, reason in told.items()},
+        )
         if ask.patience_s and found.starting:
             # The search is made again; what it finds then is told.
             await self.tell(ask)

@@ -89,9 +89,7 @@ class Lookup:
             if egress and reaches(parts, page=pointer in pages):
                 reaching.append(pointer)
         shown, more = _bounded(_collapsed(arguments, by), {*foreign, *reaching})
-        told_of = {"foreign": tuple(foreign[:MOST_LEAVES]), "reaching": tuple(reaching[:4]), "more": more}
-        # What stays at its default does not reach history.
-        return Sources.model_validate({"by": shown} | {name: value for name, value in told_of.items() if value})
+        return Sources(by=shown, foreign=tuple(foreign[:MOST_LEAVES]), reaching=tuple(reaching[:4]), more=more)
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, Message
 from backstay.shown import one_line
 
 Kind = Literal["task", "person", "operator", "tool", "program", "model"]
@@ -84,7 +84,7 @@ def vouched(codes: Sequence[str]) -> bool:
     return bool(computed) and not any(map(is_others, computed))
 
 
-class Sources(Frozen):
+class Sources(Message):
     """Hold where the arguments of one call came from, in short codes."""
 
     by: dict[str, Parts] = Field(default_factory=dict)

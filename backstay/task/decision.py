@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from backstay.budgets.usage import ModelUsage
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
 from backstay.task.plan import Plan
 from backstay.tools.tool import ToolCall
@@ -126,7 +126,7 @@ class Perception(Frozen):
     """The servers whose tools are needed, of those that there are."""
 
 
-class Decision(Frozen):
+class Decision(Message):
     """Hold one answer of the model, already validated, with secrets and big leaves replaced."""
 
     actions: tuple[Action, ...] = ()

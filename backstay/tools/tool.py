@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
 
 
@@ -72,7 +72,7 @@ class WorkspaceLimits(Frozen):
         return {name: min(most, getattr(self, name) or most) for name, most in worker.items()}
 
 
-class Tool(Frozen):
+class Tool(Message):
     """Describe one tool in a few hundred bytes of history."""
 
     name: str
@@ -144,7 +144,7 @@ class ToolCall(Frozen):
         return self.tool.effectful
 
 
-class ToolResult(Frozen):
+class ToolResult(Message):
     """Tell how a call ended without carrying its payload."""
 
     success: bool

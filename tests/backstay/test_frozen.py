@@ -1,6 +1,7 @@
 """History is read whatever it holds besides; only what comes in at the door is held to the letter."""
 
 import importlib
+import json
 import pkgutil
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import backstay
 from backstay.approvals.approval import Approval
 from backstay.budgets.budget import Budget
+from backstay.calls import DATA_CONVERTER, OpenRun
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.decision import CallTools, Decision
@@ -72,3 +74,19 @@ def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
 def test_what_comes_in_at_the_door_is_refused_by_the_name_of_the_unknown_field(noun, data, field):
     with pytest.raises(TaskInvalid, match=f"{field}: unknown field .*remove it or correct its name"):
         noun.admit(data)
+
+
+def test_history_holds_of_a_message_what_says_something_and_of_a_noun_in_it_what_somebody_gave():
+    task = Task.admit({"text": "t", "user_id": "singleton", "budget": {"max_steps": 20}})
+    asked = OpenRun(task=task, at="", workflow_run_id="r", user_id="singleton", events=(), store="s")
+    converter = DATA_CONVERTER.payload_converter
+    (payload,) = converter.to_payloads([asked])
+
+    assert json.loads(payload.data) == {
+        "store": "s",
+        "task": {"text": "t", "user_id": "singleton", "budget": {"max_steps": 20}},
+        "at": "",
+        "workflow_run_id": "r",
+    }
+    assert converter.from_payloads([payload], [OpenRun]) == [asked]
+    assert asked.plain()["user_id"] == "singleton"

@@ -339,6 +339,16 @@ ROWS = (
         in_file("workflows/test_state.py", "test_a_state_of_a_newer_version_is_read_without_what_is_unknown"),
     ),
     row(
+        "loop:small-history",
+        "issue 29",
+        "what equals its default in a message between workflow and activity does not reach history; what somebody gave "
+        "of a task in it does",
+        in_file(
+            "backstay/test_frozen.py",
+            "test_history_holds_of_a_message_what_says_something_and_of_a_noun_in_it_what_somebody_gave",
+        ),
+    ),
+    row(
         "loop:replay",
         "issue Done 8",
         "histories of every shape of run are kept and replay, and so do runs of the present code",

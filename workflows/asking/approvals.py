@@ -431,10 +431,9 @@ class Approvals:
 
 
 def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
-    """Return what was decided about a plan beside its steps; what stays at its default does not reach history."""
+    """Return what was decided about a plan beside its steps."""
     if request.proposal is None:
         return {}
     proposal, toggles = request.proposal, request.proposal.toggles
-    more = {"per_step": proposal.per_step, "dry_run": proposal.dry_run}
-    more |= {"toggles": toggles if toggles != PlanToggles() else None}
-    return {name: value for name, value in more.items() if value}
+    narrowed = toggles if toggles != PlanToggles() else None
+    return {"per_step": proposal.per_step, "dry_run": proposal.dry_run, "toggles": narrowed}

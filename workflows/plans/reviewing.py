@@ -29,9 +29,7 @@ class Reviewing:
     async def review(self, rules: ReviewRules) -> Review:
         """Return how much confidence the plan under way deserves."""
         answers = {place: await self._answer(place, call.tool, call.arguments) for place, call in rules.calls.items()}
-        ask = calls.ReviewWork(rules=rules)
-        more = {"answers": answers, "results": self.context.state.step_results}
-        ask = ask.model_copy(update={name: value for name, value in more.items() if value})
+        ask = calls.ReviewWork(rules=rules, answers=answers, results=self.context.state.step_results)
         review = await self.context.activities.execute(calls.review, ask, summary="review what the plan has done")
         text = f"confidence {review.confidence:g}, {review.threshold:g} is enough: {told_of(review)}"
         self.context.record("plan.reviewed", text, confidence=review.confidence)
