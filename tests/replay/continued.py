@@ -20,11 +20,11 @@ from tests.replay.steps import (
     switched,
 )
 
-LONG_AFTER = 40
+LONG_AFTER = 46
 """After so many events the server that records them calls a history long."""
 SCRIPTS: dict[str, Script] = {
-    "continued": [[READ], [SEND], [READ], [FINISH]],
-    "continued-program": [[READ], [("run_program", {"code": PROGRAM})], [FINISH]],
+    "continued": [[READ], [SEND], [READ], [READ], [FINISH]],
+    "continued-program": [[READ], [READ], [("run_program", {"code": PROGRAM})], [FINISH]],
     "continued-undo": [[find("pay")], [pay(), pay(), pay()], [pay(), pay(), pay()], [FINISH]],
 }
 

@@ -12,6 +12,12 @@ from backstay.testing import Conversation, Reply, ScriptedModel
 from tests.engine import Engine
 from tests.replay.steps import FINISH, READ, Handle, Play, ended
 
+PROFILES = """
+looking: {perception: true}
+reviewed:
+  review:
+    checks: [{name: custom, tool: mail.list_customers, arguments: {limit: 1}, range: {path: result.total, max: 0}}]
+"""
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
 PERCEIVED = {
     "intent": "to read customers",
@@ -34,7 +40,7 @@ def options(folder: Path) -> dict[str, Any]:
     said = {"endpoints": {"here": {"base_url": f"http://127.0.0.1:{port}/v1"}}, "models": entries}
     path = folder / "models.yaml"
     path.write_text(yaml.safe_dump(said | {"use": {"perception": "small"}}), encoding="utf-8")
-    return {"models": path, "profiles": "looking: {perception: true}"}
+    return {"models": path, "profiles": PROFILES}
 
 
 def _rules(talk: Conversation) -> Reply:

@@ -68,7 +68,39 @@ async def rehearsed(engine: Engine) -> Handle:
     return handle
 
 
+async def plan_rejected(engine: Engine) -> Handle:
+    handle = await engine.start({"plan": {"steps": [READ, send("1")]}}, "golden-plan-rejected")
+    await decided(handle, "reject")
+    return handle
+
+
+async def plan_expired(engine: Engine) -> Handle:
+    """Nobody decides about a plan in time."""
+    task = {"plan": {"steps": [READ, send("1")]}, "policy": {"ask": [{"tool": "mail.send_email", "timeout": "1s"}]}}
+    return await engine.start(task, "golden-plan-expired")
+
+
+async def plan_dry_run(engine: Engine) -> Handle:
+    """Approve nothing but a dry run."""
+    handle = await engine.start({"plan": {"steps": [READ, send("1")]}}, "golden-plan-dry-run")
+    await decided(handle, "approve", option="dry_run_only")
+    return handle
+
+
+async def plan_reviewed(engine: Engine) -> Handle:
+    """Have a plan taken back whose review found too much."""
+    task = {"plan": {"steps": [READ, send("1")]}, "profile": "reviewed"}
+    handle = await engine.start(task, "golden-plan-reviewed")
+    await decided(handle, "approve", "plan")
+    await decided(handle, "approve", "outcome")
+    return handle
+
+
 SHAPES: dict[str, Play] = {
+    "plan-rejected": plan_rejected,
+    "plan-expired": plan_expired,
+    "plan-dry-run": plan_dry_run,
+    "plan-reviewed": plan_reviewed,
     "proposed": proposed,
     "stopped-beside": stopped_beside,
     "grouped": grouped,

@@ -1,12 +1,17 @@
-"""Record one history per shape into tests/replay/histories; only ever add files, never replace one.
+"""Record one history per shape into tests/replay/histories, in place of those that are kept of it.
 
-python -m tests.replay.record VERSION [SHAPE ...]
+python -m tests.replay.record [--beside NAME] [SHAPE ...]
+
+From the tag v0.1.0 on, a kept history is never replaced: `--beside NAME` adds files that are named NAME-SHAPE.
 """
 
+import argparse
 import asyncio
 import json
+import re
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +27,14 @@ from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import Play, ended, options
 
 HISTORIES = Path(__file__).parent / "histories"
+TEMPORAL = str(Path(sys.executable).parent / "temporal")
 SUGGESTED = "limit.historyCount.suggestContinueAsNew"
 """The setting of the server that says after how many events a history is long."""
+UNREAD = frozenset({"stackTrace", "identity", "requestId", "workerVersion"})
+"""What no replay reads, and only makes a history longer or names a machine."""
 
 
-async def main(version: str, *wanted: str) -> None:
-    binary = str(Path(sys.executable).parent / "temporal")
+async def main(wanted: Collection[str], beside: str) -> None:
     chosen = {name: play for name, play in SHAPES.items() if not wanted or name in wanted}
     continuing = chosen.keys() & continued.SHAPES.keys()
     for shapes, long_after in ((chosen.keys() - continuing, 4096), (continuing, continued.LONG_AFTER)):
@@ -35,21 +42,23 @@ async def main(version: str, *wanted: str) -> None:
             continue
         async with await WorkflowEnvironment.start_local(
             data_converter=DATA_CONVERTER,
-            dev_server_existing_path=binary,
+            dev_server_existing_path=TEMPORAL,
             dev_server_extra_args=["--dynamic-config-value", f"{SUGGESTED}={long_after}"],
             search_attributes=KEYS,
             identity="recorder",
         ) as environment:
             for name in sorted(shapes):
-                for number, history in enumerate(await played(environment.client, chosen[name]), 1):
-                    keep(HISTORIES / f"{version}-{name}{'' if number == 1 else f'-{number}'}.json", history)
+                keep(f"{beside}-{name}" if beside else name, await played(environment.client, chosen[name]))
 
 
-def keep(path: Path, history: WorkflowHistory) -> None:
-    """Write a history that is not kept yet."""
-    if path.exists():
-        raise SystemExit(f"{path} exists; a kept history is never replaced")
-    path.write_text(shown(history) + "\n", encoding="utf-8")
+def keep(name: str, histories: Sequence[WorkflowHistory]) -> None:
+    """Write the histories of all executions of one shape, in place of what is kept under this name."""
+    old = re.compile(rf"{re.escape(name)}(-\d+)?\.json")
+    for path in [path for path in HISTORIES.iterdir() if old.fullmatch(path.name)]:
+        path.unlink()
+    for number, history in enumerate(histories, 1):
+        path = HISTORIES / f"{name}{'' if number == 1 else f'-{number}'}.json"
+        path.write_text(shown(history) + "\n", encoding="utf-8")
 
 
 async def played(client: Client, play: Play) -> list[WorkflowHistory]:
@@ -67,14 +76,17 @@ async def played(client: Client, play: Play) -> list[WorkflowHistory]:
 
 
 def shown(history: WorkflowHistory) -> str:
-    """Return a history without stack traces: they name the machine, and no replay reads them."""
+    """Return a history without what no replay reads."""
 
-    def without_trace(value: dict[str, Any]) -> dict[str, Any]:
-        return {key: inner for key, inner in value.items() if key != "stackTrace"}
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        return {key: inner for key, inner in value.items() if key not in UNREAD}
 
-    return json.dumps(json.loads(history.to_json(), object_hook=without_trace), indent=2)
+    return json.dumps(json.loads(history.to_json(), object_hook=read), indent=1)
 
 
 if __name__ == "__main__":
-    HISTORIES.mkdir(exist_ok=True)
-    asyncio.run(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--beside", default="", help="add files under this name, and replace none")
+    parser.add_argument("shapes", nargs="*", help="all of them without this")
+    asked = parser.parse_args()
+    asyncio.run(main(asked.shapes, asked.beside))

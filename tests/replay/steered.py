@@ -153,7 +153,7 @@ async def undo_run(engine: Engine) -> Handle:
 
 
 async def undo_run_lost(engine: Engine) -> Handle:
-    """The first UndoRun loses the answer of the compensation; the second finds that, and is the one that is kept."""
+    """The first UndoRun loses the answer of the compensation; the second finds that; both are kept."""
     first = await undone_after_its_end(engine, "undo-run-lost")
     await ended(first)
     return await _undo(engine, "golden-undo-run-lost-first", "golden-undo-run-lost")

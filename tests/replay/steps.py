@@ -22,6 +22,7 @@ KEY = "the key that workers and gateways share"
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 allow: ["bank.*"]
+ask: [{tool: mail.send_email, when: {to: {equals: late@example.com}}, timeout: 2s, on_expiry: escalate}]
 undo: {default: allow}
 repeated: allow
 """

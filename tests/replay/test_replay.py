@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure, replayer
 from tests.replay import models
+from tests.replay.marks import holds
 from tests.replay.merging import MergingRunner
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
@@ -31,29 +31,30 @@ HOLDS = {
     "lost-again": [UNKNOWN, "call_tool verify", "update decide", "settle_effect did_not_happen", "call_tool"],
     "lost-undo": ["call_tool undo", UNKNOWN, "call_tool undo", "close_run"],
     "lost-undo-settled": [
-        *["call_tool undo", UNKNOWN, "patched verify-lost-undo", "settle_effect look", "call_tool verify_undo"],
+        *["call_tool undo", UNKNOWN, "settle_effect look", "call_tool verify_undo"],
         *["call_tool undo", UNKNOWN, "settle_effect look", *["call_tool verify_undo"] * 3],
         *["settle_effect did_not_happen", "call_tool undo", "close_run"],
     ],
     "lost-cancelled": ["activity cancelled", UNKNOWN, "call_tool verify", *["call_tool undo"] * 2, "canceled"],
-    "doubtful": ["call_tool", "patched verify-doubtful", "call_tool verify", "ask_model"],
-    "ordered": ["patched ordered-writes", *["call_tool"] * 2, "ask_model"],
-    "repeated": ["call_tool", "patched repeated-writes", "update decide", "call_tool"],
+    "doubtful": ["call_tool", "call_tool verify", "ask_model"],
+    "ordered": [*["call_tool"] * 2, "ask_model"],
+    "repeated": ["call_tool", "update decide", "call_tool"],
     "quorum": [*["update decide", "check_proof"] * 2, "call_tool"],
     "authorised": [
-        *["update decide", "patched one-authority", "check_proof"],
+        *["update decide", "check_proof"],
         *["update pause", "check_proof", "update resume", "check_proof", "update undo", "check_proof", "update undo"],
         *["call_tool undo", "update decide", "close_run"],
     ],
-    "withheld": ["patched one-authority", "call_tool", "close_run", "canceled"],
+    "withheld": ["call_tool", "close_run", "canceled"],
     "topped-up": ["call_tool", "update top_up", "ask_model"],
     "budget-answered": ["call_tool", "update decide", "ask_model"],
     "reminded": ["announce", "timer", "announce", "timer", "announce", "update decide", "announce", "close_run"],
+    "escalated": [*["timer", "announce"] * 2, "announce", "ask_model", "close_run"],
     "left-open": ["announce", "close_run", "canceled"],
     "told-apart": ["announce", "update decide", "announce", "close_run"],
     "paused": ["update pause", "update decide", "update resume", "call_tool"],
     "rehearsed": [
-        *["patched plan-proposals", "call_tool", *["call_tool simulate"] * 2, "update decide"],
+        *["call_tool", *["call_tool simulate"] * 2, "update decide"],
         *["call_tool", "check_call", "call_tool", "check_call", "call_tool", "close_run"],
     ],
     "program-rehearsed": [
@@ -62,26 +63,32 @@ HOLDS = {
     ],
     "fallback": ["open_run", "ask_model", "search_tools", *["ask_model"] * 2, "call_tool", "ask_model", "close_run"],
     "proposed": [
-        *["patched plan-proposals", *["keep_plan"] * 2, "update decide", "keep_plan", "update decide"],
-        *["patched parallel-plan-reads", *["call_tool"] * 4, "ask_model"],
+        *[*["keep_plan"] * 2, "update decide", "keep_plan", "update decide"],
+        *["call_tool"] * 4,
+        "ask_model",
     ],
-    "stopped-beside": [*["keep_plan"] * 2, "patched stop-beside-a-choice", "close_run"],
-    "grouped": ["keep_plan", "update decide", "patched parallel-plan-reads", *["call_tool"] * 4, "call_tool undo"],
+    "plan-rejected": ["keep_plan", "update decide", "close_run"],
+    "plan-expired": ["keep_plan", "timer", "announce", "close_run"],
+    "plan-dry-run": ["keep_plan", "update decide", "call_tool", "call_tool simulate", "close_run"],
+    "plan-reviewed": [*["call_tool"] * 3, "review", "update decide", "call_tool undo", "close_run"],
+    "stopped-beside": [*["keep_plan"] * 2, "close_run"],
+    "grouped": ["keep_plan", "update decide", *["call_tool"] * 4, "call_tool undo"],
     "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
     "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],
     "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],
     "undo-run": ["load_effects", *["settle_effect look", "call_tool undo"] * 2],
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
+    "undo-run-lost-2": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
     "lifelines": [
-        *["ask_model", "patched lifelines", "ask_model", "resume_program", "digest", "ask_model", "resume_program"],
+        *["ask_model", "ask_model", "resume_program", "digest", "ask_model", "resume_program"],
         *["call_tool", "resume_program", "ask_model", "call_tool", "ask_model", "close_run"],
     ],
-    "lifelines-exhausted": ["patched lifelines", *["ask_model"] * 3, "close_run"],
-    "continued": ["update decide", "check_proof", "patched continue-as-new", "carry_over"],
+    "lifelines-exhausted": [*["ask_model"] * 3, "close_run"],
+    "continued": ["update decide", "check_proof", "carry_over"],
     "continued-2": ["load_carried", "update decide", "check_proof", "call_tool", "ask_model", "carry_over"],
-    "continued-program": ["resume_program", "patched continue-as-new", "carry_over"],
+    "continued-program": ["resume_program", "carry_over"],
     "continued-program-2": ["load_carried", "resume_program", "update decide", *["call_tool"] * 2, "resume_program"],
     "continued-undo": ["load_effects", *["call_tool undo"] * 3, "carry_over"],
     "continued-undo-2": ["load_carried", *["call_tool undo"] * 3],
@@ -94,45 +101,11 @@ def history_of(path):
 
 
 def history_named(shape):
-    return history_of(next(path for path in HISTORIES if path.stem.partition("-")[2] == shape))
-
-
-def marks_of(event):
-    """Tell in a word or two what an event is kept for."""
-    match event.WhichOneof("attributes"):
-        case "activity_task_scheduled_event_attributes":
-            scheduled = event.activity_task_scheduled_event_attributes
-            ask = json.loads(scheduled.input.payloads[0].data)
-            how = ask.get("purpose") or ask.get("verdict") or ("answering" if "question" in ask else "")
-            return f"{scheduled.activity_type.name} {how}".strip()
-        case "activity_task_completed_event_attributes":
-            said = json.loads(event.activity_task_completed_event_attributes.result.payloads[0].data)
-            return f"-> {said.get('error_type')}" if isinstance(said, dict) else ""
-        case "activity_task_timed_out_event_attributes":
-            return "timed out"
-        case "activity_task_cancel_requested_event_attributes":
-            return "activity cancelled"
-        case "marker_recorded_event_attributes":
-            details = event.marker_recorded_event_attributes.details
-            return f"patched {json.loads(details['patch-data'].payloads[0].data)['id']}"
-        case "timer_started_event_attributes":
-            return "timer"
-        case "workflow_execution_canceled_event_attributes":
-            return "canceled"
-        case "workflow_execution_update_accepted_event_attributes":
-            return f"update {event.workflow_execution_update_accepted_event_attributes.accepted_request.input.name}"
-        case _:
-            return ""
-
-
-def holds(history, wanted):
-    """Return whether everything wanted happened, in this order."""
-    happened = iter([marks_of(event) for event in history.events])
-    return all(mark in happened for mark in wanted)
+    return history_of(next(path for path in HISTORIES if path.stem == shape))
 
 
 def test_a_history_of_every_shape_is_kept():
-    kept = {path.stem.partition("-")[2] for path in HISTORIES}
+    kept = {path.stem for path in HISTORIES}
 
     assert set(SHAPES) <= kept
 

@@ -1,13 +1,15 @@
-"""Runs that tell people what becomes of their requests: reminded and decided, or withdrawn at the end."""
+"""Runs that tell people what becomes of their requests: reminded, escalated and decided, or withdrawn at the end."""
 
 import asyncio
 
 from tests.engine import Engine
 from tests.replay.steps import FINISH, SEND, Handle, Play, Script, decided, requested
 
+LATE = ("mail__send_email", {"to": "late@example.com", "subject": "s", "body": "b"})
 ASKS = {"ask": [{"tool": "mail.send_email", "remind_after": "2s"}]}
 SCRIPTS: dict[str, Script] = {
     "reminded": [[SEND], [FINISH]],
+    "escalated": [[LATE], [FINISH]],
     "left-open": [[SEND], [FINISH]],
     "told-apart": [[SEND], [FINISH]],
 }
@@ -23,6 +25,11 @@ async def reminded(engine: Engine) -> Handle:
             await asyncio.sleep(0.1)
     await decided(handle, "approve")
     return handle
+
+
+async def escalated(engine: Engine) -> Handle:
+    """Let nobody decide, neither at first nor when it is asked again."""
+    return await engine.start({"text": "escalated"}, "golden-escalated")
 
 
 async def left_open(engine: Engine) -> Handle:
@@ -44,4 +51,9 @@ async def told_apart(engine: Engine) -> Handle:
     return handle
 
 
-SHAPES: dict[str, Play] = {"reminded": reminded, "left-open": left_open, "told-apart": told_apart}
+SHAPES: dict[str, Play] = {
+    "reminded": reminded,
+    "escalated": escalated,
+    "left-open": left_open,
+    "told-apart": told_apart,
+}
