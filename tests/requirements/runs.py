@@ -361,6 +361,19 @@ ROWS = (
         ),
     ),
     row(
+        "loop:gate",
+        "issue 29",
+        "after a release a gate lets runs go on that began before a change, and a comparison tells which commands of a "
+        "shape have changed",
+        in_file(
+            "replay/test_gate.py",
+            "test_gated_code_replays_runs_that_began_before_the_change_and_after_it",
+            "test_without_the_gate_a_run_that_began_before_the_change_cannot_go_on",
+            "test_a_worker_of_the_release_before_notices_a_run_that_began_after_the_change",
+        ),
+        in_file("replay/test_compare.py", "test_what_changed_of_a_shape_is_told_and_shapes_that_came_or_went"),
+    ),
+    row(
         "loop:mutants",
         "issue Done 8",
         "three deliberate changes of the workflow code make the replay fail",
