@@ -234,10 +234,9 @@ ROWS = (
     row(
         "approval:no-proof",
         "design 8",
-        "nothing else is taken for a proof, and what is malformed or of an older format is refused with the reason",
+        "nothing else is taken for a proof, and what is malformed is refused with the reason",
         in_file(
             "backstay/test_proof.py",
-            "test_a_proof_of_format_1_is_refused_with_the_reason",
             "test_what_is_no_proof_is_malformed",
             "test_no_text_is_taken_for_a_proof",
         ),

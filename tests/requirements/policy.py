@@ -92,15 +92,6 @@ ROWS = (
         in_file("backstay/test_policy.py", "test_a_condition_on_a_secret_decides_the_strict_way"),
     ),
     row(
-        "masked:earlier",
-        "issue Secrets come back masked",
-        "a run that began before secrets were ruled strictly goes on as it began",
-        in_file(
-            "backstay/test_policy.py",
-            "test_a_run_that_began_before_secrets_were_ruled_strictly_goes_on_as_it_began",
-        ),
-    ),
-    row(
         "policy:secret-arguments",
         "issue Secrets come back masked",
         "a secret in an argument that is no declared credential is asked about, except in a read of its own provider",
