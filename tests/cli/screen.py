@@ -3,17 +3,15 @@
 import asyncio
 import os
 import re
-import signal
 import sqlite3
-import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-import pexpect
 import pyte
 
-from tests.cli.commands import BACKSTAY
+from tests.cli.commands import BACKSTAY, Seat, seated
+from tests.nursery.nursery import Nursery
 
 ESC = "\x1b"
 _MOVES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])|\r")
@@ -23,8 +21,8 @@ COLUMNS, LINES = 120, 50
 class Screen:
     """Hold a program at a terminal, and what its screen shows."""
 
-    def __init__(self, child: pexpect.spawn, columns: int, lines: int) -> None:
-        self.child = child
+    def __init__(self, seat: Seat, columns: int, lines: int) -> None:
+        self.seat = seat
         self.said = ""
         """Everything that was shown beyond what was waited for."""
         self.all = ""
@@ -33,12 +31,7 @@ class Screen:
         self._changed = asyncio.Event()
 
     def read(self) -> None:
-        try:
-            data = os.read(self.child.child_fd, 65536)
-        except OSError:
-            data = b""
-        if not data:
-            asyncio.get_running_loop().remove_reader(self.child.child_fd)
+        data = os.read(self.seat.master, 65536)
         self._stream.feed(data)
         text = _MOVES.sub("", data.decode("utf-8", "replace"))
         self.said += text
@@ -69,7 +62,7 @@ class Screen:
         self.said = ""
 
     def press(self, keys: str) -> None:
-        os.write(self.child.child_fd, keys.encode())
+        self.seat.press(keys)
 
     def enter(self, line: str) -> None:
         self.press(f"{line}\r")
@@ -79,10 +72,10 @@ class Screen:
         data, loop = f"{ESC}[200~{text}{ESC}[201~".encode(), asyncio.get_running_loop()
         while data:
             done = loop.create_future()
-            loop.add_writer(self.child.child_fd, lambda done=done: done.done() or done.set_result(None))
+            loop.add_writer(self.seat.master, lambda done=done: done.done() or done.set_result(None))
             await asyncio.wait_for(done, 30)
-            loop.remove_writer(self.child.child_fd)
-            data = data[os.write(self.child.child_fd, data[:4096]) :]
+            loop.remove_writer(self.seat.master)
+            data = data[os.write(self.seat.master, data[:4096]) :]
 
     def picture(self) -> str:
         """Return what stands on the screen now."""
@@ -90,11 +83,10 @@ class Screen:
 
     async def ended(self, seconds: float = 30) -> int:
         """Wait for the end; return the exit code."""
-        until = time.monotonic() + seconds
-        while self.child.isalive():
-            assert time.monotonic() < until, self.picture()
-            await asyncio.sleep(0.05)
-        return self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
+        try:
+            return await self.seat.ended(seconds)
+        except TimeoutError:
+            raise AssertionError(f"it does not end:\n{self.picture()}") from None
 
 
 @asynccontextmanager
@@ -104,32 +96,27 @@ async def chatting(
     folder: Path | None = None,
     columns: int = COLUMNS,
     lines: int = LINES,
+    nursery: Nursery | None = None,
 ) -> AsyncGenerator[Screen]:
-    """Start `backstay chat` at a terminal."""
-    program, *words = (*BACKSTAY, "chat", *arguments)
-    child = pexpect.spawn(
-        program,
-        words,
-        # A program asks the terminal for its size, unless it is told the size of that of pytest.
-        env={name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
-        | {"TERM": "xterm-256color"},
-        cwd=folder,
-        dimensions=(lines, columns),
+    """Start `backstay chat` at a terminal; with a nursery, as a fork of what has imported it already."""
+    # A program asks the terminal for its size, unless it is told the size of that of pytest.
+    told = {name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
+    size = {"columns": columns, "lines": lines}
+    async with seated(
+        *(*BACKSTAY, "chat", *arguments),
+        environment=told | {"TERM": "xterm-256color"},
+        folder=folder,
+        nursery=nursery,
         echo=False,
-        timeout=None,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    os.set_blocking(child.child_fd, False)
-    screen = Screen(child, columns, lines)
-    loop = asyncio.get_running_loop()
-    loop.add_reader(child.child_fd, screen.read)
-    try:
-        yield screen
-    finally:
-        loop.remove_reader(child.child_fd)
-        with suppress(ProcessLookupError):
-            os.kill(child.pid, signal.SIGKILL)
-        await asyncio.to_thread(child.close, force=True)
+        **size,
+    ) as seat:
+        os.set_blocking(seat.master, False)
+        screen, loop = Screen(seat, columns, lines), asyncio.get_running_loop()
+        loop.add_reader(seat.master, screen.read)
+        try:
+            yield screen
+        finally:
+            loop.remove_reader(seat.master)
 
 
 async def read_along(home: Path, start: str, seconds: float = 60) -> None:

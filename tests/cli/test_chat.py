@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Conversation, Reply
-from tests.cli.commands import command, environment_of
+from tests.cli.commands import environment_of, forked
 from tests.cli.screen import ESC, chatting, read_along
 from tests.engine import PRICES, engine
 from tests.turns import Turns, calls, finished
@@ -41,10 +41,11 @@ def turns(office):
 
 
 @pytest.fixture
-def chat(office):
+def chat(office, nursery):
     def chat(*arguments, page=office[2].url, **more):
         address = {} if page is None else {"BACKSTAY_URL": page}
-        return chatting(*arguments, environment=environment_of(office[0], **address, **more))
+        environment = environment_of(office[0], **address, **more)
+        return chatting(*arguments, environment=environment, nursery=nursery)
 
     return chat
 
@@ -439,8 +440,8 @@ async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
     ("arguments", "said"),
     [([], "chat: needs a terminal to type at"), (["--session", "a b"], "chat: needs a terminal")],
 )
-async def test_without_a_terminal_it_says_what_to_use_instead(opened, arguments, said):
-    done = await command("chat", *arguments, environment=environment_of(opened))
+async def test_without_a_terminal_it_says_what_to_use_instead(opened, nursery, tmp_path, arguments, said):
+    done = await forked(nursery, "chat", *arguments, environment=environment_of(opened), folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 

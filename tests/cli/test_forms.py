@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from backstay.client import Backstay
 from backstay.testing import Reply
-from tests.cli.commands import BACKSTAY, at_terminal, command, environment_of
+from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
 from tests.engine import Scripts, engine
 
 DESK = '''
@@ -34,6 +34,7 @@ async def book(who: str, context: ToolContext) -> dict[str, Any]:
     """Book seats, after a person says when."""
     return {"who": who, **await context.ask("When?", FORM)}
 '''.replace("REASON", "the day on which the guests come, " * 60)
+RUN = (*BACKSTAY, "run", "--by", "ana")
 FREE = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 FITS = {"day": "monday", "seats": 2, "mail": "ana@x.example"}
 
@@ -65,10 +66,10 @@ def told(opened):
     return json.dumps(opened.model.requests[-1]["messages"])
 
 
-async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_typed(desk):
+async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_typed(desk, nursery):
     opened, scripts = desk
     text = books(scripts)["text"]
-    async with at_terminal(*BACKSTAY, "run", text, "--by", "ana", environment=environment_of(opened)) as terminal:
+    async with at_terminal(*RUN, text, environment=environment_of(opened), nursery=nursery) as terminal:
         shown = await terminal.shows("[d]etach?")
         terminal.type("a")
         await terminal.shows("[1] friday, [2] monday, [3] tuesday; required):")
@@ -97,12 +98,13 @@ async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_ty
     assert '\\"day\\":\\"monday\\"' in told(opened).replace(" ", "")
 
 
-async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_field(desk):
+async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_field(desk, nursery, tmp_path):
     opened, scripts = desk
     run, request = await asked(opened, scripts, "by-flags")
 
     async def answer(*flags):
-        return await command("answer", run.id, request.id, *flags, "--by", "ana", environment=environment_of(opened))
+        said = ("answer", run.id, request.id, *flags, "--by", "ana")
+        return await forked(nursery, *said, environment=environment_of(opened), folder=tmp_path)
 
     strange = await answer("--field", "days=friday")
     wrong = await answer("--field", "day=someday", "--field", "mail=ana@x.example")
@@ -121,10 +123,10 @@ async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_fiel
     assert "ana@x.example" in told(opened)
 
 
-async def test_a_person_can_stop_in_the_middle_of_a_form_and_decline(desk):
+async def test_a_person_can_stop_in_the_middle_of_a_form_and_decline(desk, nursery):
     opened, scripts = desk
     text = books(scripts)["text"]
-    async with at_terminal(*BACKSTAY, "run", text, "--by", "ana", environment=environment_of(opened)) as terminal:
+    async with at_terminal(*RUN, text, environment=environment_of(opened), nursery=nursery) as terminal:
         await terminal.shows("[d]etach?")
         terminal.type("a")
         await terminal.shows("required):")

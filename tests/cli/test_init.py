@@ -34,9 +34,9 @@ def run(nursery, variables, folder):
 
 
 @pytest.fixture
-def person(variables, folder):
+def person(nursery, variables, folder):
     def person(*arguments):
-        return at_terminal(*BACKSTAY, *arguments, environment=variables, folder=folder)
+        return at_terminal(*BACKSTAY, *arguments, environment=variables, folder=folder, nursery=nursery)
 
     return person
 

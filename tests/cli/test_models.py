@@ -5,7 +5,7 @@ import socket
 import yaml
 
 from backstay.testing import ScriptedModel
-from tests.cli.commands import bare, command, forked
+from tests.cli.commands import bare, forked
 from tests.engine import share_images
 
 PRICE = {"input": 1, "output": 4}
@@ -22,10 +22,10 @@ def written(folder, said):
     )
 
 
-async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(tmp_path):
+async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(nursery, tmp_path):
     said = {"endpoints": {"a": {"base_url": "http://127.0.0.1:9/v1", "key": KEY}}}
 
-    done = await command("worker", environment=written(tmp_path, said), folder=tmp_path)
+    done = await forked(nursery, "worker", environment=written(tmp_path, said), folder=tmp_path)
 
     assert done.code == 2
     assert "models.yaml: endpoints.a.key: not a reference; write ${NAME}" in done.err

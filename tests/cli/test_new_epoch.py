@@ -2,10 +2,9 @@
 
 import json
 import sqlite3
-import sys
 
 from store.opening import open_store
-from tests.cli.commands import at_terminal, bare, forked
+from tests.cli.commands import BACKSTAY, at_terminal, bare, forked
 
 
 async def made(home):
@@ -21,8 +20,8 @@ async def test_a_new_epoch_begins_only_when_it_is_confirmed(tmp_path, nursery):
     assert (unasked.code, "--yes: there is no terminal" in unasked.err) == (2, True)
     for answer, code in (("n", 1), ("y", 0)):
         assert (await made(tmp_path)).epoch == old.epoch
-        command = (sys.executable, "-m", "backstay", "store", "new-epoch")
-        async with at_terminal(*command, environment=environment, folder=tmp_path) as terminal:
+        command = (*BACKSTAY, "store", "new-epoch")
+        async with at_terminal(*command, environment=environment, folder=tmp_path, nursery=nursery) as terminal:
             await terminal.shows(f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}?")
             terminal.type(answer)
             ended, out = await terminal.ended()

@@ -37,9 +37,9 @@ def command(opened, nursery, tmp_path):
 
 
 @pytest.fixture
-def person(opened):
+def person(opened, nursery):
     def person(*arguments):
-        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened))
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened), nursery=nursery)
 
     return person
 

@@ -23,9 +23,9 @@ def sent(opened, domain):
 
 
 @pytest.fixture
-def person(opened):
+def person(opened, nursery):
     def person(*arguments, **more):
-        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more))
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more), nursery=nursery)
 
     return person
 

@@ -15,9 +15,9 @@ def mails(*recipients, text="I write.", body="b"):
 
 
 @pytest.fixture
-def person(opened):
+def person(opened, nursery):
     def person(*arguments, **more):
-        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more))
+        return at_terminal(*BACKSTAY, *arguments, environment=environment_of(opened, **more), nursery=nursery)
 
     return person
 

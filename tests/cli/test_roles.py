@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from backstay.testing import Reply
-from tests.cli.commands import HOUSE, bare, command, environment_of
+from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.cli.test_dev import descendants_of, nothing_left, said
 from tests.engine import share_images, toolbox_of
 
@@ -85,14 +85,16 @@ async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_dat
     assert out.decode() == "[]\n"
 
 
-async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(open_engine, tmp_path):
+async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(open_engine, nursery, tmp_path):
     async with open_engine(lambda _: Reply(text="done")) as opened:
         here = environment_of(opened)
-        well = await command("health", environment=here, folder=tmp_path)
-        sandbox = await command("health", "--role", "sandbox", environment=here, folder=tmp_path)
-    nowhere = await command("health", environment={**here, "BACKSTAY_TASK_QUEUE": "nobody-polls"}, folder=tmp_path)
+        well = await forked(nursery, "health", environment=here, folder=tmp_path)
+        sandbox = await forked(nursery, "health", "--role", "sandbox", environment=here, folder=tmp_path)
+    nowhere = await forked(
+        nursery, "health", environment={**here, "BACKSTAY_TASK_QUEUE": "nobody-polls"}, folder=tmp_path
+    )
     address = {**here, "TEMPORAL_ADDRESS": "127.0.0.1:9"}
-    unreachable = await command("health", environment=address, folder=tmp_path)
+    unreachable = await forked(nursery, "health", environment=address, folder=tmp_path)
 
     assert (well.code, well.err) == (0, "")
     assert f"role runs on {socket.gethostname()} asks for work" in well.out

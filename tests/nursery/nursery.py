@@ -77,8 +77,11 @@ class Nursery:
         log: Path,
         out: Path | None = None,
         folder: Path = ROOT,
+        terminal: str = "",
     ) -> Child:
         """Start a program, a module or the path of a script, as `python` would start it.
+
+        `terminal`: the path of one that is to be its own, and from which it reads.
 
         It ends as soon as the program does: threads are not waited for, as `backstay` itself does not either.
         """
@@ -93,6 +96,7 @@ class Nursery:
             "folder": str(folder),
             "out": str(child.out),
             "err": str(log),
+            "terminal": terminal or None,
         }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(order).encode() + b"\n")

@@ -1,6 +1,6 @@
 """Raise worker processes and commands quickly: everything is imported once, and each is a fork of this process.
 
-Reads one JSON object a line, {"id", "program", "arguments", "environment", "folder", "out", "err"}; writes
+Reads one JSON object a line, {"id", "program", "arguments", "environment", "folder", "out", "err", "terminal"}; writes
 {"id", "pid"} when the process was born and {"id", "status"} when it ended. At the end of the input every child is
 killed.
 """
@@ -9,6 +9,7 @@ import asyncio
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -27,6 +28,7 @@ OPENED = (
     "anyio._backends._asyncio",
     "asyncpg",
     "backstay.cli.app",
+    "backstay.cli.chat.talk",
     "httpcore2",
     "mcp.client.stdio",
     "openai.resources.chat.completions",
@@ -137,11 +139,15 @@ def become(order: dict[str, Any]) -> None:
     tempfile.tempdir = None
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setpgid(0, 0)
-    streams = [os.open(os.devnull, os.O_RDONLY)]
+    terminal = order["terminal"]
+    # The first terminal that the leader of a new session opens is its own, and Ctrl-C reaches it.
+    os.setsid() if terminal else os.setpgid(0, 0)
+    streams = [os.open(terminal or os.devnull, os.O_RDONLY)]
     streams += [os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("out", "err")]
     for target, source in enumerate(streams):
         os.dup2(source, target)
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.closerange(3, 64)
     os.environ.clear()
     os.environ.update(order["environment"])
