@@ -124,8 +124,8 @@ async def _act(backstay: Backstay) -> None:
 
 
 @asynccontextmanager
-async def _scene(home: Path) -> AsyncGenerator[str]:
-    """Set the stage, let everything happen, and yield a link that lets a person in."""
+async def scene(home: Path) -> AsyncGenerator[tuple[Stage, str]]:
+    """Set the stage, let everything happen, and yield the stage and a link that lets a person in."""
     stage = Stage(home, Settings.load(None), crash=False, page=SECRETS, today=DAY)
     try:
         await stage.set_up()
@@ -134,7 +134,7 @@ async def _scene(home: Path) -> AsyncGenerator[str]:
             server.address, namespace=server.namespace, approver_key=key, page=stage.page_url
         ) as backstay:
             await _act(backstay)
-        yield f"{stage.page_url}/link/{link_for(Seals(SECRETS['BACKSTAY_WEB_SECRET'].encode()), ANA)}"
+        yield stage, f"{stage.page_url}/link/{link_for(Seals(SECRETS['BACKSTAY_WEB_SECRET'].encode()), ANA)}"
     finally:
         await stage.take_down()
 
@@ -168,10 +168,15 @@ def steady(text: str, unsteady: Sequence[tuple[str, str]] = UNSTEADY) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-async def take(home: Path, images: Path | None = None) -> dict[str, str]:
+async def read(browser: Browser, link: str, images: Path | None = None) -> dict[str, str]:
     """Return what can be read in each picture by its name; with a folder, save the pictures there."""
-    async with _scene(home) as link, open_browser() as browser:
-        return {
-            shot.name: await _taken(browser, link, shot, None if images is None else images / f"{shot.name}.png")
-            for shot in SHOTS
-        }
+    return {
+        shot.name: await _taken(browser, link, shot, None if images is None else images / f"{shot.name}.png")
+        for shot in SHOTS
+    }
+
+
+async def take(home: Path, images: Path) -> dict[str, str]:
+    """Save the pictures in a folder, and return what can be read in each by its name."""
+    async with scene(home) as (_, link), open_browser() as browser:
+        return await read(browser, link, images)

@@ -164,6 +164,6 @@ ROWS = (
         "design 22; issue People",
         "the pictures of the page in the documents show what the page shows now: inbox, request, plan, run, in the dark"
         " and on a phone",
-        in_file("docs/test_page_pictures.py", "test_what_the_pictures_of_the_page_show_is_what_the_page_shows"),
+        in_file("docs/test_pictures.py", "test_what_the_pictures_of_the_page_show_is_what_the_page_shows"),
     ),
 )
