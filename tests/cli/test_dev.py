@@ -4,18 +4,19 @@ import asyncio
 import os
 import signal
 import socket
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from backstay.cli.local import embedded
-from backstay.cli.local.ports import free_port
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply, ScriptedModel
-from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of
+from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of, forked
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
+from tests.ports import own_port
 
 
 def descendants_of(folder):
@@ -39,30 +40,49 @@ async def nothing_left(folder, seconds=20):
             await asyncio.sleep(0.1)
 
 
-@asynccontextmanager
-async def dev(folder, *flags, **more):
-    """Start `backstay dev` with all its files in a folder of this test; end it by its own id.
+class Dev:
+    """`backstay dev` with all its files in one folder, for several tests; if one ends it, the next starts it."""
 
-    The page is served where a test names its port.
-    """
-    flags = flags if "--page-port" in flags else (*flags, "--no-page")
-    environment = bare(
-        BACKSTAY_HOME=str(share_images(folder / "home")),
-        BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
-        BACKSTAY_MODEL="scripted",
-        BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
-        **more,
-    )
-    process = await asyncio.create_subprocess_exec(
-        *BACKSTAY, "dev", *flags, env=environment, cwd=folder, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        yield process, environment
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        await nothing_left(folder)
+    def __init__(self, folder, scripts, model, *, alone):
+        self.folder, self.scripts, self.model = folder, scripts, model
+        self.port, self.ui_port, self.page_port = own_port(), own_port(), own_port()
+        seen = ("--ui-port", str(self.ui_port), "--page-port", str(self.page_port))
+        self.flags = ("--port", str(self.port), *(("--headless", "--no-page") if alone else seen))
+        self.environment = bare(
+            BACKSTAY_HOME=str(share_images(folder / "home")),
+            BACKSTAY_TOOLBOX=str(toolbox_of(folder, folder / "mailbox.db")),
+            BACKSTAY_MODEL="scripted",
+            BACKSTAY_PRICES='{"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}',
+            OPENAI_BASE_URL=model.base_url,
+        )
+        self.there = {**self.environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{self.port}"}
+        self.process, self.lines, self.starts = None, [], 0
+
+    async def up(self):
+        """Start it, unless it runs, and wait for its worker."""
+        if self.process is None or self.process.returncode is not None:
+            self.lines, self.starts = [], self.starts + 1
+            self.process = await asyncio.create_subprocess_exec(
+                *(*BACKSTAY, "dev", *self.flags),
+                env=self.environment,
+                cwd=self.folder,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        await self.says("backstay worker ready:")
+        return self.process
+
+    async def says(self, text):
+        """Return the last line that holds a text, once there is one."""
+        while not (found := [line for line in self.lines if text in line]):
+            self.lines += await said(self.process, text)
+        return found[-1]
+
+    async def end(self):
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+        await nothing_left(self.folder)
 
 
 async def said(process, text, seconds=50):
@@ -76,90 +96,114 @@ async def said(process, text, seconds=50):
     raise AssertionError(f"ended without {text!r}: {lines}")
 
 
-async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(tmp_path):
+@pytest_asyncio.fixture(scope="module")
+async def dev(tmp_path_factory):
+    """A dev with Web UI and page, whose model answers."""
     scripts = Scripts()
-    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
-    port, ui_port = free_port(), free_port()
-    async with (
-        ScriptedModel(scripts) as model,
-        dev(tmp_path, "--port", str(port), "--ui-port", str(ui_port), OPENAI_BASE_URL=model.base_url) as (
-            process,
-            environment,
-        ),
-    ):
-        lines = await said(process, "backstay worker ready:")
-        _, writer = await asyncio.open_connection("127.0.0.1", ui_port)
-        writer.close()
-        done = await command(
-            "run", task["text"], environment={**environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}, folder=tmp_path
-        )
-        process.send_signal(signal.SIGINT)
-        code = await asyncio.wait_for(process.wait(), 30)
-        await nothing_left(tmp_path)
-
-    assert f"Temporal    127.0.0.1:{port}, namespace default" in lines
-    assert f"Web UI      http://127.0.0.1:{ui_port}/namespaces/default/workflows" in lines
-    assert f"elsewhere   export TEMPORAL_ADDRESS=127.0.0.1:{port}" in lines
-    assert (done.code, done.out) == (0, "done\n")
-    assert code == 0
-    assert (tmp_path / "home" / "temporal.db").is_file()
+    async with ScriptedModel(scripts) as model:
+        dev = Dev(tmp_path_factory.mktemp("dev"), scripts, model, alone=False)
+        yield dev
+        await dev.end()
 
 
-async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(tmp_path):
-    scripts = Scripts()
-    task = scripts.task(Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})]))
-    port, page_port = free_port(), free_port()
-    flags = ("--port", str(port), "--headless", "--page-port", str(page_port))
-    async with (
-        ScriptedModel(scripts) as model,
-        dev(tmp_path, *flags, OPENAI_BASE_URL=model.base_url) as (process, environment),
-        httpx2.AsyncClient(follow_redirects=True, timeout=30) as person,
-    ):
-        lines = await said(process, "for 12 hours; another link: backstay web link")
-        (link,) = [line.split()[1] for line in lines if line.startswith("page ")]
-        if not any("backstay worker ready:" in line for line in lines):
-            await said(process, "backstay worker ready:")
-        there = {**environment, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
-        begun = await command("run", task["text"], "--detach", environment=there, folder=tmp_path)
-        name = begun.out.strip()
-        shown = await command("show", name, environment=there, folder=tmp_path)
-        async with asyncio.timeout(40):
-            while f"/requests/{name}/r1" not in shown.out:
-                shown = await command("show", name, environment=there, folder=tmp_path)
+@pytest_asyncio.fixture(scope="module")
+async def lone_dev(tmp_path_factory):
+    """A dev without Web UI and page, whose model refuses every key."""
+
+    def refuse(_):
+        return Reply(status=401, code="invalid_api_key", text="wrong")
+
+    async with ScriptedModel(refuse) as model:
+        dev = Dev(tmp_path_factory.mktemp("lone"), refuse, model, alone=True)
+        yield dev
+        await dev.end()
+
+
+async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(dev, nursery):
+    write = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
+    await dev.up()
+    await dev.says("for 12 hours; another link: backstay web link")
+    link = (await dev.says("page  ")).split()[1]
+
+    async def backstay(*arguments):
+        return await forked(nursery, *arguments, environment=dev.there, folder=dev.folder)
+
+    begun = await backstay("run", dev.scripts.task(write)["text"], "--detach")
+    name = begun.out.strip()
+    shown = await backstay("show", name)
+    async with asyncio.timeout(40):
+        while f"/requests/{name}/r1" not in shown.out:
+            shown = await backstay("show", name)
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=30) as person:
         inbox = await person.get(link)
-        run = await person.get(f"http://127.0.0.1:{page_port}/runs/{name}")
-        process.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(process.wait(), 30)
-        await nothing_left(tmp_path)
+        run = await person.get(f"http://127.0.0.1:{dev.page_port}/runs/{name}")
 
-    assert link.startswith(f"http://127.0.0.1:{page_port}/link/")
-    assert f"  http://127.0.0.1:{page_port}/requests/{name}/r1" in shown.out.splitlines()
-    assert (inbox.status_code, run.status_code, code) == (200, 200, 0)
+    assert link.startswith(f"http://127.0.0.1:{dev.page_port}/link/")
+    assert f"  http://127.0.0.1:{dev.page_port}/requests/{name}/r1" in shown.out.splitlines()
+    assert (inbox.status_code, run.status_code) == (200, 200)
     assert "May the run" in run.text
 
 
-async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(tmp_path):
-    async with dev(tmp_path, "--port", str(free_port()), "--headless") as (process, _):
-        await said(process, "backstay worker ready:")
-        (first,) = [pid for pid, line in descendants_of(tmp_path) if b"worker.py" in line and pid in children(process)]
-        os.kill(first, signal.SIGKILL)
-        lines = await said(process, "backstay worker ready:")
-        process.kill()
-        await process.wait()
-        await nothing_left(tmp_path)
+async def test_dev_says_that_the_model_answers(dev):
+    await dev.up()
 
-    assert any("the worker ended with -9" in line for line in lines)
+    assert await dev.says("scripted answers") == "model       scripted answers"
 
 
-async def test_a_taken_port_names_its_holder(tmp_path):
+async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(dev):
+    process = await dev.up()
+    task = dev.scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    _, writer = await asyncio.open_connection("127.0.0.1", dev.ui_port)
+    writer.close()
+    done = await command("run", task["text"], environment=dev.there, folder=dev.folder)
+    process.send_signal(signal.SIGINT)
+    # What is left must be read, or it could not finish.
+    await asyncio.wait_for(process.communicate(), 30)
+    await nothing_left(dev.folder)
+
+    assert f"Temporal    127.0.0.1:{dev.port}, namespace default" in dev.lines
+    assert f"Web UI      http://127.0.0.1:{dev.ui_port}/namespaces/default/workflows" in dev.lines
+    assert f"elsewhere   export TEMPORAL_ADDRESS=127.0.0.1:{dev.port}" in dev.lines
+    assert (done.code, done.out) == (0, "done\n")
+    assert process.returncode == 0
+    assert (dev.folder / "home" / "temporal.db").is_file()
+
+
+async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone_dev):
+    await lone_dev.up()
+    line = await lone_dev.says("does not answer")
+
+    assert line.startswith("model       scripted does not answer: the model endpoint says HTTP 401")
+    assert line.endswith("check OPENAI_API_KEY")
+    assert [request["max_completion_tokens"] for request in lone_dev.model.requests] == [1] * lone_dev.starts
+    assert not any(line.startswith("no ") for line in lone_dev.lines)
+
+
+async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(lone_dev):
+    process = await lone_dev.up()
+    worker_of = descendants_of(lone_dev.folder)
+    (first,) = [pid for pid, line in worker_of if b"worker.py" in line and pid in children(process)]
+    os.kill(first, signal.SIGKILL)
+    await lone_dev.says("the worker ended with -9")
+    # That line holds what the dead worker said last, such as that it is ready.
+    lone_dev.lines.clear()
+    assert (await lone_dev.says("backstay worker ready:")).startswith("backstay worker ready:")
+    process.kill()
+    await process.wait()
+    await nothing_left(lone_dev.folder)
+
+
+async def test_a_taken_port_names_its_holder(nursery, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
-        done = await command("dev", "--port", str(port), environment=bare(), folder=tmp_path)
-        ui = await command(
-            "dev", "--port", str(free_port()), "--ui-port", str(port), environment=bare(), folder=tmp_path
-        )
-        flags = ("--port", str(free_port()), "--headless", "--page-port", str(port))
-        page = await command("dev", *flags, environment=bare(), folder=tmp_path)
+        done, ui, page = [
+            await forked(nursery, "dev", *flags, environment=bare(), folder=tmp_path)
+            for flags in (
+                ("--port", str(port)),
+                ("--port", str(own_port()), "--ui-port", str(port)),
+                ("--port", str(own_port()), "--headless", "--page-port", str(port)),
+            )
+        ]
 
     assert (done.code, ui.code, page.code) == (2, 2, 2)
     assert f"--port: port {port} is taken by process {os.getpid()} (" in done.err
@@ -167,14 +211,10 @@ async def test_a_taken_port_names_its_holder(tmp_path):
     assert f"--page-port: port {port} is taken by process {os.getpid()} (" in page.err
 
 
-async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_path):
+async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(nursery, tmp_path):
     (tmp_path / "toolbox.json").write_text('{"mcpServers": 7}', encoding="utf-8")
-    done = await command(
-        "dev",
-        "--port",
-        str(free_port()),
-        "--headless",
-        "--no-page",
+    done = await forked(
+        *(nursery, "dev", "--port", str(own_port()), "--headless", "--no-page"),
         environment=bare(BACKSTAY_HOME=str(tmp_path / "home"), BACKSTAY_TRUSTED=str(tmp_path)),
         folder=tmp_path,
     )
@@ -184,8 +224,8 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(tmp_
     await nothing_left(tmp_path)
 
 
-async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missing(tmp_path):
-    port = free_port()
+async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missing(nursery, tmp_path):
+    port = own_port()
     environment = bare(XDG_STATE_HOME=str(tmp_path / "state"))
     share_images(tmp_path / ".backstay")
     process = await asyncio.create_subprocess_exec(
@@ -197,11 +237,16 @@ async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missi
     try:
         lines = await said(process, "backstay worker ready:")
         found = {**environment, "BACKSTAY_TRUSTED": str(tmp_path), "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
-        done = await command("run", "Do it.", environment=found, folder=tmp_path)
-    finally:
+        done = await forked(nursery, "run", "Do it.", environment=found, folder=tmp_path)
         process.terminate()
+        await asyncio.wait_for(process.communicate(), 30)
+        await nothing_left(tmp_path)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
 
+    assert process.returncode == 0
     missing = [line for line in lines if line.startswith("no ")]
     assert [line.split()[1] for line in missing] == ["key", "model", "tools"]
     assert "set OPENAI_API_KEY" in missing[0]
@@ -210,30 +255,6 @@ async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missi
     assert done.code == 1
     assert "OPENAI_API_KEY: the worker has no key" in done.err.splitlines()[-1]
     assert "approval.asked" not in done.err
-
-
-async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(tmp_path):
-    refusing = [Reply(status=401, code="invalid_api_key", text="wrong")]
-    async with (
-        ScriptedModel(refusing) as model,
-        dev(tmp_path, "--port", str(free_port()), "--headless", OPENAI_BASE_URL=model.base_url) as (process, _),
-    ):
-        lines = await said(process, "does not answer")
-
-    assert lines[-1].startswith("model       scripted does not answer: the model endpoint says HTTP 401")
-    assert lines[-1].endswith("check OPENAI_API_KEY")
-    assert [request["max_completion_tokens"] for request in model.requests] == [1]
-    assert not any(line.startswith("no ") for line in lines)
-
-
-async def test_dev_says_that_the_model_answers(tmp_path):
-    async with (
-        ScriptedModel([Reply(text="H")]) as model,
-        dev(tmp_path, "--port", str(free_port()), "--headless", OPENAI_BASE_URL=model.base_url) as (process, _),
-    ):
-        lines = await said(process, "scripted answers")
-
-    assert lines[-1] == "model       scripted answers"
 
 
 async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigterm(opened, tmp_path):
@@ -269,10 +290,10 @@ async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_p
     monkeypatch.setattr(embedded, "temporal_binary", lambda: str(stand_in))
     where = {"database": tmp_path / "temporal.db", "log": tmp_path / "temporal.log", "environment": os.environ}
 
-    server = await embedded.start_temporal(port=free_port(), ui_port=None, **where)
+    server = await embedded.start_temporal(port=own_port(), ui_port=None, **where)
     await server.stop(5)
     assert marks.read_text() == "\n" * 2
 
     with pytest.raises(SettingsInvalid, match="it said: no port"):
-        await embedded.start_temporal(port=free_port(), ui_port=None, **where)
+        await embedded.start_temporal(port=own_port(), ui_port=None, **where)
     assert marks.read_text() == "\n" * 4

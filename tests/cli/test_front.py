@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from backstay.cli.local.embedded import start_temporal
-from backstay.cli.local.ports import free_port
+from tests.ports import own_port
 
 KEYS = {"OPENAI_API_KEY": "a-key-of-a-model", "BACKSTAY_APPROVER_KEY": "a-key-of-an-approver"}
 START = b'{"workflowType": {"name": "RunTask"}, "taskQueue": {"name": "backstay"}}'
@@ -33,7 +33,7 @@ async def running(tmp_path_factory):
     folder = tmp_path_factory.mktemp("front")
     (folder / "logs").mkdir()
     (folder / "logs" / "temporal.log").touch(mode=0o644)
-    port, ui_port = free_port(), free_port()
+    port, ui_port = own_port(), own_port()
     server = await start_temporal(
         port=port,
         ui_port=ui_port,
