@@ -9,6 +9,7 @@ import sys
 from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
+import pytest_asyncio
 
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
@@ -134,26 +135,41 @@ async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
     assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
 
 
-async def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(tmp_path):
-    async with demo(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1") as process:
-        seen = []
+class Waiting:
+    """A demo whose model does not answer, so that it stays at its beginning; `lines` is what it said up to there."""
+
+    def __init__(self, folder, process, lines):
+        self.folder, self.process, self.lines = folder, process, lines
+
+
+@pytest_asyncio.fixture(scope="module")
+async def waiting(tmp_path_factory):
+    folder, lines = tmp_path_factory.mktemp("waiting"), []
+    async with demo(folder, OPENAI_BASE_URL="http://127.0.0.1:9/v1") as process:
         async with asyncio.timeout(80):
-            while not seen or "watch it" not in seen[-1]:
-                seen.append((await process.stderr.readline()).decode())
-                assert seen[-1]
-
-    assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in seen)
-    assert not any("SCRIPTED" in line for line in seen)
-    assert [file.name for file in (tmp_path / "demo" / "logs").glob("model*")] == []
+            while not lines or "watch it" not in lines[-1]:
+                lines.append((await process.stderr.readline()).decode())
+                assert lines[-1]
+        yield Waiting(folder, process, lines)
 
 
-async def test_two_demos_do_not_share_a_folder(tmp_path):
-    async with demo(tmp_path) as first:
-        await first.stderr.readline()
-        async with demo(tmp_path) as second:
-            _, err = await asyncio.wait_for(second.communicate(), 50)
-            os.kill(first.pid, signal.SIGTERM)
-            await asyncio.wait_for(first.wait(), 30)
+def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(waiting):
+    assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in waiting.lines)
+    assert not any("SCRIPTED" in line for line in waiting.lines)
+    assert [file.name for file in (waiting.folder / "demo" / "logs").glob("model*")] == []
+
+
+async def test_two_demos_do_not_share_a_folder(waiting):
+    second = await asyncio.create_subprocess_exec(
+        *(*DEMO, "--home", str(waiting.folder / "demo")),
+        cwd=HOUSE,
+        env=bare(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, err = await asyncio.wait_for(second.communicate(), 50)
 
     assert second.returncode == 2
     assert "another demo uses" in err.decode()
+    assert waiting.process.returncode is None
