@@ -12,13 +12,16 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
 # Tests wait a lot, so three processes suit two cores. The tests of a file run in one process, and tests/conftest.py
 # orders the files, short ones last.
-PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL $(RUN) -m pytest
+PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u MAKEFLAGS -u MFLAGS $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
 ROOT := build/image/base/.made
 TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/installed
 PROMETHEUS := build/prometheus/installed
+# What `lint` checks, and `test` beside the tests.
+CHECKS = $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && \
+	$(VENV)/bin/lint-imports && $(RUN) -m vulture
 MATRIX := 3.11 3.12 3.13
 # Tests that start no server, no worker and no other program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
@@ -47,13 +50,19 @@ demo-crash: $(STAMP)  ## Run the same example and kill the worker while it sends
 	@$(RUN) -m examples.demo --crash
 
 lint: $(STAMP)  ## Check style, types, import rules and unused code
-	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check .
-	$(RUN) -m pyright
-	$(VENV)/bin/lint-imports
-	$(RUN) -m vulture
+	$(CHECKS)
 
-test: lint $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)  ## Run all checks and tests except soak, as CI does
+# What the checks say comes after all that the tests say; either of the two fails the whole.
+test: $(STAMP) $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)  ## Run all checks and tests except soak, as CI does
+	@mkdir -p build && rm -f build/lint.log
+	@+failed=0; $(MAKE) --no-print-directory --jobs=2 --keep-going lint-beside tests || failed=1; \
+	if [ -s build/lint.log ]; then echo "make lint:"; cat build/lint.log; fi; exit $$failed
+
+.PHONY: lint-beside tests
+lint-beside:
+	@nice $(SHELL) -c '$(CHECKS)' >build/lint.log 2>&1
+
+tests:
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
@@ -73,9 +82,10 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.inbox
 	$(RUN) -m benchmarks.search
 
-soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and e2e with no run cached
-	$(PYTEST) -m soak
-	ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
+soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and at full size what test samples
+	FULL_SIZE=1 $(PYTEST) -m soak
+	FULL_SIZE=1 ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
+	FULL_SIZE=1 $(PYTEST) $(PARALLEL) -m "not soak" tests/crash tests/sandbox tests/slack tests/workspace
 
 mutants: $(STAMP)  ## Check that tests still catch the broken lines that they caught at BASE=<commit>
 	$(RUN) -m tests.mutation.run $(BASE)
@@ -193,8 +203,4 @@ matrix-one: $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)
 	@echo "Python $(VERSION)"
 	@$(call make_venv,build/matrix/$(VERSION),python$(VERSION))
 	@$(call fill_venv,build/matrix/$(VERSION))
-	@$(MAKE) --no-print-directory matrix-test VENV=build/matrix/$(VERSION)
-
-.PHONY: matrix-test
-matrix-test:
-	$(PYTEST) $(PARALLEL) -m "not soak"
+	@$(MAKE) --no-print-directory tests VENV=build/matrix/$(VERSION)

@@ -1,4 +1,4 @@
-"""The two commands of a newcomer, as make itself explains them; nothing is run."""
+"""The commands of a newcomer, as make itself explains them, or with stand-ins for what they run."""
 
 import ast
 import os
@@ -36,15 +36,50 @@ def test_each_of_the_two_commands_first_makes_its_own_environment_from_the_lock(
     assert "sudo" not in told
 
 
+STAND_IN = """#!/bin/bash
+case "$0 $*" in
+*{failing}*) echo "{failing} found a fault"; exit 3;;
+*pytest*) until [ -s build/lint.log ]; do sleep 0.05; done; echo "the tests are over";;
+*) echo "checked $*";;
+esac
+"""
+"""Its tests end only when something was checked beside them."""
+
+
+@pytest.mark.parametrize("failing", ["pyright", "lint-imports", "pytest", "nothing"])
+def test_checks_run_beside_the_tests_and_either_fails_the_whole_and_says_so(tmp_path, failing):
+    (tmp_path / "Makefile").write_bytes((HOUSE / "Makefile").read_bytes())
+    inputs = ("requirements.lock", "pyproject.toml", "tests/node/package.json", "tests/node/package-lock.json")
+    made = (".venv/installed", *(f"build/{name}/installed" for name in ("node", "typescript", "browser", "prometheus")))
+    for name in (*inputs, *made):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("python", "lint-imports"):
+        program = tmp_path / ".venv/bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(STAND_IN.format(failing=failing), encoding="utf-8")
+        program.chmod(0o755)
+    clean = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ("make", "test"), cwd=tmp_path, env=clean, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode == 0) is (failing == "nothing"), done.stdout + done.stderr
+    # What was checked is said last, where nobody overlooks it.
+    said = done.stdout.rpartition("make lint:\n")[2]
+    assert "checked -m ruff check ." in said
+    assert (f"{failing} found a fault" in said) is (failing in {"pyright", "lint-imports"})
+    assert ("the tests are over" in done.stdout) is (failing != "pytest")
+
+
 def test_the_matrix_runs_the_same_tests_on_every_supported_python():
     least = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     told = explained(HOUSE, "test-matrix")
     (versions,) = re.findall(r"for version in ([^;]*); do", told)
     here = [line for line in explained(HOUSE, "test").splitlines() if " -m pytest " in line]
-    there = [line for line in explained(HOUSE, "matrix-test", "VENV=.venv").splitlines() if " -m pytest " in line]
+    there = [line for line in explained(HOUSE, "matrix-one", "VERSION=3.12").splitlines() if " -m pytest " in line]
 
     assert versions.split() == ["3.11", "3.12", "3.13"]
-    assert here == there
+    assert here == [line.replace("build/matrix/3.12", ".venv") for line in there]
     assert len(here) == 1
     assert least == ">=3.11"
 

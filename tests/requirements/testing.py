@@ -63,6 +63,12 @@ ROWS = (
         by_hand="make test with a clock on two cores",
     ),
     row(
+        "demo:checks-beside",
+        "issue 29",
+        "make test checks style and types beside the tests, fails where either does, and says last what was checked",
+        in_file("test_makefile.py", "test_checks_run_beside_the_tests_and_either_fails_the_whole_and_says_so"),
+    ),
+    row(
         "demo:matrix",
         "issue Done 3",
         "make test-matrix runs the same tests on Python 3.11, 3.12 and 3.13",
