@@ -1,4 +1,4 @@
-"""What people write, over HTTP and over socket mode: /backstay run, list and undo."""
+"""What people write: /backstay run, list and undo, the first of them over HTTP and over socket mode."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, FINISH, MODES, U1, U2, mail, open_office
+from tests.slack.workspace import ANA, BOTH_WAYS, FINISH, ONCE, U1, U2, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 POLICY = """
@@ -18,7 +18,7 @@ undo: {default: allow}
 """
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, temporal, tmp_path_factory):
     async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param, policy=POLICY) as opened:
         yield opened
@@ -40,6 +40,7 @@ async def started(office, text, user=U1):
     return office.engine.client.get_workflow_handle(workflow_id), head, delivery
 
 
+@BOTH_WAYS
 async def test_a_run_is_started_for_the_person_listed_and_undone(office):
     handle, head, delivery = await started(office, text_of(office, mail("a@x.example")))
     assert "Started by <@U1>" in head.shown

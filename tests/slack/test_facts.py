@@ -9,7 +9,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, pending, share_images
-from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
+from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
 
 pytestmark = pytest.mark.timeout(180)
 POLICY = """
@@ -28,7 +28,7 @@ def rooms():
         yield Path(folder)
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, rooms, temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     share_images(folder / "home")

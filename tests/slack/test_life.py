@@ -1,4 +1,4 @@
-"""The whole life of an approval in Slack, over HTTP and over socket mode, against a real worker."""
+"""The whole life of an approval in Slack against a real worker; from question to record over both ways in."""
 
 import asyncio
 
@@ -11,17 +11,18 @@ from backstay.testing import Reply
 from gateways.delivering import close_lost
 from gateways.slack import interactions
 from tests.engine import ended, pending
-from tests.slack.workspace import ANA, BO, FINISH, KEY, MODES, U1, U2, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, BOTH_WAYS, FINISH, KEY, ONCE, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, temporal, tmp_path_factory):
     async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param) as opened:
         yield opened
 
 
+@BOTH_WAYS
 async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
     handle, message = await office.asked(mail("a@x.example", body="Dear A,\nhow are you?"))
     assert "May this call be made?" in message.shown

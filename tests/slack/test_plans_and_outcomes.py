@@ -1,6 +1,6 @@
 """What else is decided in Slack: lost outcomes, ways to approve a plan, one call of several.
 
-All of it over HTTP and over socket mode alike.
+Over HTTP, and at full size over socket mode alike.
 """
 
 import json
@@ -11,12 +11,12 @@ import pytest_asyncio
 from backstay import connect
 from backstay.testing import Reply
 from tests.engine import ended, toolbox_of
-from tests.slack.workspace import ANA, BO, KEY, MODES, U1, U2, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, ONCE, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, temporal, tmp_path_factory):
     async with open_office(temporal, tmp_path_factory.mktemp(request.param), request.param) as opened:
         yield opened
@@ -40,7 +40,7 @@ def losing(folder):
     return path
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONCE)
 async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path, mode):
     more = {"policy": "allow: ['mail.*']", "toolbox": losing(tmp_path), "request_deadline_seconds": 3}
     async with open_office(temporal, tmp_path, mode, **more) as office:

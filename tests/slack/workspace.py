@@ -19,9 +19,13 @@ from gateways.slack.app import open_slack as open_door
 from gateways.slack.mounting import slack_routes
 from tests.engine import ROOT, Engine, Scripts, engine, pending
 from tests.serving import served
+from tests.sizes import FULL
 from tests.slack_server import Message, Slack, open_slack
 
 MODES = ("http", "socket")
+ONCE = MODES if FULL else ("http",)
+"""For what is the same wherever a click comes from: one way in is enough, and `make soak` takes both."""
+BOTH_WAYS = pytest.mark.parametrize("office", MODES, indirect=True)
 OVER_HTTP = pytest.mark.parametrize("office", ["http"], indirect=True)
 """For what is there only where Slack calls us, since in socket mode we listen at no address."""
 KEY = "the key that workers and gateways share"
