@@ -17,9 +17,11 @@ from examples.mailbox.faults import Faults
 from tests.crash.person import Person
 from tests.crash.points import Point, Shape, Transport
 from tests.crash.script import MAILS, Script, plan
+from tests.crash.waits import TASK
 from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
 from tests.mailbox_server import open_mailbox
 from tests.nursery.nursery import Child, Nursery, plain_environment
+from tests.sizes import FULL
 from tests.skew import skewed
 
 BILL = {"scripted": (1.0, 0.1, 4.0)}
@@ -60,12 +62,16 @@ class Case:
         task = {"plan": plan()} if self.shape == "plan" else {"text": "Remind the customers."}
         task |= {"budget": {"max_llm_cost_usd": self.ceiling_usd}, **more}
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
-        return await self.client.start_workflow("RunTask", task, id=f"task-{uuid.uuid4()}", task_queue=queue)
+        patience = None if FULL else TASK
+        named: dict[str, Any] = {"id": f"task-{uuid.uuid4()}", "task_queue": queue, "task_timeout": patience}
+        return await self.client.start_workflow("RunTask", task, **named)
 
     async def start_undo(self, workflow_id: str, **more: str) -> WorkflowHandle[Any, Any]:
         queue = self.environment["BACKSTAY_TASK_QUEUE"]
         ask = {"workflow_id": workflow_id, **more}
-        return await self.client.start_workflow("UndoRun", ask, id=f"undo-{workflow_id}", task_queue=queue)
+        patience = None if FULL else TASK
+        named: dict[str, Any] = {"id": f"undo-{workflow_id}", "task_queue": queue, "task_timeout": patience}
+        return await self.client.start_workflow("UndoRun", ask, **named)
 
     async def drive(self) -> list[tuple[WorkflowHandle[Any, Any], dict[str, Any]]]:
         """Let the errand happen to its end; return each workflow with its Result."""
@@ -132,7 +138,7 @@ async def open_case(
     kept: int | None = None,
     **settings: str,
 ) -> AsyncGenerator[Case]:
-    """Lay out one run; at the end no worker of it is left.
+    """Lay out one run; at the end no worker of it is left. At full size its workers wait as they ship.
 
     `declared` replaces what is declared of `send_email`, `declared_undo` what is declared of `recall_email`, and
     `rules` the script of the model, of whose requests `kept` are kept.
@@ -167,6 +173,7 @@ async def open_case(
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "test-key-of-the-scripted-model",
             **({"BACKSTAY_NOTIFY_URLS": notify} if notify else {}),
+            **({"WAITS": "shipped"} if FULL else {}),
             **settings,
         }
         first = len(nursery.known)
@@ -185,7 +192,7 @@ async def killed_at(case: Case, point: Point) -> None:
     driving = asyncio.create_task(case.drive())
     try:
         await asyncio.wait([driving, doomed.died], timeout=100, return_when=asyncio.FIRST_COMPLETED)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             status = await asyncio.shield(doomed.died)
         assert status == -9, doomed.said()
         assert f"killed {point.spec}" in doomed.said()

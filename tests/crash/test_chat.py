@@ -142,7 +142,7 @@ async def talk(screen, scene, case, working):
             case 4:
                 await asyncio.wait_for(scene.asked.wait(), 60)
                 working.kill()
-                assert await asyncio.wait_for(asyncio.shield(working.died), 20) == -9
+                assert await asyncio.wait_for(asyncio.shield(working.died), 60) == -9
                 working = await case.worker()
                 scene.open.set()
                 await screen.shows("The worker died, and I did not.", 120)

@@ -4,11 +4,13 @@ import asyncio
 import json
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from backstay.testing import Reply, ScriptedModel
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure
+from tests.together import started, together
 
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
 BILL = {"scripted": (1.0, 0.1, 4.0)}
@@ -25,10 +27,18 @@ def asks_in(history):
     return [json.loads(given.input.payloads[0].data) for given in asks]
 
 
-@pytest.mark.timeout(120)
+@pytest_asyncio.fixture(scope="module")
+async def underway(request, temporal, nursery, tmp_path_factory):
+    async with started(
+        request, lambda scenario: scenario(temporal, nursery, tmp_path_factory.mktemp("fallback"))
+    ) as running:
+        yield running
+
+
 @pytest.mark.parametrize(("when", "nth"), [("before", 3), ("during", 3), ("after", 2)])
+@together
 async def test_a_worker_that_dies_amid_a_fallback_is_replaced_and_each_request_is_charged_once(
-    temporal, nursery, tmp_path, when, nth
+    temporal, nursery, tmp_path, *, when, nth
 ):
     asked = []
 

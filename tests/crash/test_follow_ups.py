@@ -69,7 +69,7 @@ async def test_ten_follow_ups_survive_the_death_of_the_worker_before_each(tempor
         await turns[0].result()
         for number in range(2, TURNS + 1):
             worker.kill()
-            assert await asyncio.wait_for(asyncio.shield(worker.died), 20) == -9
+            assert await asyncio.wait_for(asyncio.shield(worker.died), 60) == -9
             turns.append(await turns[-1].follow_up(f"turn {number:04}"))
             if number in DYING:
                 doomed = await case.worker(DYING[number])

@@ -58,7 +58,7 @@ class Workers:
         for item in self.living:
             item.kill()
         for item in self.living:
-            await asyncio.wait_for(asyncio.shield(item.died), 20)
+            await asyncio.wait_for(asyncio.shield(item.died), 60)
         self.pairs += 1
         raising = (self._raise(role, said) for role, said in READY.items())
         self.living = await asyncio.gather(*raising)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+import pytest_asyncio
 from temporalio.client import WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError
 
@@ -13,6 +14,7 @@ from tests import signing
 from tests.crash.case import open_case
 from tests.crash.person import Person
 from tests.crash.points import Point
+from tests.together import started, together
 
 KEY = "the key that workers and gateways share"
 POLICY = """
@@ -37,13 +39,21 @@ class Remembering(Person):
             await handle.execute_update("decide", signed, id=said["event_id"], rpc_timeout=timedelta(seconds=5))
 
 
-@pytest.mark.timeout(240)
+@pytest_asyncio.fixture(scope="module")
+async def underway(request, temporal, nursery, tmp_path_factory):
+    async with started(
+        request, lambda scenario: scenario(temporal, nursery, tmp_path_factory.mktemp("remembered"))
+    ) as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     "point",
     [Point("before", "remember_lines"), Point("after", "accepted_lines.keep")],
     ids=lambda point: point.name,
 )
-async def test_a_decision_is_remembered_once_wherever_the_worker_dies(temporal, nursery, tmp_path, point):
+@together
+async def test_a_decision_is_remembered_once_wherever_the_worker_dies(temporal, nursery, tmp_path, *, point):
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY, encoding="utf-8")
     more = {"BACKSTAY_POLICY": str(policy), "BACKSTAY_APPROVER_KEY": KEY}

@@ -4,13 +4,22 @@ import asyncio
 import json
 
 import pytest
+import pytest_asyncio
 
 from tests.crash.case import open_case
 from tests.crash.points import Point
+from tests.together import started, together
 from tests.webhooks import receiver
 
 
-@pytest.mark.timeout(300)
+@pytest_asyncio.fixture(scope="module")
+async def underway(request, temporal, nursery, tmp_path_factory):
+    async with started(
+        request, lambda scenario: scenario(temporal, nursery, tmp_path_factory.mktemp("told"))
+    ) as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     ("point", "repeats"),
     [
@@ -21,8 +30,9 @@ from tests.webhooks import receiver
     ],
     ids=lambda value: value.name if isinstance(value, Point) else "",
 )
+@together
 async def test_a_worker_that_dies_amid_telling_loses_no_notice_and_mixes_none_up(
-    temporal, nursery, tmp_path, point, repeats
+    temporal, nursery, tmp_path, *, point, repeats
 ):
     async with receiver() as (url, taken), open_case(temporal, nursery, tmp_path, notify=f"{url}/take") as case:
         doomed = await case.worker(point.spec)

@@ -110,7 +110,7 @@ async def attended(case: Case, handle: Any, doomed: Child, judge: Judge) -> dict
                 for request in [] if ending.done() else await judge.pending(handle):
                     if judge.verdict == "reject" and judge.is_about_it(request) and not doomed.died.done():
                         doomed.kill()
-                        await asyncio.wait_for(asyncio.shield(doomed.died), 20)
+                        await asyncio.wait_for(asyncio.shield(doomed.died), 60)
                     else:
                         await judge.decide(handle, request)
                 if doomed.died.done() and not replaced:

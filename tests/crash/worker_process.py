@@ -2,8 +2,8 @@
 
 KILL_AT="after:effects.begin:2" dies with SIGKILL the second time an intent has been committed; the places are in
 points.py. KILL_WITH=STOP stops it there instead, until it is continued. SWITCH_AT lets runs continue as new executions
-after so many events already. KILL_MAILBOX names the mailbox's database and
-KILL_WITNESS a file: `during` waits until one of them shows that the request has arrived.
+after so many events already. WAITS=shipped leaves the waits that waits.py shortens as they are. KILL_MAILBOX names the
+mailbox's database and KILL_WITNESS a file: `during` waits until one of them shows that the request has arrived.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from typing import Any
 
 import worker
 from store.database.sqlite import SqliteDatabase
+from tests.crash import waits
 from tests.crash.points import PLACES
 from workflows import carrying
 
@@ -135,6 +136,8 @@ def main() -> int:
     if spec:
         sign = signal.Signals[f"SIG{environment.get('KILL_WITH', 'KILL')}"]
         Killer(spec, Path(environment["KILL_MAILBOX"]), Path(environment["KILL_WITNESS"]), sign).install()
+    if environment.get("WAITS") != "shipped":
+        waits.shorten()
     carrying.MOST_EVENTS = int(environment.get("SWITCH_AT", carrying.MOST_EVENTS))
     return asyncio.run(worker.serve("sandbox" if environment.get("ROLE") == "sandbox" else "runs"))
 
