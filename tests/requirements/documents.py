@@ -194,13 +194,13 @@ ROWS = (
         "docs:picture-chat",
         "issue Done 9",
         "what the picture of a chat shows is what a terminal shows",
-        in_file("docs/test_talk_pictures.py", "test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows"),
+        in_file("docs/test_pictures.py", "test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows"),
     ),
     row(
         "docs:picture-slack",
         "issue Done 9",
         "what the picture of Slack shows is what is drawn for Slack now",
-        in_file("docs/test_talk_pictures.py", "test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack"),
+        in_file("docs/test_pictures.py", "test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack"),
     ),
     row(
         "docs:house",
