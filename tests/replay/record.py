@@ -76,12 +76,13 @@ async def played(client: Client, play: Play) -> list[WorkflowHistory]:
 
 
 def shown(history: WorkflowHistory) -> str:
-    """Return a history without what no replay reads."""
+    """Return a history without what no replay reads, each event on a line of its own."""
 
     def read(value: dict[str, Any]) -> dict[str, Any]:
         return {key: inner for key, inner in value.items() if key not in UNREAD}
 
-    return json.dumps(json.loads(history.to_json(), object_hook=read), indent=1)
+    events = json.loads(history.to_json(), object_hook=read)["events"]
+    return '{"events": [\n' + ",\n".join(json.dumps(event) for event in events) + "\n]}"
 
 
 if __name__ == "__main__":
