@@ -10,6 +10,7 @@ from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
 from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
+from store.database.transactions import Transaction
 from store.definitions import ToolDefinitions
 from store.deltas import Deltas
 from store.effects.effects import Effects
@@ -90,10 +91,11 @@ class Store:
         """Return the 32-byte key of one run."""
         return self.identity.key(run)
 
-    async def write(self, work: Callable[[Connection], Answer]) -> Answer:
+    async def write(self, work: Callable[[Transaction], Answer]) -> Answer:
         """Run work that takes part in one transaction with several operations; everything is committed, or nothing.
 
-        It may be run again, when another worker wrote the same rows at the same moment.
+        It may be run again, when another worker wrote the same rows at the same moment. After notices were written
+        in it, `outbox.tell_here` wakes those who wait for them.
         """
         return await self._database.write(work)
 

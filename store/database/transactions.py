@@ -1,17 +1,20 @@
 """Let the parts of a store say what they do within a transaction, and open one for it unless the caller has.
 
-`await store.runs.closed(...)` opens a transaction of its own. `store.runs.closed.within(connection, ...)` takes part in
-the one that `await store.write(work)` has opened, in which everything is committed or nothing.
+`await store.runs.closed(...)` opens a transaction of its own. `store.runs.closed.within(transaction, ...)` takes part
+in the one that `await store.write(work)` has opened, in which everything is committed or nothing.
 """
 
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import signature
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
 
 from sqlalchemy import Connection
 
 from store.database.database import Answer, Database
+
+Transaction: TypeAlias = Connection
+"""What the work of `store.write` gets, also where nothing else is known of databases."""
 
 Asked = ParamSpec("Asked")
 
@@ -72,9 +75,9 @@ class Bound(Generic[Owner, Asked, Answer]):
         """Do it in a transaction of its own."""
         return await self._operation(self._owner, *args, **kwargs)
 
-    def within(self, connection: Connection, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+    def within(self, transaction: Transaction, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
         """Do it in a transaction that is open."""
-        return self._operation.work(self._owner, connection, *args, **kwargs)
+        return self._operation.work(self._owner, transaction, *args, **kwargs)
 
 
 def reading(
@@ -87,7 +90,7 @@ def reading(
 def writing(
     work: Callable[Concatenate[Owner, Connection, Asked], Answer],
 ) -> Operation[Owner, Asked, Answer]:
-    """Make an operation of work that writes."""
+    """Make an operation of work that writes; told `dry_run`, it must only read."""
     return Operation(work, writes=True)
 
 
