@@ -6,12 +6,13 @@ import os
 import sqlite3
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from temporalio import workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
@@ -22,7 +23,14 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
 )
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker import (
+    ExecuteWorkflowInput,
+    Interceptor,
+    Replayer,
+    UnsandboxedWorkflowRunner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 import worker
@@ -66,6 +74,24 @@ class Mailbox:
         return self.rows("SELECT count(*) FROM requests WHERE tool = ?", tool)[0][0]
 
 
+class Ran(Interceptor):
+    """Note which executions a worker was given; the server would list them a moment later only."""
+
+    def __init__(self) -> None:
+        self.executions: dict[tuple[str, str], None] = {}
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002 - Temporal names it
+        executions = self.executions
+
+        class Noting(WorkflowInboundInterceptor):
+            async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002 - Temporal names it
+                info = workflow.info()
+                executions[info.workflow_id, info.run_id] = None
+                return await super().execute_workflow(input)
+
+        return Noting
+
+
 @dataclass
 class Engine:
     """Drive one engine through its Temporal client only."""
@@ -74,16 +100,13 @@ class Engine:
     settings: Settings
     mailbox: Mailbox
     model: ScriptedModel
-    started: set[str] = field(default_factory=set[str])
+    ran: Ran = field(default_factory=Ran)
 
     async def start(self, task: Any, workflow_id: str | None = None, **options: Any) -> WorkflowHandle[Any, Any]:
         """Start a run by name with plain JSON, as a foreign program would."""
         name = workflow_id or f"task-{uuid.uuid4()}"
-        handle = await self.client.start_workflow(
-            "RunTask", task, id=name, task_queue=self.settings.task_queue, **options
-        )
-        self.started.add(handle.id)
-        return handle
+        queue = self.settings.task_queue
+        return await self.client.start_workflow("RunTask", task, id=name, task_queue=queue, **options)
 
 
 def toolbox_of(folder: Path, database: Path, *, address: str = "", **env: str) -> Path:
@@ -118,7 +141,6 @@ async def engine(
     env: dict[str, str] | None = None,
     policy: str | None = None,
     profiles: str | None = None,
-    sandboxed: bool = False,
     cached: int = CACHED,
     replayed: bool = True,
     sandbox: Sandbox | None = None,
@@ -160,16 +182,17 @@ async def engine(
         resources = await stack.enter_async_context(worker.open_resources(opened, client))
         # Model, mailbox, test and worker share one interpreter here: where it is busy, a look at how long a workflow
         # task takes would measure the others. Workers in processes of their own keep that look.
-        options = {"max_cached_workflows": cached, "debug_mode": not sandboxed}
-        await stack.enter_async_context(worker.open_worker(client, resources, sandboxed=sandboxed, **options))
+        ran = Ran()
+        options = {"max_cached_workflows": cached, "debug_mode": True, "interceptors": [ran]}
+        await stack.enter_async_context(worker.open_worker(client, resources, **options))
         if opened.notify_urls or opened.smtp_url:
             await stack.enter_async_context(worker.telling(opened, client, resources.store))
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))
-        made = Engine(client, opened, Mailbox(database), model)
+        made = Engine(client, opened, Mailbox(database), model, ran)
         yield made
         if replayed and cached:
-            await replay_all(client, opened.task_queue, made.started)
+            await replay_all(client, ran)
 
 
 def replayer(*, sandboxed: bool, **options: Any) -> Replayer:
@@ -179,22 +202,17 @@ def replayer(*, sandboxed: bool, **options: Any) -> Replayer:
     return Replayer(workflows=WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner, **options)
 
 
-async def replay_all(client: Client, task_queue: str, started: Collection[str] = ()) -> None:
-    """Replay every run of a queue, those that were `started` among them.
+async def replay_all(client: Client, ran: Ran) -> None:
+    """Replay every execution that a worker was given.
 
     Raises NondeterminismError for one that would do something else now.
     Runs after a reset are left out: their history names the run id of the run that was reset, so a replay would take
     them for that one.
     """
 
-    query = f"TaskQueue = '{task_queue}'"
-    async with asyncio.timeout(45):
-        # The server lists a run a moment after it began.
-        while {*started} - {run.id async for run in client.list_workflows(query)}:
-            await asyncio.sleep(0.1)
-
     async def histories_without_resets() -> AsyncGenerator[WorkflowHistory]:
-        async for history in client.list_workflows(query).map_histories():
+        for name, run_id in list(ran.executions):
+            history = await client.get_workflow_handle(name, run_id=run_id).fetch_history()
             failed = [event.workflow_task_failed_event_attributes for event in history.events]
             if not any(
                 each.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW for each in failed

@@ -247,11 +247,12 @@ async def test_a_run_of_a_test_that_would_do_something_else_in_a_replay_fails_th
     async with open_engine([Reply(calls=[("finish", {"summary": "done"})])]) as running:
         handle = await running.start("nothing to do")
         assert (await handle.result())["outcome"] == "completed"
-        await replay_all(running.client, running.settings.task_queue, running.started)
+        assert [name for name, _ in running.ran.executions] == [handle.id]
+        await replay_all(running.client, running.ran)
         with monkeypatch.context() as patched:
             patched.setattr(run_task, "search", no_search)
             with pytest.raises(NondeterminismError):
-                await replay_all(running.client, running.settings.task_queue)
+                await replay_all(running.client, running.ran)
 
 
 def failed_task(event):
