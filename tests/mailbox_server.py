@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
@@ -11,12 +11,7 @@ import uvicorn
 from examples.mailbox.faults import Faults
 from examples.mailbox.seed import seed
 from examples.mailbox.server import mailbox
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
+from tests.serving import Server
 
 
 @asynccontextmanager
@@ -26,10 +21,9 @@ async def open_mailbox(database: Path, faults: Faults) -> AsyncGenerator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         app = mailbox(database, faults).streamable_http_app()
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
+        server = Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         finally:
-            server.should_exit = True
-            await serving
+            await server.end(serving)

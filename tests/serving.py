@@ -2,17 +2,33 @@
 
 import asyncio
 import socket
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
 
 
-class _Server(uvicorn.Server):
-    """Leave signals to the test runner."""
+class Server(uvicorn.Server):
+    """Leave signals to the test runner, and end at once; uvicorn looks ten times a second whether it should."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._over = asyncio.Event()
+        super().__init__(config)
 
     @contextmanager
-    def capture_signals(self):
+    def capture_signals(self) -> Generator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), 1)
+
+    async def end(self, serving: asyncio.Task[None]) -> None:
+        """End, and wait until it has."""
+        self.should_exit = True
+        self._over.set()
+        await serving
 
 
 @asynccontextmanager
@@ -25,10 +41,9 @@ async def served(app, config=None):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plain = {"log_config": None, "access_log": False, "ws": "none", "timeout_graceful_shutdown": 1}
         config = config or uvicorn.Config(app, **plain)
-        server = _Server(config)
+        server = Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            server.should_exit = True
-            await serving
+            await server.end(serving)
