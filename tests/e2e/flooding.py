@@ -47,6 +47,8 @@ class Flood:
     answers: Counter[str] = field(default_factory=Counter)
     insisted: Counter[str] = field(default_factory=Counter)
     """What the right approver was told before the approval was taken."""
+    executions: int = 0
+    """In how many the run was flooded."""
     half: asyncio.Event = field(default_factory=asyncio.Event)
 
     def sayings(self, strangers: "Strangers") -> Iterator[Say]:
@@ -212,7 +214,7 @@ async def flooded(client: Client, folder: Path, flood: Flood, *, by_signal: bool
         await pouring
         await asked(handle, "r3")
         await insist(run, flood, "r3")
-        await check(opened, run)
+        flood.executions = await check(opened, run)
         await opened.client.get_workflow_handle(other.id).terminate()
     return flood
 
@@ -223,8 +225,8 @@ async def opened_proof(handle: WorkflowHandle[Any, Any], life: int = 600) -> dic
     return await signing.signed(handle, {"request_id": "r1", "verdict": "approve", "by": ANA}, key=KEY, life=life)
 
 
-async def check(opened: Engine, run: Run) -> None:
-    """Assert that the run ended well, and did and recorded exactly what was approved."""
+async def check(opened: Engine, run: Run) -> int:
+    """Assert that the run ended well, and did and recorded exactly what was approved; return its executions."""
     async with asyncio.timeout(WITHIN_S):
         result = await run.result()
     assert (result.outcome, [effect.state for effect in result.effects]) == ("completed", ["applied"] * len(PAYMENTS))
@@ -242,3 +244,4 @@ async def check(opened: Engine, run: Run) -> None:
     assert len(histories) <= MOST_EXECUTIONS
     for history in histories:
         assert_no_task_failure(history)
+    return len(histories)

@@ -1,4 +1,4 @@
-"""A hundred random plans against a model of a few lines: outputs, order, states and what is taken back."""
+"""Random plans against a model of a few lines: outputs, order, states and what is taken back."""
 
 import asyncio
 import json
@@ -9,8 +9,9 @@ import pytest
 import pytest_asyncio
 
 from tests.engine import Scripts, ended, engine
+from tests.sizes import sized
 
-PLANS = 100
+PLANS = sized(100, 25)
 AT_ONCE = 10
 WORK = """
 from pathlib import Path
@@ -180,7 +181,7 @@ def without_order_of_reads(log):
 
 
 @pytest.mark.timeout(300)
-async def test_a_hundred_random_plans_come_to_what_a_simple_model_says(opened):
+async def test_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened
     chance = random.Random(20261123)
     gate = asyncio.Semaphore(AT_ONCE)

@@ -269,8 +269,8 @@ ROWS = (
     row(
         "plan:model",
         "issue Plans; design 22",
-        "a hundred random plans come to what a simple model says",
-        in_file("e2e/test_plan_model.py", "test_a_hundred_random_plans_come_to_what_a_simple_model_says"),
+        "random plans, a hundred in soak, come to what a simple model says",
+        in_file("e2e/test_plan_model.py", "test_random_plans_come_to_what_a_simple_model_says"),
     ),
     row(
         "s002:retention",
