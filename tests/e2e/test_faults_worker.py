@@ -138,7 +138,7 @@ async def test_patience_counts_from_the_first_attempt_and_travels_to_the_later_o
         heartbeat_timeout=timedelta(seconds=10),
     )
     # Nobody takes it for longer than the patience: that is no failure of it.
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         began = (await started.describe()).schedule_time
         while (datetime.now(UTC) - began).total_seconds() < body.transient_s:
             await asyncio.sleep(0.1)

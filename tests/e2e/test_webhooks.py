@@ -273,7 +273,7 @@ async def test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewher
     )
     async with receiver() as (url, taken):
         settings = Settings.load(None, notify_urls=[f"{url}/endless", f"{url}/elsewhere"])
-        async with open_webhooks(settings) as (endless, elsewhere), asyncio.timeout(20):
+        async with open_webhooks(settings) as (endless, elsewhere), asyncio.timeout(60):
             await endless.send(notice)
             with pytest.raises(NotTaken, match="307"):
                 await elsewhere.send(notice)

@@ -43,7 +43,7 @@ def state(pid: int) -> str:
         return ""
 
 
-async def until(condition, seconds=10.0):
+async def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come"

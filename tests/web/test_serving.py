@@ -153,6 +153,6 @@ async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch
         for said in (b"", b"GET / HTTP/1.1\r\nHost: x", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(said)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await reader.read()
             writer.close()
