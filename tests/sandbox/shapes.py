@@ -17,9 +17,10 @@ from sandbox.images.image import importable
 from sandbox.programs.check import check_program
 from sandbox.programs.sandbox import Sandbox
 from tests.sandbox.playing import BINDINGS, Failed, play
+from tests.sizes import sized
 
 FOLDER = Path(__file__).parent / "shapes"
-EACH = 5
+EACH = sized(5, 3)
 """How many scripts of the sample each layout is in."""
 LANES = 3
 ANYTHING = Signature([Parameter("others", Parameter.VAR_KEYWORD)])

@@ -1,4 +1,4 @@
-"""Forged frames, by the ten thousand: the host reads calls of the declared set, an end, or refuses in one line."""
+"""Forged frames by the thousand: the host reads calls of the declared set, an end, or refuses in one line."""
 
 import asyncio
 import gc
@@ -15,9 +15,10 @@ from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import READY
 from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
+from tests.sizes import sized
 
-FRAMES = 19_200
-CONVERSATIONS = 800
+FRAMES = sized(19_200, 2_400)
+CONVERSATIONS = sized(800, 240)
 PROCESSES = 200
 AT_ONCE = 8
 CALL = b'{"calls":[{"i":0,"tool":"mail.send","args":{}}]}'

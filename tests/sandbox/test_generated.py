@@ -13,11 +13,13 @@ from backstay.errors import ProgramDiverged
 from tests.sandbox.playing import TOOLS, opened, start_frame
 from tests.sandbox.programs import program
 from tests.sandbox.tracing import NOW, Trace, compare, differences, run
+from tests.sizes import sized, spread
 
 PROGRAMS = 200
-"""So many are looked at, and the first of them played; `make soak` plays ten thousand."""
-PLAYED = 60
-A_PART = 20
+"""So many are looked at, and the first of them played, more at full size; `make soak` plays ten thousand."""
+PLAYED = sized(60, 10)
+A_PART = 10
+CHANGED = spread(range(3100, 3112), 4)
 AT_ONCE = 2
 
 
@@ -59,7 +61,7 @@ def test_programs_are_of_every_kind_and_follow_from_their_numbers():
     assert {word for word in words if not any(word in source for source in many)} == set()
 
 
-@pytest.mark.parametrize("number", range(3100, 3112))
+@pytest.mark.parametrize("number", CHANGED)
 async def test_a_journal_with_one_byte_of_a_call_changed_is_never_followed(sandbox, number):
     live = await _long_enough(sandbox, number)
     place, rounds = _with_one_byte_changed(live, Random(number))
