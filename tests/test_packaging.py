@@ -16,7 +16,8 @@ import pytest
 from temporalio.client import Client
 
 from tests.cli.commands import at_terminal
-from tests.cli.test_dev import free_port, said
+from tests.cli.test_dev import said
+from tests.ports import own_port
 
 HOUSE = Path(__file__).resolve().parents[1]
 ROOMS = ("activities", "gateways", "sandbox", "store", "system", "toolbox", "workflows")
@@ -259,7 +260,7 @@ def newcomers_commands() -> list[list[str]]:
 async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
     install, init, dev, first, planned = newcomers_commands()
     plan = (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]
-    folder, port, page_port = tmp_path / "empty", str(free_port()), str(free_port())
+    folder, port, page_port = tmp_path / "empty", str(own_port()), str(own_port())
     folder.mkdir()
     # The place of the libraries, and of Temporal's own program, is that of the checkout; all else is the wheel.
     path = f"{installed / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"

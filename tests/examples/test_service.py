@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import pytest
 
-from backstay.cli.local.ports import free_port
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE
+from tests.ports import own_port
 
 SERVICE = HOUSE / "examples/service/service.py"
 APPROVER_KEY = "the key of workers and gateways"
@@ -26,7 +26,7 @@ SCRIPT = [
 @asynccontextmanager
 async def service(engine):
     """Start the service as a program of its own; yields clients of two people, and of nobody."""
-    port = free_port()
+    port = own_port()
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{HOUSE}:{SERVICE.parent}",

@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import pytest
 
-from backstay.cli.local.ports import free_port
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE
 from tests.engine import ended, pending
+from tests.ports import own_port
 from tests.signing import signed
 from tests.slack_server import open_slack
 
@@ -56,7 +56,7 @@ async def tell(url, handle, event, request, *, key=WEBHOOK_KEY, age_s=0):
 async def bot(temporal):
     """Start the bot as a program of its own; yields the Slack it is in and the address of its hook."""
     async with open_slack() as slack:
-        port = free_port()
+        port = own_port()
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(HOUSE),
