@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import sys
 import tempfile
 import textwrap
@@ -26,6 +25,7 @@ from tests.crash.temporal_server import client_of, server
 from tests.docs.blocks import HOUSE
 from tests.engine import PRICES, Mailbox, Scripts, ended, pending, share_images, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.ports import own_port
 from tests.postgres import open_postgres
 
 PAGE = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
@@ -230,8 +230,7 @@ def _files(folder):
 
 
 async def test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(place):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = own_port()
     database, word = place.folder / ".backstay/temporal.db", "temporal.db"
     async with server(port, database):
         client = await client_of(port)
@@ -341,6 +340,26 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
         await place.typed(f"backstay undo {run} --by ana@example.com")
 
     assert place.mailbox.sent() == []
+
+
+@pytest.mark.timeout(240)
+async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(place):
+    install, check = commands("Upgrade")
+    place.asks()
+    place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key"
+    async with place.worker():
+        handle = await place.begin("ana@x.example")
+        await pending(handle)
+    place.environment |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    await place.typed(install)
+    async with place.worker():
+        await place.typed(check)
+        await place.typed(f"backstay approve {handle.id} r1 --by ana@example.com")
+        result = await ended(handle)
+        shown = await place.typed(f"backstay show {handle.id}")
+
+    assert (result["outcome"], place.mailbox.sent()) == ("completed", ["ana@x.example"])
+    assert "completed" in shown
 
 
 @pytest.mark.timeout(240)

@@ -14,7 +14,7 @@ from backstay.testing import Reply
 from tests.docs.blocks import HOUSE, blocks
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
-PROGRAMS = [block for block in blocks("python") if not block.noun]
+FIRST, *PROGRAMS = [block for block in blocks("python") if not block.noun]
 OF_TOOLBOX = ("plugin", "tools")
 FRAGMENTS = [
     block for block in blocks("python") if block.noun and block.noun != "main" and not block.noun.startswith(OF_TOOLBOX)
@@ -53,14 +53,15 @@ async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented
 
 
 async def test_the_first_example_does_what_the_readme_promises(documented, tmp_path):
-    (program,) = [block for block in PROGRAMS if block.place.startswith("README")]
+    assert FIRST.place.startswith("README")
     mailbox = documented.engine.mailbox
     before, standing = mailbox.requests("send_email"), mailbox.sent()
 
-    _, said, complained = await documented.run(sys.executable, "-c", program.text, folder=tmp_path)
+    code, said, complained = await documented.run(sys.executable, "-c", FIRST.text, folder=tmp_path)
 
     sent = mailbox.requests("send_email") - before
     assert "completed" in said, complained
+    assert (code, "Traceback" in complained) == (0, False), complained
     assert said.count("approval.asked") == 1
     assert said.count("undone:") == sent > 1
     assert mailbox.sent() == standing

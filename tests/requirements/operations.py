@@ -307,6 +307,12 @@ ROWS = (
         in_file("docs/test_operations.py", "test_what_the_page_says_of_monitoring_starts_a_worker"),
     ),
     row(
+        "typed:upgrade",
+        "issue People, operators",
+        "by the commands of the page for operators, an open run goes on over an upgrade and to its end",
+        in_file("docs/test_operations.py", "test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page"),
+    ),
+    row(
         "typed:approver-key",
         "issue People, operators",
         "once the approver key is rotated by the commands of the page, a proof that the old one signed is refused, "
