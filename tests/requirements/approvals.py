@@ -1252,14 +1252,14 @@ ROWS = (
         "flood:pauses",
         "design 11; issue Endless",
         "three hundred pauses of strangers hold no run and shut out no approval",
-        in_file("e2e/test_flood.py", "test_three_hundred_pauses_of_strangers_hold_no_run_and_shut_out_no_approval"),
+        in_file("e2e/test_flood.py", "test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval"),
     ),
     row(
         "approval:flood-limits",
         "design 11; issue Endless",
         "more than the server takes in one execution, 10,000 signals, 10,000 updates, 4,200 pauses or 27 signals of "
         "2 MB, neither ends the run nor shuts the real approval out",
-        in_file("e2e/test_flood.py", "test_twenty_seven_signals_of_two_megabytes_one_after_the_other_end_no_run"),
+        in_file("e2e/test_flood.py", "test_signals_of_two_megabytes_one_after_the_other_end_no_run"),
         in_file(
             "soak/test_flood.py",
             "test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approval_counts_once",

@@ -10,7 +10,7 @@ ROWS = (
         "issue Typed output",
         "200 malformed answers in 11 kinds end as a valid value or as a failed run that says why, after at most 3 "
         "repairs, each of which is a step",
-        in_file(E2E, "test_two_hundred_malformed_answers_end_as_a_valid_value_or_a_failed_run_that_says_why"),
+        in_file(E2E, "test_malformed_answers_of_every_kind_end_as_a_valid_value_or_a_failed_run_that_says_why"),
     ),
     row(
         "output:finish",

@@ -284,7 +284,7 @@ ROWS = (
         "design 6; issue Endless",
         "the last of 400 steps of a run need at most a tenth more history than the first, all is recorded once, and "
         "the last effects are taken back",
-        in_file("e2e/test_endless_long.py", "test_the_last_steps_of_four_hundred_cost_as_little_as_the_first"),
+        in_file("e2e/test_endless_long.py", "test_the_last_steps_of_a_long_run_cost_as_little_as_the_first"),
     ),
     row(
         "long:soak",
