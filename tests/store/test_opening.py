@@ -47,8 +47,8 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path, database_url):
-    async with open_store(database_url=database_url, home=tmp_path) as store:
+async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path, empty_database_url):
+    async with open_store(database_url=empty_database_url, home=tmp_path) as store:
         differences = await store._database.read(
             lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)
         )
@@ -73,10 +73,10 @@ async def test_two_databases_are_two_stores(tmp_path, database_url, another_data
         assert first.run_key("w/r") != other.run_key("w/r")
 
 
-async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_path, database_url):
+async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_path, empty_database_url):
     async def opened() -> str:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", OPEN_AND_PRINT, str(tmp_path), database_url or ""),
+            *(sys.executable, "-c", OPEN_AND_PRINT, str(tmp_path), empty_database_url or ""),
             cwd=ROOT,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -211,7 +211,7 @@ async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path, data
     assert "update backstay" in str(refused.value)
 
 
-async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch, database_url):
+async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch, empty_database_url):
     tables: list[str] = []
 
     def cut_off(connection: Connection) -> None:
@@ -221,15 +221,15 @@ async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monke
     with monkeypatch.context() as broken:
         broken.setattr("store.opening.find_or_create", cut_off)
         with pytest.raises(KeyError):
-            async with open_store(database_url=database_url, home=tmp_path):
+            async with open_store(database_url=empty_database_url, home=tmp_path):
                 pass
         assert "effects" in tables
         broken.setattr("store.opening.migrate", lambda *_: tables.clear())
         with pytest.raises(KeyError):
-            async with open_store(database_url=database_url, home=tmp_path):
+            async with open_store(database_url=empty_database_url, home=tmp_path):
                 pass
     assert tables == []
-    async with open_store(database_url=database_url, home=tmp_path) as store:
+    async with open_store(database_url=empty_database_url, home=tmp_path) as store:
         assert store.identity.epoch == 1
 
 
