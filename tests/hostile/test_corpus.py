@@ -38,8 +38,8 @@ OF_THE_PROFILE = {
     "signals_and_daemons",
 }
 """What the profile decides; the other classes attack the host's side of the pipes, which a profile cannot weaken."""
-NOTICED = {1: 60, 2: 30}
-"""At least so many of all, and of every second one."""
+NOTICED = {1: 60, 4: 15}
+"""At least so many of all, and of every fourth one."""
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area, ev
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("every", [pytest.param(2, id="half"), ALL])
+@pytest.mark.parametrize("every", [pytest.param(4, id="quarter"), ALL])
 async def test_a_careless_profile_is_noticed_by_the_same_programs(area, every):
     cases = [case for case in corpus() if case.control and case.kind in OF_THE_PROFILE][::every]
     verdicts = await run_corpus(area, cases, uid=os.geteuid() or NOBODY, weak=True)
