@@ -98,7 +98,7 @@ ROWS = (
     row(
         "slack:asks",
         "design 22",
-        "over HTTP and over socket mode alike, a question is answered in a modal",
+        "a question is answered in a modal",
         in_file("slack/test_life.py", "test_a_question_is_answered"),
     ),
     row(
@@ -139,7 +139,7 @@ ROWS = (
     row(
         "slack:changed",
         "issue People",
-        "the message of a request says who voted elsewhere, over HTTP and over socket mode alike",
+        "the message of a request says who voted elsewhere",
         in_file("slack/test_life.py", "test_a_vote_that_came_from_elsewhere_is_shown_too"),
     ),
     row(
@@ -231,7 +231,7 @@ ROWS = (
     row(
         "slack:facts",
         "issue People Done 1",
-        "over HTTP and over socket mode alike, a request in Slack shows where the values of its calls first appeared",
+        "a request in Slack shows where the values of its calls first appeared",
         in_file("slack/test_facts.py", "test_a_request_shows_where_a_value_comes_from"),
     ),
     row(
