@@ -26,7 +26,7 @@ _NO_EFFECT = "the run has no effect that could be taken back"
 
 async def top_up(
     workflow: Workflow, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: By = None
-) -> int:
+) -> None:
     """Raise limits of a run; a run that was stopped by a limit continues where it stopped."""
     more = {} if limits is None else limits.model_dump(exclude_unset=True)
     if not more:
@@ -34,7 +34,6 @@ async def top_up(
     async with session() as backstay:
         await (await find(backstay, workflow)).top_up(by=by or account_name(), **more)
     Terminal().say(f"topped up: {', '.join(f'{name} +{amount}' for name, amount in more.items())}", "green")
-    return 0
 
 
 async def undo(
@@ -76,13 +75,12 @@ async def undo(
         return 0 if code == 5 else code  # the run was rolled back, as this command asks
 
 
-async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> int:
+async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
     """Pause a run before its next step or call."""
     async with session() as backstay:
         run = await find(backstay, workflow)
         await run.pause(reason, by=by or account_name())
     Terminal().say(f"paused; resume it with: backstay resume {shell_words(run.id)}", "green")
-    return 0
 
 
 async def message(
@@ -91,7 +89,7 @@ async def message(
     *,
     by: By = None,
     output: Output = "text",
-) -> int:
+) -> None:
     """Tell a run something while it works; its model reads it at its next step."""
     async with session() as backstay:
         run = await find(backstay, workflow)
@@ -103,24 +101,21 @@ async def message(
     terminal = Terminal()
     terminal.say("received; the model reads it at its next step", "green")
     terminal.results(output, {"workflow_id": run.id, "received": True}, ())
-    return 0
 
 
-async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> int:
+async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
     """Resume a paused run."""
     async with session() as backstay:
         await (await find(backstay, workflow)).resume(reason, by=by or account_name())
     Terminal().say("resumed", "green")
-    return 0
 
 
-async def cancel(workflow: Workflow) -> int:
+async def cancel(workflow: Workflow) -> None:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
     async with session() as backstay:
         run = await find(backstay, workflow)
         await run.cancel()
     Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
-    return 0
 
 
 async def _is_open(run: Run, settings: Settings) -> bool:

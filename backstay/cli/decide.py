@@ -49,7 +49,7 @@ async def approve(
     step_timeout: float | None = None,
     plan_id: str | None = None,
     comment: Comment = "",
-) -> int:
+) -> None:
     """Approve a request.
 
     Parameters
@@ -71,7 +71,7 @@ async def approve(
         if any(isinstance(call, dict) and call.get("verdict") == "modify" for call in more["calls"].values()):
             verdict = "modify"
     more |= _of_plan(option, reject_step or [], more.get("calls"), step_timeout, plan_id, no_processes=no_processes)
-    return await _decide(workflow, request, verdict, by, comment=comment, **more)
+    await _decide(workflow, request, verdict, by, comment=comment, **more)
 
 
 def _of_plan(
@@ -107,7 +107,7 @@ async def reject(
     never: bool = False,
     remember_arguments: RememberArguments = "these",
     comment: Comment = "",
-) -> int:
+) -> None:
     """Reject a request; the model reads the comment and may continue.
 
     Parameters
@@ -119,7 +119,7 @@ async def reject(
     """
     more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
     more["remember"] = "never" if never else False
-    return await _decide(workflow, request, "reject", by, stop=stop, comment=comment, **more)
+    await _decide(workflow, request, "reject", by, stop=stop, comment=comment, **more)
 
 
 async def answer(
@@ -132,7 +132,7 @@ async def answer(
     by: By = None,
     args_digest: ArgsDigest = None,
     comment: Comment = "",
-) -> int:
+) -> None:
     """Answer a question, or report the outcome of a call.
 
     Parameters
@@ -148,7 +148,7 @@ async def answer(
         raise DecisionInvalid("--answer, --field, --verdict: give exactly one of them")
     more: dict[str, Any] = {} if answer is None else {"answer": json_or_text(answer)}
     more |= {"args_digest": args_digest, "fields": field}
-    return await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
+    await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
 
 
 async def reveal(
@@ -158,7 +158,7 @@ async def reveal(
     by: By = None,
     proof: str | None = None,
     output: Output = "text",
-) -> int:
+) -> None:
     """Show the secret behind a handle to a person who may see it, and record that they were shown it.
 
     Parameters
@@ -174,12 +174,11 @@ async def reveal(
     async with session(settings) as backstay:
         secret = await (await find(backstay, workflow)).reveal(handle, by=by or account_name(), proof=proof)
     terminal.results(output, {"handle": handle, "secret": secret}, secret.splitlines())
-    return 0
 
 
 async def _decide(
     workflow: str, request: str, verdict: str, by: str | None, *, fields: list[str] | None = None, **more: Any
-) -> int:
+) -> None:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session() as backstay:
         run = await find(backstay, workflow, to_decide=True)
@@ -192,7 +191,6 @@ async def _decide(
     for line in answered.get("remembered", ()):
         for said, style in remembered_lines(line):
             terminal.say(said, style)
-    return 0
 
 
 async def sign(
@@ -201,7 +199,7 @@ async def sign(
     payload: str,
     *,
     valid_for: str = "5m",
-) -> int:
+) -> None:
     """Print a payload with a proof of who decides, made with BACKSTAY_APPROVER_KEY.
 
     The proof is valid once, for this run, this update and, for a decision, the request as it is shown now.
@@ -226,4 +224,3 @@ async def sign(
         else:
             said = await (await find(backstay, workflow)).sign(update, data, life_s=life_s)
     Terminal().result_json(said)
-    return 0

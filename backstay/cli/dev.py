@@ -27,7 +27,7 @@ PAGE_PORT = 8234
 _MODEL_S = 20.0
 
 
-async def build_image(kind: Literal["python", "data"] | None = None) -> int:
+async def build_image(kind: Literal["python", "data"] | None = None) -> None:
     """Build the root image for programs from this Python, and print its hash.
 
     Parameters
@@ -41,10 +41,9 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> int:
     images = settings.home.absolute() / "images"
     made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
     Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
-    return 0
 
 
-def trust(folder: Path = Path(), *, remove: Annotated[bool, Parameter(negative="")] = False) -> int:
+def trust(folder: Path = Path(), *, remove: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Trust a folder: from now on its files are obeyed, also when they change.
 
     Look at them first: they name programs that are started and models that are asked.
@@ -61,11 +60,10 @@ def trust(folder: Path = Path(), *, remove: Annotated[bool, Parameter(negative="
     terminal, variables = Terminal(), environment(None)
     if remove:
         terminal.say(f"no longer trusted: {trusting.distrust(folder, variables)}", "yellow")
-        return 0
+        return
     real = trusting.trust(folder, variables)
     found = ", ".join(found_in(real, {})) or "no file that is obeyed, yet"
     terminal.say(f"trusted: {real} ({found}); undo it with: backstay trust --remove {shell_words(str(real))}", "green")
-    return 0
 
 
 async def dev(
@@ -77,7 +75,7 @@ async def dev(
     no_page: Annotated[bool, Parameter(negative="")] = False,
     db: Path | None = None,
     scripted: Annotated[bool, Parameter(negative="")] = False,
-) -> int:
+) -> None:
     """Run a local Temporal server with its Web UI, a worker, and the page of approvals, until Ctrl-C.
 
     Parameters
@@ -98,7 +96,7 @@ async def dev(
         Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
     asked = _Asked(port, None if headless else ui_port, None if no_page else page_port, db, scripted)
-    return await _run(asked)
+    await _run(asked)
 
 
 class _Asked(NamedTuple):
@@ -111,7 +109,7 @@ class _Asked(NamedTuple):
     scripted: bool
 
 
-async def _run(asked: _Asked) -> int:
+async def _run(asked: _Asked) -> None:
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
     _require_ports({"--port": asked.port, "--ui-port": asked.ui_port, "--page-port": asked.page_port})
@@ -130,7 +128,7 @@ async def _run(asked: _Asked) -> int:
             page = None if asked.page_port is None else f"http://127.0.0.1:{asked.page_port}"
             serving = Serving(temporal=server.address, namespace=server.namespace, page=page, script=script)
             async with announced(settings.home, serving):
-                return await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
+                await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
     finally:
         await server.stop(DRAIN_S)
 
@@ -151,7 +149,7 @@ async def _model(*, scripted: bool) -> AsyncGenerator[str | None]:
         yield model.base_url
 
 
-async def _serve(parts: Parts, stop: asyncio.Event) -> int:
+async def _serve(parts: Parts, stop: asyncio.Event) -> None:
     terminal, settings, server = parts.terminal, parts.settings, parts.server
     model = parts.model
     terminal.say(f"Temporal    {server.address}, namespace {server.namespace}")
@@ -183,7 +181,6 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> int:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     terminal.say("stopped; open runs continue at the next start")
-    return 0
 
 
 def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:

@@ -26,7 +26,7 @@ async def init(
     from_host: Annotated[Path | None, Parameter(name="--import")] = None,
     yes: StartAll = False,
     output: Output = "text",
-) -> int:
+) -> None:
     """Write toolbox.json, policy.yaml, .env.example and an example server here, and trust this folder.
 
     Parameters
@@ -53,7 +53,6 @@ async def init(
         terminal.say("next, without an account: backstay dev --scripted", "green")
         terminal.say(f"then, in another terminal: backstay run {shell_words(_TASK)}", "green")
     terminal.results(output, {"files": files, "servers": added}, [server["server"] for server in added])
-    return 0
 
 
 def _write_files(terminal: Terminal, *, with_example: bool) -> list[dict[str, object]]:

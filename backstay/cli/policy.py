@@ -24,7 +24,7 @@ Session = Annotated[str | None, Parameter(help="The session that the run belongs
 _WIDTH = 200
 
 
-async def list_lines(*, user: str | None = None, output: Output = "text") -> int:
+async def list_lines(*, user: str | None = None, output: Output = "text") -> None:
     """List the decisions that are remembered beyond their run, and those that wait to be accepted.
 
     Parameters
@@ -40,12 +40,11 @@ async def list_lines(*, user: str | None = None, output: Output = "text") -> int
     if not rows:
         terminal.say("no decision is remembered", "dim")
     terminal.results(output, rows, map(_told, rows))
-    return 0
 
 
 async def why(
     tool: str, arguments: str = "{}", *, user: User = "singleton", session: Session = None, output: Output = "text"
-) -> int:
+) -> None:
     """Explain how a call would be ruled on in a new run: the rule that decides, and every line that was looked at.
 
     Parameters
@@ -77,7 +76,6 @@ async def why(
         mode="json", include={"verdict", "rule", "approvers", "quorum"}
     )
     terminal.results(output, found | {"lines": looked_at}, _explained(found, looked_at))
-    return 0
 
 
 async def accept(
@@ -85,7 +83,7 @@ async def accept(
     by: By = None,
     expires: str | None = None,
     output: Output = "text",
-) -> int:
+) -> None:
     """Let lines hold that wait; only who can write the policy's file may.
 
     Parameters
@@ -96,10 +94,10 @@ async def accept(
         After how long they end, such as 30d; by default never, or with their session.
     """
     ends = None if expires is None else time.time() + duration(expires, "--expires")
-    return await _changed(lines, output, lambda store, line: store.accept(line, by or account_name(), expires_at=ends))
+    await _changed(lines, output, lambda store, line: store.accept(line, by or account_name(), expires_at=ends))
 
 
-async def remove(*lines: str, output: Output = "text") -> int:
+async def remove(*lines: str, output: Output = "text") -> None:
     """Forget lines; open runs that began with them keep them. Only who can write the policy's file may.
 
     Parameters
@@ -107,7 +105,7 @@ async def remove(*lines: str, output: Output = "text") -> int:
     lines
         Ids of lines, or their beginnings, as `backstay policy list` shows them.
     """
-    return await _changed(lines, output, lambda store, line: store.remove(line))
+    await _changed(lines, output, lambda store, line: store.remove(line))
 
 
 async def accept_here(
@@ -130,7 +128,7 @@ async def accept_here(
     return True
 
 
-async def _changed(names: tuple[str, ...], output: Output, change: Any) -> int:
+async def _changed(names: tuple[str, ...], output: Output, change: Any) -> None:
     settings, terminal = Settings.load(), Terminal()
     if not names:
         raise SettingsInvalid("LINES: name the lines by id; `backstay policy list` shows them")
@@ -148,7 +146,6 @@ async def _changed(names: tuple[str, ...], output: Output, change: Any) -> int:
         after = {kept.id: kept for kept in await store.accepted_lines.every()}
     rows = [_row(after[kept.id]) if kept.id in after else _row(kept) | {"state": "removed"} for kept in found]
     terminal.results(output, rows, map(_told, rows))
-    return 0
 
 
 def _named(every: list[Any], name: str) -> Any:

@@ -53,7 +53,7 @@ async def result(
     return code
 
 
-async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: OutputFile = None) -> int:  # noqa: A002 - the flag's name
+async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: OutputFile = None) -> None:  # noqa: A002 - the flag's name
     """Write all that the model of a run was told and said: prompt, task, its calls, and their answers, each whole.
 
     Secrets are replaced as everywhere. The lines with the model's own words say what each call of it cost.
@@ -66,7 +66,6 @@ async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: O
                 stream.write(f"{json.dumps(message)}\n")
                 count += 1
     Terminal().say(f"{count} messages as {format}{f', written to {output_file}' if output_file else ''}", "green")
-    return 0
 
 
 @contextlib.contextmanager

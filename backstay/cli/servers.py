@@ -39,7 +39,7 @@ async def add(
     header: Assigned = (),
     yes: StartAll = False,
     output: Output = "text",
-) -> int:
+) -> None:
     """Add a server to toolbox.json, ask it for its tools, and propose a safety class for each.
 
     Parameters
@@ -63,10 +63,9 @@ async def add(
     settings = _begin(terminal)
     found = room("toolbox.configuration.hosts").server_of(name, entry, settings.environment)
     _print_names(terminal, await take_over(terminal, [found], yes=yes), output)
-    return 0
 
 
-async def take_from(file: Path | None = None, *, yes: StartAll = False, output: Output = "text") -> int:
+async def take_from(file: Path | None = None, *, yes: StartAll = False, output: Output = "text") -> None:
     """Add the servers of Claude Desktop, Cursor or VS Code to toolbox.json, and propose safety classes.
 
     Parameters
@@ -82,10 +81,9 @@ async def take_from(file: Path | None = None, *, yes: StartAll = False, output: 
     settings = _begin(terminal)
     added = await take_over(terminal, hosts.servers_of(file, settings.environment), yes=yes)
     _print_names(terminal, added, output)
-    return 0
 
 
-async def propose(*names: str, yes: StartAll = False, output: Output = "text") -> int:
+async def propose(*names: str, yes: StartAll = False, output: Output = "text") -> None:
     """Ask servers of toolbox.json for their tools, and propose a safety class for each that has none.
 
     Parameters
@@ -102,10 +100,9 @@ async def propose(*names: str, yes: StartAll = False, output: Output = "text") -
     _require_person(terminal, asked, yes=yes)
     declared = await _classify(terminal, settings, asked, yes=yes)
     terminal.results(output, [{"server": name, "declared": declared.get(name, {})} for name in asked], ())
-    return 0
 
 
-def remove(name: str, /, *, output: Output = "text") -> int:
+def remove(name: str, /, *, output: Output = "text") -> None:
     """Remove a server from toolbox.json, with what is said there about its tools and about who sees them.
 
     Parameters
@@ -129,7 +126,6 @@ def remove(name: str, /, *, output: Output = "text") -> int:
     kept = f"; the variables that it read stay in {ENV_FILE}" if "${" in known.servers[name].model_dump_json() else ""
     terminal.say(f"removed from {path}: {', '.join(gone)}{kept}", "green")
     terminal.results(output, {"server": name, "removed": gone}, [name])
-    return 0
 
 
 def _print_names(terminal: Terminal, servers: list[dict[str, Any]], output: Output) -> None:

@@ -36,7 +36,7 @@ Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1,
 _ALL = 10_000_000
 
 
-async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
+async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
     """List the newest runs, from Temporal or, when it cannot be reached, from the store.
 
     Parameters
@@ -58,17 +58,17 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> int:
     terminal.results(output, rows, map(_line, rows))
     if not rows and output == "text":
         terminal.say("no runs yet; start one with: backstay run TEXT")
-    return 0
 
 
-async def show(workflow: Workflow, request: Whole = None, *, output: Output = "text") -> int:
+async def show(workflow: Workflow, request: Whole = None, *, output: Output = "text") -> None:
     """Show a run: its state, budget and open requests with the commands that decide them, and what undo would do.
 
     With the id of an open request, show that request with nothing clipped.
     """
     settings, terminal = Settings.load(), Terminal()
     if request is not None:
-        return await _show_request(settings, terminal, workflow, request, output)
+        await _show_request(settings, terminal, workflow, request, output)
+        return
     try:
         async with session(settings) as backstay:
             run = await find(backstay, workflow)
@@ -92,10 +92,9 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
         terminal.say(f"{error}; shown from the store", "yellow")
     plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
     terminal.results(output, plain, _lines(terminal, workflow, seen))
-    return 0
 
 
-async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> int:
+async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:
     async with session(settings) as backstay:
         run = await find(backstay, workflow)
         request = await open_request(run, request_id)
@@ -106,7 +105,6 @@ async def _show_request(settings: Settings, terminal: Terminal, workflow: str, r
     shown = [call.model_copy(update=_all_shown(whole[call.index])) for call in request.calls]
     lines = request_lines(run.id, request.model_copy(update={"calls": tuple(shown)}))
     terminal.results(output, data, (part for line, _ in lines for part in terminal.wrapped(line)))
-    return 0
 
 
 def _all_shown(arguments: dict[str, Any]) -> dict[str, Any]:

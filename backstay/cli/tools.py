@@ -23,7 +23,7 @@ _WIDTH = 500
 Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider, instead of stdout.")]
 
 
-async def list_tools(*, user: User = "singleton", output: Output = "text") -> int:
+async def list_tools(*, user: User = "singleton", output: Output = "text") -> None:
     """List every tool that a user's runs may call; starts the servers in toolbox.json to ask them."""
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
@@ -43,7 +43,6 @@ async def list_tools(*, user: User = "singleton", output: Output = "text") -> in
         terminal.say("there are no tools; add a server with: backstay toolbox add NAME -- COMMAND", "yellow")
     elif all(row["safety"] == Safety.RESTRICTED_WRITE for row in rows):
         terminal.say("no tool has a safety class, so each call asks; let classes be proposed: backstay toolbox propose")
-    return 0
 
 
 async def search(
@@ -53,7 +52,7 @@ async def search(
     limit: int = 10,
     user: User = "singleton",
     output: Output = "text",
-) -> int:
+) -> None:
     """Search the tools as the model of a run does.
 
     Parameters
@@ -76,10 +75,9 @@ async def search(
         terminal.say(problem, "yellow")
     lines = [line for hit in hits for line in (f"{hit.tool:<32} {hit.short_description}", f"    {hit.parameters}")]
     terminal.results(output, [hit.plain() for hit in hits], lines)
-    return 0
 
 
-async def show(name: str, *, user: User = "singleton", output: Output = "text") -> int:
+async def show(name: str, *, user: User = "singleton", output: Output = "text") -> None:
     """Show one tool: what it does, its arguments, how dangerous it is, and how it is undone.
 
     Parameters
@@ -92,10 +90,9 @@ async def show(name: str, *, user: User = "singleton", output: Output = "text") 
     tool = manifest.find(name)
     reason = manifest.reason(tool)
     terminal.results(output, tool.plain() | {"available": reason is None, "reason": reason}, _lines(manifest, tool))
-    return 0
 
 
-async def refresh(*, user: User = "singleton") -> int:
+async def refresh(*, user: User = "singleton") -> None:
     """Ask every server for its tools, write manifest and bindings to BACKSTAY_HOME, and print the folder."""
     terminal = Terminal()
     async with _open_builder() as builder:
@@ -105,10 +102,9 @@ async def refresh(*, user: User = "singleton") -> int:
     state = "written" if refreshed.changed else "unchanged"
     terminal.say(f"{state}: {len(manifest.tools)} tools, version {manifest.version}")
     terminal.result(str(refreshed.folder))
-    return 0
 
 
-async def docs(*, user: User = "singleton", output_folder: Folder = None) -> int:
+async def docs(*, user: User = "singleton", output_folder: Folder = None) -> None:
     """Write documentation of the tools as Markdown, one page per provider."""
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
@@ -116,7 +112,7 @@ async def docs(*, user: User = "singleton", output_folder: Folder = None) -> int
     folder = output_folder
     if folder is None:
         terminal.result("\n".join(pages.values()))
-        return 0
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
@@ -127,10 +123,9 @@ async def docs(*, user: User = "singleton", output_folder: Folder = None) -> int
         ) from None
     for name in pages:
         terminal.result(str(folder / name))
-    return 0
 
 
-async def diff(name: str = "*", *, user: User = "singleton", output: Output = "text") -> int:
+async def diff(name: str = "*", *, user: User = "singleton", output: Output = "text") -> None:
     """Show what has changed in a tool since it was last allowed, line by line; without a name, in every tool.
 
     Parameters
@@ -155,10 +150,9 @@ async def diff(name: str = "*", *, user: User = "singleton", output: Output = "t
     if not rows:
         terminal.say("nothing has changed since it was last allowed", "dim")
     terminal.results(output, rows, (line for row in rows for line in (row["tool"], *row["diff"])))
-    return 0
 
 
-async def accept(*names: str, user: User = "singleton") -> int:
+async def accept(*names: str, user: User = "singleton") -> None:
     """Accept tools as their servers describe them now, so that runs call them without asking about the change.
 
     Parameters
@@ -175,7 +169,6 @@ async def accept(*names: str, user: User = "singleton") -> int:
         for tool in tools:
             await store.definitions.allow(tool.name, tool.digest, masked(tool.said), by=account_name())
             terminal.result(tool.name)
-    return 0
 
 
 async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[list[Any], Any]:

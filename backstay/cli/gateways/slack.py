@@ -20,7 +20,7 @@ HOST, PORT = "127.0.0.1", 8235
 _EXTRA = frozenset({"slack_bolt", "slack_sdk", "aiohttp"})
 
 
-async def slack(*, host: str = HOST, port: Annotated[int, Parameter(help="0 for any that is free.")] = PORT) -> int:
+async def slack(*, host: str = HOST, port: Annotated[int, Parameter(help="0 for any that is free.")] = PORT) -> None:
     """Post to Slack what runs ask, and let people decide there, until Ctrl-C.
 
     With SLACK_APP_TOKEN it connects to Slack by itself (socket mode). Without, Slack must reach /slack/events here.
@@ -42,7 +42,6 @@ async def slack(*, host: str = HOST, port: Annotated[int, Parameter(help="0 for 
 
         await serving.serve(settings, store, backstay, host=host, port=port, ready=ready)
     terminal.say("stopped")
-    return 0
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from backstay.settings import Settings
 HOST, PORT = "127.0.0.1", 8234
 
 
-async def web(*, host: str = HOST, port: int = PORT) -> int:
+async def web(*, host: str = HOST, port: int = PORT) -> None:
     """Serve the page of approvals until Ctrl-C: what all runs ask, one request whole, one run.
 
     Parameters
@@ -48,7 +48,6 @@ async def web(*, host: str = HOST, port: int = PORT) -> int:
 
         await serving.serve(page, host, port, ready, more)
     terminal.say("stopped")
-    return 0
 
 
 async def link(
@@ -56,7 +55,7 @@ async def link(
     by: Annotated[str, Parameter(help="The person that the link is for; decisions are recorded under this name.")],
     port: int = PORT,
     output: Output = "text",
-) -> int:
+) -> None:
     """Print a link that lets one person into the page on this machine, for 12 hours.
 
     Parameters
@@ -72,4 +71,3 @@ async def link(
     token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
     address = f"http://{HOST}:{port}/link/{token}"
     Terminal().results(output, {"link": address, "by": by}, [address])
-    return 0

@@ -18,7 +18,7 @@ PlanId = Annotated[str, Parameter(help="ID of the plan, such as p1, the beginnin
 Format = Annotated[Literal["json", "markdown"], Parameter(help="json, or markdown for people who keep records.")]
 
 
-async def show(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> int:
+async def show(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
     """Show a plan of a run: its steps and how far each came, what people were shown of it, and who decided what."""
     gathered = await gather(Settings.load(), workflow)
     stories = gathered.stories()
@@ -28,10 +28,9 @@ async def show(workflow: Workflow, plan_id: PlanId = "last", *, output: Output =
         terminal.say(line, "dim")
     data = {"workflow_id": gathered.workflow_id, "open": gathered.is_open, **story}
     terminal.results(output, data, (part for line in story_lines(story) for part in terminal.wrapped(line)))
-    return 0
 
 
-async def diff(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> int:
+async def diff(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
     """Show what a plan changes of the plan that it replaced, step by step; by default the newest that replaced one."""
     gathered = await gather(Settings.load(), workflow)
     stories = gathered.stories()
@@ -44,10 +43,9 @@ async def diff(workflow: Workflow, plan_id: PlanId = "last", *, output: Output =
     changes, terminal = story["changes"], Terminal()
     lines = [f"{changes['parent']} -> {changes['plan_id']}", *change_lines(changes)]
     terminal.results(output, changes, (part for line in lines for part in terminal.wrapped(line)))
-    return 0
 
 
-async def export(workflow: Workflow, *, format: Format = "json", output_file: OutputFile = None) -> int:  # noqa: A002 - the flag's name
+async def export(workflow: Workflow, *, format: Format = "json", output_file: OutputFile = None) -> None:  # noqa: A002 - the flag's name
     """Write the whole story of all plans of a run: proposals, diffs, decisions, states, results, and what was undone.
 
     Results are named by their refs. Secrets are replaced as everywhere.
@@ -70,7 +68,6 @@ async def export(workflow: Workflow, *, format: Format = "json", output_file: Ou
     else:
         write_text(output_file, f"{text}\n")
         terminal.say(f"written to {output_file}", "green")
-    return 0
 
 
 def _around(gathered: Gathered, stories: list[dict[str, Any]], story: dict[str, Any]) -> list[str]:
