@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
@@ -32,48 +32,45 @@ from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
 
-_COMMANDS: dict[str, Callable[..., Any] | str] = {
-    "init": init.init,
-    "dev": dev.dev,
-    "worker": dev.worker,
-    "run": runs.run,
-    "attach": runs.attach,
+_COMMANDS = (
+    *(dev.dev, dev.trust, dev.worker, doctor.doctor, doctor.health, init.init, slack.slack, store.prune),
+    *(runs.run, runs.attach, show.list_runs, show.show, reading.result, reading.export),
+    *(decide.approve, decide.reject, decide.answer, decide.sign, decide.reveal),
+    *(control.top_up, control.undo, control.message, control.pause, control.resume, control.cancel),
     # Loaded when it is needed: it brings what other commands do not use.
-    "chat": "backstay.cli.chat.talk:chat",
-    "list": show.list_runs,
-    "show": show.show,
-    "result": reading.result,
-    "export": reading.export,
-    "approve": decide.approve,
-    "reject": decide.reject,
-    "answer": decide.answer,
-    "sign": decide.sign,
-    "reveal": decide.reveal,
-    "top-up": control.top_up,
-    "undo": control.undo,
-    "message": control.message,
-    "pause": control.pause,
-    "resume": control.resume,
-    "cancel": control.cancel,
-    "prune": store.prune,
-    "doctor": doctor.doctor,
-    "health": doctor.health,
-    "trust": dev.trust,
-    "slack": slack.slack,
+    "backstay.cli.chat.talk:chat",
+)
+_GROUPS: dict[str, tuple[str, tuple[Callable[..., Any], ...]]] = {
+    "tools": (
+        "List, search and document the tools that runs may call, and accept changed ones.",
+        (tools.list_tools, tools.search, tools.show, tools.refresh, tools.docs, tools.diff, tools.accept),
+    ),
+    "toolbox": (
+        "Add servers to toolbox.json or remove them, and class their tools.",
+        (servers.add, servers.remove, servers.take_from, servers.propose),
+    ),
+    "policy": (
+        "Explain rulings, and keep the decisions that are remembered.",
+        (policy.list_lines, policy.why, policy.accept, policy.remove),
+    ),
+    "definitions": (
+        "Show and check the plans that are kept in files.",
+        (definitions.list_definitions, definitions.show, definitions.validate),
+    ),
+    "plan": (
+        "Show the plans of a run, what they change, and who decided what.",
+        (plans.show, plans.diff, plans.export),
+    ),
+    "store": ("Maintain the worker's store.", (store.new_epoch, store.adopt_settings)),
+    "web": ("Serve the page of approvals.", (web.link,)),
+    "image": ("Build the image that programs run in.", (dev.build_image,)),
 }
-_TOOLS = {
-    "list": tools.list_tools,
-    "search": tools.search,
-    "show": tools.show,
-    "refresh": tools.refresh,
-    "docs": tools.docs,
-    "diff": tools.diff,
-    "accept": tools.accept,
+# What Python or another function of the module already calls something else; all others go by their own names.
+_NAMED: dict[Callable[..., Any] | str, str] = {
+    **dict.fromkeys((show.list_runs, tools.list_tools, definitions.list_definitions, policy.list_lines), "list"),
+    servers.take_from: "import",
+    dev.build_image: "build",
 }
-_TOOLBOX = {"add": servers.add, "remove": servers.remove, "import": servers.take_from, "propose": servers.propose}
-_DEFINITIONS = {"list": definitions.list_definitions, "show": definitions.show, "validate": definitions.validate}
-_PLAN = {"show": plans.show, "diff": plans.diff, "export": plans.export}
-_POLICY = {"list": policy.list_lines, "why": policy.why, "accept": policy.accept, "remove": policy.remove}
 
 
 def build() -> App:
@@ -87,29 +84,15 @@ def build() -> App:
         result_action="return_value",
     )
     _add(app, _COMMANDS)
-    app.command(
-        _add(
-            App(name="tools", help="List, search and document the tools that runs may call, and accept changed ones."),
-            _TOOLS,
-        )
-    )
-    app.command(
-        _add(App(name="toolbox", help="Add servers to toolbox.json or remove them, and class their tools."), _TOOLBOX)
-    )
-    app.command(_add(App(name="policy", help="Explain rulings, and keep the decisions that are remembered."), _POLICY))
-    app.command(_add(App(name="definitions", help="Show and check the plans that are kept in files."), _DEFINITIONS))
-    app.command(_add(App(name="plan", help="Show the plans of a run, what they change, and who decided what."), _PLAN))
-    maintain = {"new-epoch": store.new_epoch, "adopt-settings": store.adopt_settings}
-    app.command(_add(App(name="store", help="Maintain the worker's store."), maintain))
-    app.command(_add(App(name="web", help="Serve the page of approvals."), {"link": web.link}))
+    for name, (about, commands) in _GROUPS.items():
+        app.command(_add(App(name=name, help=about), commands))
     app["web"].default(web.web)
-    app.command(_add(App(name="image", help="Build the image that programs run in."), {"build": dev.build_image}))
     return app
 
 
-def _add(app: App, commands: Mapping[str, Callable[..., Any] | str]) -> App:
-    for name, command in commands.items():
-        app.command(command, name=name)
+def _add(app: App, commands: Iterable[Callable[..., Any] | str]) -> App:
+    for command in commands:
+        app.command(command, name=_NAMED.get(command))
     return app
 
 
