@@ -9,7 +9,7 @@ from backstay.budgets.budget import TopUp
 from backstay.cli.flags import By, Output, Workflow, Yes
 from backstay.cli.render import preview_lines, undone_line
 from backstay.cli.run import follow
-from backstay.cli.session import account_name, find, session, stored_run
+from backstay.cli.session import account_name, session_of, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.effects.effect import EffectState, Touch
@@ -31,8 +31,8 @@ async def top_up(
     more = {} if limits is None else limits.model_dump(exclude_unset=True)
     if not more:
         raise TaskInvalid("limits: none given; add at least one, such as --max-steps 5")
-    async with session() as backstay:
-        await (await find(backstay, workflow)).top_up(by=by or account_name(), **more)
+    async with session_of(workflow) as run:
+        await run.top_up(by=by or account_name(), **more)
     Terminal().say(f"topped up: {', '.join(f'{name} +{amount}' for name, amount in more.items())}", "green")
 
 
@@ -55,8 +55,7 @@ async def undo(
         Only list what would be undone, and what cannot be.
     """
     settings, terminal, name = Settings.load(), Terminal(), by or account_name()
-    async with session(settings) as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow, settings) as run:
         if preview:
             return await _preview(terminal, settings, run, output)
         if await _is_open(run, settings):
@@ -77,8 +76,7 @@ async def undo(
 
 async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
     """Pause a run before its next step or call."""
-    async with session() as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow) as run:
         await run.pause(reason, by=by or account_name())
     Terminal().say(f"paused; resume it with: backstay resume {shell_words(run.id)}", "green")
 
@@ -91,8 +89,7 @@ async def message(
     output: Output = "text",
 ) -> None:
     """Tell a run something while it works; its model reads it at its next step."""
-    async with session() as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow) as run:
         if not await run.is_open():
             raise DecisionRefused(
                 f"message: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT"
@@ -105,15 +102,14 @@ async def message(
 
 async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
     """Resume a paused run."""
-    async with session() as backstay:
-        await (await find(backstay, workflow)).resume(reason, by=by or account_name())
+    async with session_of(workflow) as run:
+        await run.resume(reason, by=by or account_name())
     Terminal().say("resumed", "green")
 
 
 async def cancel(workflow: Workflow) -> None:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
-    async with session() as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow) as run:
         await run.cancel()
     Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
 

@@ -22,7 +22,7 @@ from backstay.cli.flags import (
     json_object,
 )
 from backstay.cli.render import remembered_lines
-from backstay.cli.session import account_name, find, open_request, require_store, session, silence_logs
+from backstay.cli.session import account_name, find, open_request, require_store, session, session_of, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -171,8 +171,8 @@ async def reveal(
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     silence_logs(settings)
-    async with session(settings) as backstay:
-        secret = await (await find(backstay, workflow)).reveal(handle, by=by or account_name(), proof=proof)
+    async with session_of(workflow, settings) as run:
+        secret = await run.reveal(handle, by=by or account_name(), proof=proof)
     terminal.results(output, {"handle": handle, "secret": secret}, secret.splitlines())
 
 
@@ -180,8 +180,7 @@ async def _decide(
     workflow: str, request: str, verdict: str, by: str | None, *, fields: list[str] | None = None, **more: Any
 ) -> None:
     decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
-    async with session() as backstay:
-        run = await find(backstay, workflow, to_decide=True)
+    async with session_of(workflow, to_decide=True) as run:
         if fields is not None:
             decision["answer"] = await answer_from(await open_request(run, request), fields)
         answered = await run.decide(decision)

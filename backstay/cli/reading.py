@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from backstay.canonical import canonical
 from backstay.cli.exit_codes import ENDED
 from backstay.cli.flags import Output, OutputFile, Workflow
-from backstay.cli.session import find, session
+from backstay.cli.session import session_of
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
@@ -33,8 +33,7 @@ async def result(
 ) -> int:
     """Show what a run found: its summary and outputs, or with --step what the calls of one step answered."""
     terminal = Terminal()
-    async with session() as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow) as run:
         if step is not None:
             calls = await _calls(run, step)
             code, data, lines = 0, {"workflow_id": run.id, "step": step, "calls": calls}, _call_lines(calls)
@@ -59,8 +58,7 @@ async def export(workflow: Workflow, *, format: Format = "jsonl", output_file: O
     Secrets are replaced as everywhere. The lines with the model's own words say what each call of it cost.
     """
     count = 0
-    async with session() as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow) as run:
         with _stream(output_file) as stream:
             async for message in run.messages():
                 stream.write(f"{json.dumps(message)}\n")

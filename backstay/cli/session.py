@@ -15,6 +15,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN
 from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import traced
+from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
 from backstay.logs import configure_logs
@@ -23,8 +24,6 @@ from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 
-RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
-"""What Temporal is asked for when runs are listed."""
 _TASKS = "WorkflowType = 'RunTask'"
 _PREFIX = re.compile(r"[\w.@:/+-]+")
 _MOST_FOUND = 20
@@ -41,6 +40,15 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
     with traced(settings):
         async with connect(task_queue=settings.task_queue, approver_key=signing, page=settings.url) as backstay:
             yield backstay
+
+
+@asynccontextmanager
+async def session_of(
+    workflow: str, settings: Settings | None = None, *, to_decide: bool = False
+) -> AsyncGenerator[Run]:
+    """Connect as `session` does, and find a run as `find` does."""
+    async with session(settings) as backstay:
+        yield await find(backstay, workflow, to_decide=to_decide)
 
 
 async def find(backstay: Backstay, name: str, *, to_decide: bool = False) -> Run:

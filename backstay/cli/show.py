@@ -20,9 +20,10 @@ from backstay.cli.render import (
     state_words,
     undone_line,
 )
-from backstay.cli.session import RUNS, find, has_store, open_request, open_store, session, stored_run
+from backstay.cli.session import has_store, open_request, open_store, session, session_of, stored_run
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay, Run
+from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
@@ -70,8 +71,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
         await _show_request(settings, terminal, workflow, request, output)
         return
     try:
-        async with session(settings) as backstay:
-            run = await find(backstay, workflow)
+        async with session_of(workflow, settings) as run:
             workflow, seen = run.id, await _seen(run)
         with contextlib.suppress(StoreUnavailable):
             async with stored_run(settings, workflow) as (store, row):
@@ -95,8 +95,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
 
 
 async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:
-    async with session(settings) as backstay:
-        run = await find(backstay, workflow)
+    async with session_of(workflow, settings) as run:
         request = await open_request(run, request_id)
         whole = {call.index: await run.arguments(request_id, call.index) for call in request.calls}
     data = request.plain()

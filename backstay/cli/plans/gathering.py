@@ -7,7 +7,7 @@ from typing import Any
 
 from backstay.approvals.approval import RecordedDecision
 from backstay.approvals.proposal import Proposal
-from backstay.cli.session import find, session, stored_run
+from backstay.cli.session import session_of, stored_run
 from backstay.client import Run
 from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.plans.plan_run import PlanState, StepRun
@@ -55,8 +55,7 @@ async def gather(settings: Settings, workflow: str) -> Gathered:
     """Return what is known of the plans of a run; raises RunNotFound, and TaskInvalid when it has none."""
     fault: BackstayError | None = None
     try:
-        async with session(settings) as backstay:
-            run = await find(backstay, workflow)
+        async with session_of(workflow, settings) as run:
             gathered = Gathered(run.id)
             try:
                 gathered.is_open = await run.is_open()
