@@ -1,18 +1,8 @@
 """What the exit codes mean; scripts rely on them."""
 
+from backstay import errors
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.errors import (
-    BackstayError,
-    BudgetExceeded,
-    Cancelled,
-    PolicyInvalid,
-    RunNotFound,
-    SettingsInvalid,
-    TaskInvalid,
-    ToolboxInvalid,
-    ToolNotFound,
-    Unreachable,
-)
+from backstay.errors import BackstayError
 from backstay.task.result import Outcome
 
 DONE, FAILED, USAGE, DETACHED = 0, 1, 2, 130
@@ -28,23 +18,23 @@ ENDED = {
 }
 
 _USAGE = (
-    TaskInvalid,
-    SettingsInvalid,
-    PolicyInvalid,
-    ToolboxInvalid,
-    ToolNotFound,
+    errors.TaskInvalid,
+    errors.SettingsInvalid,
+    errors.PolicyInvalid,
+    errors.ToolboxInvalid,
+    errors.ToolNotFound,
     DecisionInvalid,
-    RunNotFound,
-    Unreachable,
+    errors.RunNotFound,
+    errors.Unreachable,
 )
 
 
 def code_of(error: BackstayError) -> int:
     """Return the exit code for an error: 2 when the command, a file or a setting must be corrected."""
     match error:
-        case BudgetExceeded():
+        case errors.BudgetExceeded():
             return ENDED[Outcome.BUDGET_EXCEEDED]
-        case Cancelled():
+        case errors.Cancelled():
             return ENDED[Outcome.CANCELLED]
         case _:
             return USAGE if isinstance(error, _USAGE) else FAILED

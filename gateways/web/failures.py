@@ -2,36 +2,25 @@
 
 from starlette.exceptions import HTTPException
 
+from backstay import errors
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.errors import (
-    ArgumentsInvalid,
-    BackstayError,
-    DecisionRefused,
-    NotVerified,
-    Pruned,
-    QuorumPending,
-    RunNotFound,
-    RunOpen,
-    SettingsInvalid,
-    TaskInvalid,
-    Transient,
-)
+from backstay.errors import BackstayError
 from backstay.shown import message_line
 from gateways.web.guard import KINDS, TooMuch
 from gateways.web.identity import Stranger
 
 _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
-    (NotVerified, 403),
+    (errors.NotVerified, 403),
     (DecisionInvalid, 422),
-    (QuorumPending, 409),
-    (DecisionRefused, 409),
-    (RunOpen, 409),
-    (RunNotFound, 404),
-    (Pruned, 410),
-    (TaskInvalid, 422),
-    (ArgumentsInvalid, 422),
-    (SettingsInvalid, 503),
-    (Transient, 503),
+    (errors.QuorumPending, 409),
+    (errors.DecisionRefused, 409),
+    (errors.RunOpen, 409),
+    (errors.RunNotFound, 404),
+    (errors.Pruned, 410),
+    (errors.TaskInvalid, 422),
+    (errors.ArgumentsInvalid, 422),
+    (errors.SettingsInvalid, 503),
+    (errors.Transient, 503),
 )
 _WORDS = {
     404: "there is nothing here that you may see",
