@@ -1,0 +1,32 @@
+# The names of this package, and where each is at home; `__init__.py` reads them here.
+
+from backstay.approvals.approval import Approval as Approval
+from backstay.approvals.approval import ApprovalRequest as ApprovalRequest
+from backstay.approvals.approval import CallVerdict as CallVerdict
+from backstay.approvals.approval import Verdict as Verdict
+from backstay.budgets.budget import Budget as Budget
+from backstay.client import Backstay as Backstay
+from backstay.client import Run as Run
+from backstay.client import connect as connect
+from backstay.digests.digest import summarize_payload as summarize_payload
+from backstay.errors import BackstayError as BackstayError
+from backstay.library import execute_mcp_task as execute_mcp_task
+from backstay.python_tools.context import CallRefused as CallRefused
+from backstay.python_tools.context import Declined as Declined
+from backstay.python_tools.context import Retry as Retry
+from backstay.python_tools.context import ToolContext as ToolContext
+from backstay.python_tools.context import ToolError as ToolError
+from backstay.python_tools.safety import Ask as Ask
+from backstay.python_tools.safety import Deny as Deny
+from backstay.python_tools.safety import ProposedCall as ProposedCall
+from backstay.python_tools.safety import safety_policy as safety_policy
+from backstay.python_tools.tool import tool as tool
+from backstay.redaction.redactor import redact_payload as redact_payload
+from backstay.task.event import Event as Event
+from backstay.task.plan import Plan as Plan
+from backstay.task.plan import PlanStep as PlanStep
+from backstay.task.result import Outcome as Outcome
+from backstay.task.result import Result as Result
+from backstay.task.status import State as State
+from backstay.task.status import Status as Status
+from backstay.task.task import Task as Task
