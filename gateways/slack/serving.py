@@ -1,23 +1,62 @@
-"""Serve Slack alone: over HTTP on an address of our own, or over socket mode, until told to stop."""
+"""Serve Slack until told to stop: over HTTP by one route, which any application can mount, or over socket mode."""
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
+from slack_bolt.async_app import AsyncApp
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from backstay.client import Backstay
 from backstay.settings import Settings
 from gateways.listening import Server, address_of, config_of, listen
 from gateways.slack.app import open_slack
-from gateways.slack.mounting import PATH, slack_routes
 from store.store import Store
 
 _MOST_CONNECTIONS = 200
+PATH = "/slack/events"
+BODY_S = 10.0
+"""How long the body of a request may take."""
+MOST_BYTES = 1 << 20
+"""What Slack sends at most is a fraction of it; nobody has proved yet that it is Slack who sends."""
+
+
+def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
+    """Return the route; what comes there without Slack's signature of the last five minutes is refused."""
+
+    async def heard(request: Request) -> Response:
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_S):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        return PlainTextResponse("too long", 413)
+        except TimeoutError:
+            return PlainTextResponse("too slow", 408, headers={"Connection": "close"})
+        try:
+            asked = to_async_bolt_request(request, bytes(body))
+        except UnicodeDecodeError:
+            return PlainTextResponse("not UTF-8", 400)
+        return to_starlette_response(await app.async_dispatch(asked))
+
+    return [Route(PATH, heard, methods=["POST"])]
+
+
+@asynccontextmanager
+async def slack_beside(settings: Settings, store: Store, backstay: Backstay) -> AsyncGenerator[Sequence[BaseRoute]]:
+    """Open the door to Slack within an application that serves more, until the block ends; yields its routes.
+
+    They are none in socket mode. Raises SettingsInvalid for what is missing or wrong.
+    """
+    async with open_slack(settings, store, backstay) as slack:
+        yield [] if slack.app is None else slack_routes(slack.app)
 
 
 async def serve(

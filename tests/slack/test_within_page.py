@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gateways.slack.commands import COMMAND
-from gateways.slack.mounting import PATH
+from gateways.slack.serving import PATH
 from tests.engine import ROOT, ended
 from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 

@@ -16,7 +16,7 @@ from backstay import connect
 from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.slack.app import open_slack as open_door
-from gateways.slack.mounting import slack_routes
+from gateways.slack.serving import slack_routes
 from tests.engine import ROOT, Engine, Scripts, engine, pending
 from tests.serving import served
 from tests.sizes import FULL

@@ -50,7 +50,7 @@ async def slack_beside(settings: Settings, store: Any, backstay: Backstay) -> As
     if settings.slack_bot_token is None:
         yield []
         return
-    async with _room("gateways.slack.mounting").slack_beside(settings, store, backstay) as routes:
+    async with _room("gateways.slack.serving").slack_beside(settings, store, backstay) as routes:
         yield list(routes)
 
 
