@@ -20,24 +20,8 @@ _SCHEME_SIGNS = ("bearer ", "basic ", "digest ", "token ", "apikey ", "bearer\t"
 _CREDENTIALS = re.compile(r"[A-Za-z0-9._~+/=:-]{8,}+")
 
 
-def _is_anything(_found: str) -> bool:
-    return True
-
-
-def _is_literal(found: str) -> bool:
-    return not is_placeholder(found)
-
-
 def _is_no_variable(found: str) -> bool:
-    return _is_literal(found) and not found.startswith(("$", "%", "<"))
-
-
-def _is_mixed(found: str) -> bool:
-    return _is_no_variable(found) and any(map(str.isdecimal, found)) and any(map(str.isalpha, found))
-
-
-def _is_signature(found: str) -> bool:
-    return is_random(_ESCAPED.sub("", found))
+    return not is_placeholder(found) and not found.startswith(("$", "%", "<"))
 
 
 def _has_random_segment(path: str) -> bool:
@@ -45,11 +29,11 @@ def _has_random_segment(path: str) -> bool:
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
-    "anything": _is_anything,
-    "literal": _is_literal,
+    "anything": lambda _found: True,
+    "literal": lambda found: not is_placeholder(found),
     "no_variable": _is_no_variable,
-    "mixed": _is_mixed,
-    "signature": _is_signature,
+    "mixed": lambda found: _is_no_variable(found) and any(map(str.isdecimal, found)) and any(map(str.isalpha, found)),
+    "signature": lambda found: is_random(_ESCAPED.sub("", found)),
     "random": is_random,
     "random_segment": _has_random_segment,
     "looks_secret": looks_secret,

@@ -6,42 +6,17 @@ of addresses, code and markup, and letters in another style.
 
 import base64
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-Spelling = Callable[[str], Iterator[str]]
-"""Yields the texts by which one spelling of a secret is recognised."""
-
-
-def _plain(secret: str) -> Iterator[str]:
-    yield secret
-
-
-def _backwards(secret: str) -> Iterator[str]:
-    yield secret[::-1]
-
-
-def _doubled(secret: str) -> Iterator[str]:
-    yield "".join(2 * sign for sign in secret)
-
-
-def _rotated(secret: str) -> Iterator[str]:
-    yield codecs.encode(secret, "rot13")
-
-
-def _hexadecimal(secret: str) -> Iterator[str]:
-    for data in _encoded(secret):
-        yield data.hex()
+Spelling = Callable[[str], Iterable[str]]
+"""Gives the texts by which one spelling of a secret is recognised."""
 
 
 def _base64(secret: str) -> Iterator[str]:
     for data in _encoded(secret):
         yield from _anywhere(data, base64.b64encode, bits=6, group=3)
-
-
-def _base32(secret: str) -> Iterator[str]:
-    yield from _anywhere(_bytes(secret), base64.b32encode, bits=5, group=5)
 
 
 def _base85(secret: str) -> Iterator[str]:
@@ -82,13 +57,13 @@ def _twice(secret: str) -> Iterator[str]:
 
 
 SPELLINGS: dict[str, Spelling] = {
-    "plain": _plain,
-    "backwards": _backwards,
-    "rot13": _rotated,
-    "each letter twice": _doubled,
-    "hexadecimal": _hexadecimal,
+    "plain": lambda secret: [secret],
+    "backwards": lambda secret: [secret[::-1]],
+    "rot13": lambda secret: [codecs.encode(secret, "rot13")],
+    "each letter twice": lambda secret: ["".join(2 * sign for sign in secret)],
+    "hexadecimal": lambda secret: [data.hex() for data in _encoded(secret)],
     "base64": _base64,
-    "base32": _base32,
+    "base32": lambda secret: _anywhere(_bytes(secret), base64.b32encode, bits=5, group=5),
     "base85": _base85,
     "base58": _base58,
     "codes of the letters": _codes,
