@@ -11,7 +11,6 @@ from slack_bolt.async_app import AsyncApp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from backstay.approvals.notice import Notice
 from backstay.client import Backstay
 from backstay.errors import SettingsInvalid, Unreachable
 from backstay.settings import Settings
@@ -29,19 +28,6 @@ TIMEOUT_S = 20
 """How long Slack has to answer; a notice must be taken within 45 seconds."""
 _NO_TOKEN = frozenset({"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"})
 log = structlog.get_logger("backstay.slack")
-
-
-class Receiver:
-    """Take notices for one channel."""
-
-    def __init__(self, board: Board) -> None:
-        """Show them on this board."""
-        self.name = board.channel.receiver
-        self._board = board
-
-    async def send(self, notice: Notice) -> None:
-        """Show a notice; raises NotTaken."""
-        await self._board.send(notice)
 
 
 class SlackDoor(NamedTuple):
@@ -97,7 +83,7 @@ async def open_slack(
     Commands(backstay, store, board, people).listen(app)
     async with AsyncExitStack() as stack:
         over_http = await _listen(stack, settings, app)
-        await stack.enter_async_context(delivering(store.outbox, [Receiver(board)]))
+        await stack.enter_async_context(delivering(store.outbox, [board]))
         await stack.enter_async_context(following(board, store, look_s=look_s))
         log.info("slack.open", team=team_name, channel=channel, mode="http" if over_http else "socket")
         yield SlackDoor(team=team_name, channel=channel, app=app if over_http else None)

@@ -43,6 +43,7 @@ class Board:
     def __init__(self, channel: Channel, store: Store, backstay: Backstay, people: People, page: str = "") -> None:
         """Read from the store what is to be shown; `page` is the address of the page of approvals, if there is one."""
         self.channel = channel
+        self.name = channel.receiver
         self._page = page
         self._store = store
         self._backstay = backstay

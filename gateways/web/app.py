@@ -7,17 +7,21 @@ from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
-from gateways.web import alike, inbox, links, live, requests
+from gateways.web import alike, inbox, live, requests
 from gateways.web.guard import Guard
+from gateways.web.identity import COOKIE, ByLink, Stranger, Visitor
 from gateways.web.page import Page
 from gateways.web.runs import routes as runs
+from gateways.web.sent import Sent
+from gateways.web.tokens import LINK_S
 
 PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     inbox.routes,
@@ -25,7 +29,6 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     requests.routes,
     live.routes,
     runs.routes,
-    links.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
 SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK})
@@ -56,10 +59,47 @@ def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
     """Return the application that serves the page, and beside it what other gateways serve."""
     routes: list[BaseRoute] = [route for part in PARTS for route in part(page)]
     return Starlette(
-        routes=[*routes, *more, *_health(page), Mount("/static", StaticFiles(directory=_STATIC), name="static")],
+        routes=[
+            *routes,
+            *_links(page),
+            *more,
+            *_health(page),
+            Mount("/static", StaticFiles(directory=_STATIC), name="static"),
+        ],
         middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],
         exception_handlers=page.faults,
     )
+
+
+def _links(page: Page) -> list[BaseRoute]:
+    """Return the routes by which a link lets people in, and out again; where a proxy says who they are, none.
+
+    The link is kept as the only cookie of the page.
+    """
+    identity = page.identity
+    if not isinstance(identity, ByLink):
+        return []
+
+    async def come_in(request: Request) -> Response:
+        token = request.path_params["token"]
+        if identity.opened(token) is None:
+            raise Stranger(
+                "this link has expired, or is none of ours; make a new one: backstay web link --by YOUR-NAME"
+            )
+        answer = RedirectResponse("/", 303)
+        # Links from mail and chats must find the person known, so not `strict`; forms have a proof of their own. This
+        # mode is served on loopback only, where there is no TLS, so not `secure`.
+        answer.set_cookie(COOKIE, token, max_age=int(LINK_S), httponly=True, samesite="lax", path="/")
+        return answer
+
+    async def leave(request: Request, visitor: Visitor, sent: Sent) -> Response:
+        if sent.json is not None:
+            raise HTTPException(415)
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+        return answer
+
+    return [Route("/link/{token}", come_in, methods=["GET"]), page.post("/leave", leave)]
 
 
 def _health(page: Page) -> list[BaseRoute]:

@@ -81,12 +81,5 @@ def _time(at: float | str) -> datetime | None:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "user": for_user,
-    "line": line,
-    "lines": lines,
-    "money": money,
-    "moment": moment,
-    "stamp": stamp,
-    "since": since,
-    "span": span,
-    "clock": clock,
+    **{each.__name__: each for each in (line, lines, money, moment, stamp, since, span, clock)},
 }

@@ -109,15 +109,10 @@ class Acting:
 def routes(page: Page) -> list[BaseRoute]:
     """Return the routes by which people change runs."""
     acting = Acting(page)
-    deeds: dict[str, Deed] = {
-        "pause": acting.pause,
-        "resume": acting.resume,
-        "message": acting.message,
-        "top_up": acting.top_up,
-        "cancel": acting.cancel,
-        "undo": acting.undo,
-    }
-    return [page.post(f"/runs/{{workflow_id:id}}/{name}", _endpoint(page, name, deed)) for name, deed in deeds.items()]
+    deeds = (acting.pause, acting.resume, acting.message, acting.top_up, acting.cancel, acting.undo)
+    return [
+        page.post(f"/runs/{{workflow_id:id}}/{deed.__name__}", _endpoint(page, deed.__name__, deed)) for deed in deeds
+    ]
 
 
 def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, Sent], Awaitable[Response]]:
