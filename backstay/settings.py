@@ -397,17 +397,14 @@ class Settings(BaseSettings):
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
-        web = (self.web_secret, self.web_proxy_secret)
-        slack = (self.slack_bot_token, self.slack_signing_secret, self.slack_app_token)
-        single = (self.approver_key, self.webhook_key, self.ledger_key, self.openai_api_key, *web, *slack)
-        held = [s.get_secret_value() for s in (*single, *self.notify_urls, *self.encryption_keys) if s is not None]
-        addresses = (
-            self.database_url_text,
-            self.openai_base_url,
-            *(url.get_secret_value() for url in self.notify_urls),
-            None if self.smtp_url is None else self.smtp_url.get_secret_value(),
-        )
-        held += [_password(address) for address in addresses if address]
+        # The address of a server is no secret, but the password in it is.
+        fields = (value for name, value in self if name not in {"database_url", "smtp_url"})
+        single = (each for value in fields for each in (value if isinstance(value, tuple) else (value,)))
+        held = [each.get_secret_value() for each in single if isinstance(each, SecretStr)]
+        urls = [
+            url.get_secret_value() for url in (self.database_url, self.smtp_url, *self.notify_urls) if url is not None
+        ]
+        held += [_password(address) for address in (*urls, self.openai_base_url or "")]
         # Collectors of traces are often told a token so.
         headers = ",".join(self._environment.get(name, "") for name in _HEADERS)
         held += [part for pair in headers.split(",") for part in unquote(pair.partition("=")[2]).split()]
