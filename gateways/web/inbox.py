@@ -62,35 +62,31 @@ def routes(page: Page) -> list[BaseRoute]:
     """
 
     async def inbox(request: Request, visitor: Visitor) -> Response:
-        wanted, seen_by = filter_of(request), page.seeing.only(visitor.by)
-        rows = await page.store.requests.page(
-            words=wanted.words, kind=wanted.kind, before=wanted.before, seen_by=seen_by, limit=PAGE_ROWS + 1
-        )
-        count = await page.store.requests.count_open(seen_by)
+        rows, about = await _page_of(page, request, visitor)
+        count = await page.store.requests.count_open(page.seeing.only(visitor.by))
         if wants_json(request.headers):
             return page.json(visitor, {"open": count, **_wired(rows)})
         shown = await inbox_rows(page, visitor, rows[:PAGE_ROWS])
-        more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
-        said: dict[str, Any] = {"rows": shown, "count": count, "wanted": wanted, "more": more, "kinds": KINDS}
-        return page.render(request, visitor, "inbox.html", now=time.time(), **said)
+        return page.render(request, visitor, "inbox.html", rows=shown, count=count, **about)
 
     async def decided(request: Request, visitor: Visitor) -> Response:
-        wanted, seen_by = filter_of(request), page.seeing.only(visitor.by)
-        rows = await page.store.requests.page(
-            closed=True,
-            words=wanted.words,
-            kind=wanted.kind,
-            before=wanted.before,
-            seen_by=seen_by,
-            limit=PAGE_ROWS + 1,
-        )
+        rows, about = await _page_of(page, request, visitor, closed=True)
         if wants_json(request.headers):
             return page.json(visitor, _wired(rows))
-        more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
-        said: dict[str, Any] = {"rows": rows[:PAGE_ROWS], "wanted": wanted, "more": more, "kinds": KINDS}
-        return page.render(request, visitor, "decided.html", now=time.time(), **said)
+        return page.render(request, visitor, "decided.html", rows=rows[:PAGE_ROWS], **about)
 
     return [page.get("/", inbox), page.get("/decided", decided)]
+
+
+async def _page_of(
+    page: Page, request: Request, visitor: Visitor, *, closed: bool = False
+) -> tuple[list[RequestRow], dict[str, Any]]:
+    """Return the requests that an address asks for, with one more if there are more, and what is said about them."""
+    wanted = filter_of(request)
+    seen_by = page.seeing.only(visitor.by)
+    rows = await page.store.requests.page(closed=closed, **wanted._asdict(), seen_by=seen_by, limit=PAGE_ROWS + 1)
+    more = wanted.link(rows[PAGE_ROWS - 1].position) if len(rows) > PAGE_ROWS else ""
+    return rows, {"wanted": wanted, "more": more, "kinds": KINDS, "now": time.time()}
 
 
 def filter_of(request: Request) -> Filter:
