@@ -6,6 +6,7 @@ Both the shape of the value and the name of the argument count, and one of them 
 import re
 from typing import Literal
 
+from backstay.data_files import data_beside
 from backstay.provenance.words import words
 
 Shape = Literal["atom", "place", "other"]
@@ -13,19 +14,7 @@ Shape = Literal["atom", "place", "other"]
 
 SHORT = 200
 """A longer text, or one of several lines, is a target by its name only."""
-_ATOMS = (
-    "to cc bcc recipient recipients receiver attendee attendees invitee invitees participant participants "
-    "member members email emails mail address addresses sender forward account accounts iban bic swift payee "
-    "beneficiary creditor phone tel telephone mobile number user username users assignee owner handle contact "
-    "wallet card "
-)
-_PLACES = (
-    "url urls uri link href endpoint webhook callback redirect host hostname domain server origin remote repo "
-    "repository branch path paths file files filename filepath folder directory dir destination dest target "
-    "source bucket key prefix command commands cmd argv args script shell exec code query sql channel room "
-    "topic queue database table "
-)
-_ATOM_NAMES, _PLACE_NAMES = frozenset(_ATOMS.split()), frozenset(_PLACES.split())
+_ATOM_NAMES, _PLACE_NAMES = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
 _HEADER = re.compile(r"[\r\n]\s{0,20}(?:to|cc|bcc|reply-to)\s{0,20}:", re.IGNORECASE)
