@@ -1,22 +1,27 @@
-"""Do what runs ask for in workspaces: a call at a time in each, and each call that writes can be undone."""
+"""Do what runs ask for in workspaces: a call at a time in each, and each call that writes can be undone.
+
+One run at a time uses a workspace, and what it only rehearses happens in a copy.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid, SnapshotDamaged, SnapshotRefused
+from backstay.errors import ArgumentsInvalid, SnapshotDamaged, SnapshotRefused, WorkspaceBusy
 from backstay.tools.tool import WorkspaceLimits
+from sandbox.snapshots.files import empty, opened_root
 from sandbox.snapshots.snapshots import Snapshots
-from sandbox.workspaces.claims import Claims
 from sandbox.workspaces.command import Heard
-from sandbox.workspaces.copies import Copies
 from sandbox.workspaces.effects import WorkspaceEffects
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import owner_of, prepare
-from sandbox.workspaces.workspace import Workspace, WorkspaceCall
+from sandbox.workspaces.workspace import COPIES, Workspace, WorkspaceCall
+from system.files import read_json, remove_durably, write_whole
 from system.locks import async_file_lock, file_lock
 
 READING = frozenset({"read_file", "list_directory", "search", "measure"})
@@ -25,6 +30,123 @@ SHELL = "run"
 CHECK = "check"
 """Looks at the workspace's code, for a review; no tool of a model."""
 RESTORE, OUTCOME = "restore", "outcome"
+_UNFINISHED = ".new"
+
+
+class Claims:
+    """Let one run at a time use a workspace, including the folders inside it and around it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep the claims in this folder."""
+        self._folder = folder
+        self._lock = folder / "lock"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def claim(self, workspace: Workspace, run: str, *, instead_of: str | None = None) -> None:
+        """Claim the workspace for the run, or take it over from the run `instead_of`; repeating a claim is fine.
+
+        Raises WorkspaceBusy, which names the holder.
+        """
+        with file_lock(self._lock):
+            for path, claim in self._overlapping(workspace):
+                if claim["run"] == run and claim["root"] == str(workspace.root):
+                    return
+                if claim["run"] not in (run, instead_of):
+                    raise _busy(claim)
+                if claim["run"] != run:
+                    remove_durably(path)
+            claim = {"workspace": workspace.name, "root": str(workspace.root), "run": run}
+            write_whole(self._path(workspace), json.dumps(claim).encode())
+
+    def release(self, workspace: Workspace, run: str) -> bool:
+        """Release the run's claim; return whether there was one."""
+        with file_lock(self._lock):
+            claim = read_json(self._path(workspace))
+            if claim is None or claim["run"] != run:
+                return False
+            remove_durably(self._path(workspace))
+            return True
+
+    def holder(self, workspace: Workspace) -> str | None:
+        """Return the run that holds the workspace, a folder inside it or a folder around it."""
+        with file_lock(self._lock):
+            return next((claim["run"] for _, claim in self._overlapping(workspace)), None)
+
+    def require_free(self, workspace: Workspace, run: str) -> None:
+        """Raise WorkspaceBusy when another run holds the workspace."""
+        with file_lock(self._lock):
+            for _, claim in self._overlapping(workspace):
+                if claim["run"] != run:
+                    raise _busy(claim)
+
+    def _overlapping(self, workspace: Workspace) -> Iterator[tuple[Path, dict[str, Any]]]:
+        for path in sorted(self._folder.glob("*.json")):
+            claim = read_json(path)
+            if claim is None:
+                continue
+            root = Path(claim["root"])
+            if root.is_relative_to(workspace.root) or workspace.root.is_relative_to(root):
+                yield path, claim
+
+    def _path(self, workspace: Workspace) -> Path:
+        return self._folder / f"{workspace.key}.json"
+
+
+def _busy(claim: dict[str, Any]) -> WorkspaceBusy:
+    name, run = claim["workspace"], claim["run"]
+    return WorkspaceBusy(f"workspace {name} is in use by run {run}; wait until it ends, or cancel it", holder=run)
+
+
+class Copies:
+    """Make copies of one workspace, each for one rehearsal, and remove them; whoever does so holds its lock."""
+
+    def __init__(self, workspace: Workspace, snapshots: Snapshots, folder: Path, state: Path) -> None:
+        """Keep the copies beside the workspaces, where jails can reach them, and what is known of them in `state`."""
+        self._workspace = workspace
+        self._snapshots = snapshots
+        self._folder = folder.resolve() / COPIES / workspace.key
+        self._state = state / "rehearsals" / workspace.key
+
+    def copy(self, rehearsal: str) -> Workspace:
+        """Return the copy of a rehearsal, and make it from the workspace as it is now when there is none.
+
+        Raises SnapshotRefused for a workspace that cannot be copied whole.
+        """
+        root = self._folder / _name(rehearsal)
+        if not root.is_dir():
+            taken = self._snapshots.take(self._workspace.root)
+            # A copy that was begun when its host died is not one: only a whole one gets its name.
+            begun = root.with_suffix(_UNFINISHED)
+            _remove(begun)
+            begun.mkdir(parents=True)
+            begun.chmod(self._workspace.root.stat().st_mode & 0o777)
+            if lacking := self._snapshots.restore(begun, taken.id).failed:
+                raise SnapshotRefused(f"{lacking[0].path!a}: {lacking[0].why}")
+            begun.rename(root)
+        return Workspace(name=f"a copy of {self._workspace.name}", root=root)
+
+    def records(self, rehearsal: str) -> Path:
+        """Return the folder of what was done in the copy of a rehearsal."""
+        return self._state / _name(rehearsal)
+
+    def remove(self) -> int:
+        """Throw all copies of the workspace away, with what is known of them; return how many there were."""
+        found = sorted(self._folder.iterdir()) if self._folder.is_dir() else []
+        for path in [*found, self._folder, self._state]:
+            _remove(path)
+        return len(found)
+
+
+def _name(rehearsal: str) -> str:
+    return hashlib.sha256(rehearsal.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir():
+        return
+    with opened_root(path, unlocking=True) as top:
+        empty(top)
+    path.rmdir()
 
 
 class Workspaces:

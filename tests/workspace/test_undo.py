@@ -8,8 +8,8 @@ import pytest
 from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy, WorkspaceInvalid
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces import owner
-from sandbox.workspaces.claims import Claims
 from sandbox.workspaces.workspace import Workspace
+from sandbox.workspaces.workspaces import Claims
 from tests.workspace.desk import Desk
 
 
