@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import difflib
 import hashlib
 import os
 import secrets
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.guest.files.diff import difference
 from sandbox.guest.files.places import (
     NoSuchFolder,
     Parts,
@@ -29,6 +29,44 @@ from sandbox.guest.files.reading import ENCODINGS, content_of
 
 MOST_EDITED = 16 << 20
 _SHOWN_FILES = 50
+_MOST_BYTES = 1 << 20
+_MOST_LINES = 6000
+_MOST_SHOWN = 20_000
+
+
+def difference(before: bytes | None, after: bytes | None, path: str) -> str:
+    """Return a unified diff; a file that is missing on one side is /dev/null there."""
+    old, new = _lines(before), _lines(after)
+    sizes = f"{_size(before)} -> {_size(after)}"
+    if old is None or new is None:
+        return f"binary file {path}: {sizes}\n"
+    if len(before or b"") + len(after or b"") > _MOST_BYTES or len(old) + len(new) > _MOST_LINES:
+        return f"{path}: {sizes}; too large for a diff\n"
+    sides = (f"a/{path}" if before is not None else "/dev/null", f"b/{path}" if after is not None else "/dev/null")
+    text = "".join(_ended(line) for line in difflib.unified_diff(old, new, *sides))
+    if not text:
+        return f"{path}: nothing changes\n" if before is not None else f"new empty file {path}\n"
+    left = len(text) - _MOST_SHOWN
+    return text if left <= 0 else f"{text[:_MOST_SHOWN]}\n... {left} more characters of this diff are left out\n"
+
+
+def _lines(data: bytes | None) -> list[str] | None:
+    if data is None:
+        return []
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode().splitlines(keepends=True)
+    except UnicodeDecodeError:
+        return None
+
+
+def _size(data: bytes | None) -> str:
+    return "nothing" if data is None else f"{len(data)} bytes"
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 @dataclass(frozen=True)
