@@ -27,15 +27,15 @@ def main() -> None:
 
 
 def _answered(asked: dict[str, Any]) -> dict[str, Any]:
-    from sandbox.guest.review import running, tools  # noqa: PLC0415 - found through the packages made above
+    from sandbox.guest.review import running  # noqa: PLC0415 - found through the packages made above
 
-    looking = {"lint": tools.lint, "types": tools.types}
+    looking = {"lint": running.lint, "types": running.types}
     running_it = {"import": running.imports, "tests": running.tests}
     name, names = asked["name"], asked["names"]
     try:
         found = looking[name](names) if name in looking else running_it[name](names, asked["seconds"])
         return {"ok": found.plain()}
-    except tools.CannotRun as error:
+    except running.CannotRun as error:
         return {"error": str(error)[-1500:]}
     except (OSError, MemoryError, RecursionError) as error:
         return {"error": f"it could not be run in its jail: {type(error).__name__}: {error}"[:1500]}
