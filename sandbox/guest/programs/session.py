@@ -1,17 +1,18 @@
-"""One program from its first frame to its last."""
+"""One program from its first frame to its last; calls that it never awaited end it with an error that names them."""
 
 import ast
 import gc
 import os
 import sys
-from asyncio import events
+import warnings
+from asyncio import events, tasks
 from collections.abc import Callable
 from types import CoroutineType, FrameType, ModuleType
 from typing import Any, Self
 
-from sandbox.guest.programs.bindings import PACKAGE, install
+from sandbox.guest.programs.bindings import PACKAGE, install, is_binding
 from sandbox.guest.programs.clock import Clock
-from sandbox.guest.programs.errors import describe_error
+from sandbox.guest.programs.errors import NeverAwaited, describe_error
 from sandbox.guest.programs.event_loop import Deadlock, Loop, LoopPolicy, keep_order, nest_runs, start_anywhere
 from sandbox.guest.programs.host_pipe import HostPipe
 from sandbox.guest.programs.imports import ModuleChanges
@@ -19,12 +20,116 @@ from sandbox.guest.programs.randomness import SeededRandomness
 from sandbox.guest.programs.source import FILENAME, Prepared, own, prepare
 from sandbox.guest.programs.strict_json import encode
 from sandbox.guest.programs.tool_calls import Mcp, ToolCalls
-from sandbox.guest.programs.unawaited import settle, waits, watch
-from sandbox.guest.programs.warm_up import END, START, WarmUpPipe
 
 _NO_DESCRIPTION = '{"error":{"type":"MemoryError","message":"the error itself could not be told","line":null}}'
 _COROUTINE = 0x80
 _RUNS = ("run", "run_until_complete", "run_forever")
+# Every jail runs this before it is ready, so that no other program pays for what only the first one costs.
+START: dict[str, Any] = {
+    "source": "n, found = 0, []\nwhile n < 3:\n    found.append(await tools.find(n=n))\n    n += 1\nreturn found",
+    "bindings": {
+        "tools": {
+            "find": (
+                "from typing import Any\n\nfrom sandbox_py.client import UNSET, call\n\n\n"
+                "async def find(*, n: int, limit: int = UNSET) -> Any:\n"
+                '    """Find."""\n'
+                '    return await call("tools.find", {\n'
+                '        name: value for name, value in {"n": n, "limit": limit}.items() if value is not UNSET\n'
+                "    })\n"
+            )
+        }
+    },
+    "seed": "warm up",
+    "now": 0.0,
+    "calls_from": 0,
+}
+END = '{"ok":[0,1,2]}'
+
+
+def watch(tool_calls: ToolCalls) -> None:
+    """Note every coroutine that is thrown away without having been awaited."""
+    sys.set_coroutine_origin_tracking_depth(1)
+
+    def note(coroutine: Any) -> None:
+        tool_calls.forgotten.append(_forgotten(coroutine))
+
+    setattr(warnings, "_warn_unawaited_coroutine", note)  # noqa: B010 - no name that types know
+
+
+def settle(loop: Loop, tool_calls: ToolCalls) -> None:
+    """Cancel what still runs when the program has returned.
+
+    Raises NeverAwaited when a call was started that will not be made.
+    """
+    left = tasks.all_tasks(loop)
+    faults = [_unfinished(coroutine) for task in left if _is_unbegun(coroutine := task.get_coro())]
+    faults += [f"{tool} was started, but nothing awaits it; await it before returning" for tool in tool_calls.waiting()]
+    if not faults:
+        for task in left:
+            task.cancel()
+        loop.drain()
+        faults += [f"{tool} was started while the program ended, so it is not made" for tool in tool_calls.waiting()]
+    faults += tool_calls.forgotten
+    faults += [_forgotten(found) for found in gc.get_objects() if _is_unbegun(found)]
+    if faults:
+        raise NeverAwaited("; ".join(sorted(set(faults))))
+
+
+def waits(loop: Loop) -> str:
+    """Return where in the program its tasks wait."""
+    places = sorted({place for task in tasks.all_tasks(loop) if (place := _place(task.get_coro()))})
+    return f" (line {', '.join(map(str, places[:5]))})" if places else ""
+
+
+def _place(coroutine: Any) -> int:
+    """Return the innermost line of the program in a chain of coroutines that await each other."""
+    line = 0
+    while coroutine is not None:
+        frame: FrameType | None = getattr(coroutine, "cr_frame", None)
+        if frame is not None and frame.f_code.co_filename == FILENAME:
+            line = frame.f_lineno
+        coroutine = getattr(coroutine, "cr_await", None)
+    return line
+
+
+def _is_unbegun(found: Any) -> bool:
+    if not isinstance(found, CoroutineType):
+        return False
+    return found.cr_frame is not None and not found.cr_running and not found.cr_suspended
+
+
+def _unfinished(coroutine: Any) -> str:
+    return f"{_name(coroutine)} was started as a task, but the program returned before it ran; await the task"
+
+
+def _forgotten(coroutine: Any) -> str:
+    origin = coroutine.cr_origin
+    where = f" (line {origin[0][1]})" if origin and origin[0][0] == FILENAME else ""
+    return f"{_name(coroutine)} was called, but never awaited{where}; write `await {_name(coroutine)}(...)`"
+
+
+def _name(coroutine: Any) -> str:
+    """Return the name by which the program calls the function."""
+    filename: str = coroutine.cr_code.co_filename
+    if is_binding(filename):
+        return filename.strip("<>").removeprefix("sandbox_py.")
+    return coroutine.__qualname__
+
+
+class WarmUpPipe(HostPipe):
+    """Answer each call by its number, without a host."""
+
+    def __init__(self) -> None:
+        """Begin with the first call."""
+        self._calls = 0
+
+    def send(self, text: str) -> None:
+        """Take a frame."""
+
+    def receive(self) -> Any:
+        """Return the answer to the last frame."""
+        number, self._calls = self._calls, self._calls + 1
+        return {"now": float(number), "results": [{"i": number, "ok": number}]}
 
 
 class EntryWatch:
