@@ -19,8 +19,7 @@ from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import SELF_TEST, Profile, command
-from sandbox.isolation.properties import RULES
-from sandbox.isolation.self_test import SelfTestResult, check_profile, run_self_test, run_workspace_self_test
+from sandbox.isolation.self_test import RULES, SelfTestResult, check_profile, run_self_test, run_workspace_self_test
 from sandbox.limits import shell_limits
 from sandbox.programs.sandbox import examine as examine_sandbox
 from sandbox.workspaces.owner import prepare
