@@ -19,9 +19,9 @@ from typing import Any
 from benchmarks.page import publish
 from sandbox.images.image import build_image
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.frames import Round
 from sandbox.programs.jail import Jail
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import Round
 
 TOOLS = frozenset({"mail.find"})
 FIND = "async def find(**others):\n    return await call('mail.find', others)\n"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid
-from sandbox.programs.types import Round
+from sandbox.programs.frames import Round
 from store.blobs.shown import ShownBlobStore
 
 KIND = "backstay/round"

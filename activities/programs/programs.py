@@ -26,9 +26,8 @@ from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Sources
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Tool, ToolCall, tool_result
-from sandbox.programs.frames import RESULT
+from sandbox.programs.frames import RESULT, ProgramCall, Round, names_of
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import ProgramCall, Round, names_of
 from store.blobs.shown import ShownBlobStore
 from toolbox.schema import compile_schema, fault_of
 

@@ -15,8 +15,7 @@ from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, Source, is_others
 from backstay.provenance.targets import shape_of
-from sandbox.programs.frames import RESULT
-from sandbox.programs.types import Round
+from sandbox.programs.frames import RESULT, Round
 
 KEPT = 32
 """Indexes of so many programs stay in memory; others are built again from their journals."""

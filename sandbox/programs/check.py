@@ -11,8 +11,8 @@ from typing import NamedTuple
 from backstay.shown import message_line
 from sandbox.guest.programs.source import ENTRIES, Prepared, prepare
 from sandbox.images.files import MISSING_MODULES
+from sandbox.programs.frames import names_of
 from sandbox.programs.syntax import ProgramSyntax, Used
-from sandbox.programs.types import names_of
 
 MOST_FAULTS = 10
 _CLIENT = frozenset({"OutcomeSettled", "ToolError", "UNSET", "call", "result"})

@@ -1,8 +1,13 @@
-"""Read the frames that a jail sends. Anything in the jail may have written them, so everything is checked."""
+"""What passes between a program and its host: calls and rounds, read from the frames that a jail sends.
+
+Anything in the jail may have written them, so everything is checked.
+"""
 
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +15,6 @@ from typing import Any
 from backstay.shown import message_line
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, depth_reached, memory_reached, protocol_broken
-from sandbox.programs.types import ProgramCall
 
 RESULT = "engine.result"
 """The call that stands for reading an earlier stored result."""
@@ -22,6 +26,38 @@ _LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{200}|[eE]\+?[0-9]{3}")
 _WORDS = 1000
 _FORMS = ({}, {"whole": True})
 """What a call may say besides: that the program wants to know how it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """Name a tool and its arguments; `i` counts the program's calls from 0 in the order it made them."""
+
+    i: int
+    tool: str
+    arguments: dict[str, Any]
+    whole: bool = False
+    """Whether the program wants to know how the call ended, and not only the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Hold one entry of a journal; feeding the same bytes to the same image brings the program to the same place."""
+
+    sent: bytes
+    """The frame that was sent, without its length; empty in the first round, where it is the start frame."""
+    came: bytes
+    """The frame that came back, without its length; empty when the program died instead of answering."""
+    cpu_s: float
+    wall_s: float
+    """How long the program computed; time spent paused does not count."""
+
+
+def names_of(tools: Iterable[str]) -> dict[str, str]:
+    """Return the tool that each name stands for in a program: `mail.search`, `mail__search`, and `search` alone."""
+    every = sorted(tools)
+    bare = Counter(tool.partition(".")[2] for tool in every)
+    alone = {tool.partition(".")[2]: tool for tool in every if bare[tool.partition(".")[2]] == 1}
+    return alone | {tool.replace(".", "__", 1): tool for tool in every} | {tool: tool for tool in every}
 
 
 @dataclass(frozen=True, slots=True)

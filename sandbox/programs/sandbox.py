@@ -19,12 +19,10 @@ from sandbox.isolation.self_test import SelfTestResult, run_self_test
 from sandbox.isolation.spawn import allow_files
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
-from sandbox.programs.frames import Done, read_frame
-from sandbox.programs.jail import Jail
+from sandbox.programs.frames import Done, ProgramCall, Round, read_frame
+from sandbox.programs.jail import Jail, replay
 from sandbox.programs.paused import PausedJails
 from sandbox.programs.pool import JailPool
-from sandbox.programs.replay import replay
-from sandbox.programs.types import ProgramCall, Round
 
 _STARTS_AT_ONCE = 2
 _FILES_PER_JAIL = 4

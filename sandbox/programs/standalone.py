@@ -18,8 +18,8 @@ from backstay.frozen import Frozen
 from backstay.shown import message_line
 from backstay.tools.tool import tool_result
 from sandbox.limits import Limits
+from sandbox.programs.frames import ProgramCall, Round, names_of
 from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
-from sandbox.programs.types import ProgramCall, Round, names_of
 
 
 class SandboxResult(Frozen):

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass, field
 
 from sandbox.limits import Limits
+from sandbox.programs.frames import Round
 from sandbox.programs.sandbox import RoundOutcome
-from sandbox.programs.types import Round
 
 LIMITS = Limits(memory_mb=256, cpu_s=1, tmp_mb=8, tmp_inodes=256, time_limit_s=60, wall_s=2.5, rounds=12)
 TOOLS = frozenset({"mail.send", "mail.search"})

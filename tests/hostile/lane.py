@@ -20,8 +20,8 @@ import sandbox.isolation.profile
 from backstay.errors import ProgramDiverged, SandboxLost
 from sandbox.images.image import find_image
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.frames import Round
 from sandbox.programs.sandbox import Sandbox
-from sandbox.programs.types import Round
 from tests.hostile.case import CORPUS, Case, read_case
 from tests.hostile.facts import LIMITS, TOOLS, Seen, outsized, undeclared, unjson, unlined, untextual
 from tests.hostile.processes import adopt_orphans, end, reap, strays

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.frames import Round
 from sandbox.programs.sandbox import Sandbox
-from sandbox.programs.types import Round
 from tests.sandbox.places import image
 
 TASKS = Path(__file__).parent / "tasks"

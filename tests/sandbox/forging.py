@@ -8,8 +8,7 @@ from typing import Any
 from backstay.canonical import canonical
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
-from sandbox.programs.frames import MOST_DEPTH, RESULT, Done, read_frame
-from sandbox.programs.types import ProgramCall
+from sandbox.programs.frames import MOST_DEPTH, RESULT, Done, ProgramCall, read_frame
 
 DECLARED = frozenset({"mail.send", "mail.find", "crm.find"})
 LIMITS = Limits(frame_bytes=100_000, output_bytes=100_000, calls_per_batch=16)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.programs.frames import Round
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import Round
 from tests.sandbox.places import image, shared
 
 NOW = 1_700_000_000.5

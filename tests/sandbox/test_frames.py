@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
-from sandbox.programs.frames import Done, read_frame, strict_json
-from sandbox.programs.types import ProgramCall
+from sandbox.programs.frames import Done, ProgramCall, read_frame, strict_json
 
 TOOLS = frozenset({"mail.send", "mail.find"})
 

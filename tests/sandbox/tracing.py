@@ -10,9 +10,8 @@ from typing import Any
 from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged
 from sandbox.limits import Limits
-from sandbox.programs.frames import read_frame
+from sandbox.programs.frames import ProgramCall, Round, read_frame
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
-from sandbox.programs.types import ProgramCall, Round
 from tests.sandbox.playing import NOW, TOOLS, start_frame
 from tests.sandbox.programs import program
 
