@@ -1,4 +1,4 @@
-"""An MCP server as a provider: connect, list tools, and call them."""
+"""An MCP server as a provider: connect, list tools, and call them, each call over one open connection."""
 
 import asyncio
 import random
@@ -6,20 +6,25 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
+from mcp import Client, MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult, Tool
 
-from backstay.errors import ToolUnavailable
+from backstay.errors import OutcomeUnknown, ToolUnavailable
+from backstay.shown import message_line
 from toolbox.mcp.connection import CONNECT_S, FIRST_START_S, Connection
-from toolbox.mcp.errors import describe_fault, of_status
-from toolbox.mcp.http_transport import HttpExchange, current
-from toolbox.mcp.listing import list_all_tools
-from toolbox.mcp.tool_call import ToolCallRequest
+from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
+from toolbox.mcp.errors import TOO_LARGE, describe_fault, of_fault, of_protocol_error, of_status
+from toolbox.mcp.http_transport import CAP, HttpExchange, current
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
-from toolbox.providers.answer import Answer
+from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
-from toolbox.providers.listing import Listing
+from toolbox.providers.elicitation import InputRequired, InputResponse
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import Call, NotSent
 
 _FRESH_S = 60.0
@@ -28,6 +33,136 @@ _PATIENCE_S = CONNECT_S + _LIST_S
 """How long whoever looks for tools waits for a server, from the time at which it began to start."""
 _BACKOFF_S = (2.0, 30.0)
 _log = structlog.get_logger("toolbox")
+_PAGES = 1000
+_TOOLS = 20_000
+
+
+async def list_all_tools(client: Client) -> tuple[ListedTool, ...]:
+    """Return every tool once, in the server's order; a paginator that never ends is an error."""
+    found: dict[str, ListedTool] = {}
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        for tool in page.tools:
+            found.setdefault(tool.name, _listed(tool))
+        if page.next_cursor is None:
+            return tuple(found.values())
+        if page.next_cursor == cursor or len(found) > _TOOLS:
+            break
+        cursor = page.next_cursor
+    raise ValueError("the list of tools has no end")
+
+
+def _listed(tool: Tool) -> ListedTool:
+    given: Any = tool.annotations
+    annotations = ToolAnnotations()
+    if given is not None:
+        annotations = ToolAnnotations(
+            read_only=given.read_only_hint,
+            destructive=given.destructive_hint,
+            idempotent=given.idempotent_hint,
+            open_world=given.open_world_hint,
+        )
+    return ListedTool(
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        input_schema=json_safe(tool.input_schema),
+        output_schema=json_safe(tool.output_schema),
+        annotations=annotations,
+    )
+
+
+class ToolCallRequest:
+    """Send one call and read its answer."""
+
+    def __init__(self, connection: Connection, call: Call, ends: float, *, over_http: bool) -> None:
+        """Send over this connection, until the loop's clock shows `ends`."""
+        self._connection = connection
+        self._call = call
+        self._ends = ends
+        self._exchange = HttpExchange(ends=ends) if over_http else None
+
+    async def answer(self) -> Answer:
+        """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
+        reply = self._call.reply
+        with self._connection.elicitations.collect(reply) as asked:
+            answer = await self._sent(None if reply is None or reply.required.in_call else reply)
+        return _with_elicitations(answer, asked) if asked.unanswered else answer
+
+    async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
+        token = current.set(self._exchange)
+        try:
+            async with asyncio.timeout_at(self._ends):
+                result = await self._called(reply)
+        except TimeoutError:
+            raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
+        except MCPError as error:
+            if reply is not None and anew and error.code == INVALID_PARAMS:
+                # The server no longer knows its own question, and refuses before it does anything.
+                return await self._asked_again(reply)
+            return self._refusal(error)
+        except Exception as error:  # whatever else is no answer: the request is already under way
+            raise of_fault(error) from None
+        finally:
+            current.reset(token)
+        if isinstance(result, CallToolResult):
+            return answer_of(result)
+        question = input_required(result)
+        if question is None:
+            return refused("the server asks for sampling or for roots, which are not available to servers")
+        return Answer(success=False, question=question)
+
+    async def _asked_again(self, reply: InputResponse) -> Answer:
+        answer = await self._sent(None)
+        question = answer.question
+        if question is None or question.requests != reply.required.requests:
+            return answer
+        return await self._sent(replace(reply, required=question), anew=False)
+
+    async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
+        call = self._call
+        more: dict[str, Any] = {}
+        if reply is not None:
+            more["input_responses"] = elicit_results(reply)
+            more["request_state"] = reply.required.state
+        left = max(0.1, self._ends - asyncio.get_running_loop().time())
+        return await self._connection.client.session.call_tool(
+            call.tool,
+            call.arguments,
+            read_timeout_seconds=left + 1,
+            progress_callback=None if call.on_progress is None else self._progress,
+            meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
+            allow_input_required=True,
+            **more,
+        )
+
+    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._call.on_progress is not None:
+            of = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            self._call.on_progress(message_line(f"{of} {message or ''}", 200))
+
+    def _refusal(self, error: MCPError) -> Answer:
+        exchange, call = self._exchange, self._call
+        if exchange is not None and exchange.status == 404:
+            self._connection.drop()  # the server forgot the session; the next call opens another
+        if error.code == TOO_LARGE or (exchange is not None and exchange.too_large):
+            reason = f"the answer is larger than {CAP // 1024**2} MB, which is the most one result may have"
+            if call.before_send is None:
+                return refused(reason)
+            raise OutcomeUnknown(reason) from None
+        try:
+            return of_protocol_error(error.code, error.message, exchange)
+        except Exception as known:  # the cause is an implementation's detail and may quote a payload
+            raise known from None
+
+
+def _with_elicitations(answer: Answer, asked: CallElicitations) -> Answer:
+    """Return the answer with what the server asked meanwhile, and what it said when nobody answered."""
+    said = answer.error if not answer.success else str(answer.data)
+    question = InputRequired(
+        requests=tuple(asked.unanswered), said=message_line(said or "nothing"), failed=not answer.success
+    )
+    return replace(answer, question=question)
 
 
 class McpProvider:
