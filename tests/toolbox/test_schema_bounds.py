@@ -137,8 +137,8 @@ async def test_the_form_of_a_question_is_bounded_too():
 
 
 async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another(opened, tmp_path, raw, monkeypatch):
-    monkeypatch.setattr("toolbox.mcp.stdio.PIECE_S", 0.5)
-    monkeypatch.setattr("toolbox.mcp.stdio.CAP", 100_000)
+    monkeypatch.setattr("toolbox.mcp.transports.PIECE_S", 0.5)
+    monkeypatch.setattr("toolbox.mcp.transports.CAP", 100_000)
     answers = {
         "drip": {"endless": " ", "pause": 0.05},
         "flood": {"endless": "x" * 100_000, "pause": 0},

@@ -1,24 +1,221 @@
 """The transports to an MCP server: stdio, streamable HTTP, and server-sent events."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from backstay.errors import ToolUnavailable
+from system.children import end_group
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.http_transport import CAP, ObservedTransport
-from toolbox.mcp.stdio import open_stdio
+from toolbox.mcp.errors import MALFORMED, TOO_LARGE
+from toolbox.mcp.http_transport import CAP, PIECE_S, ObservedTransport
+from toolbox.processes.runner import clean_environment, find_command
 
 Transport = Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]
 """Opens the two streams of a server; sets the event when no answer can come any more."""
 NOT_SPOKEN_HERE = frozenset({400, 404, 405, 406, 415})
 """The status of an address that supports another transport only."""
 _SILENCE_S = 3600.0
+_EDGE = 4096
+_ENDLESS = 4
+"""A line that is this many times too long will not end: nothing can be answered behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """Replaces a line that was dropped because it was too long."""
+
+    head: bytes
+    tail: bytes
+
+
+class Lines:
+    """Collect chunks until a line is whole; the cost stays linear however long the line is."""
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head = b""
+        self._tail = b""
+
+    @property
+    def unfinished(self) -> int:
+        """Return how many bytes of the line have come that is not whole yet."""
+        return self._size
+
+    def feed(self, chunk: bytes) -> list[bytes | Overlong]:
+        """Return the lines that this chunk completes."""
+        *ends, rest = chunk.split(b"\n")
+        found: list[bytes | Overlong] = []
+        for end in ends:
+            self._add(end)
+            found.append(self._take())
+        if rest:
+            self._add(rest)
+        return found
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= self._cap:
+            self._parts.append(part)
+            return
+        if self._parts:
+            self._head = b"".join(self._parts[:2])[:_EDGE]
+            self._tail = self._parts[-1][-_EDGE:]
+            self._parts = []
+        self._head = self._head or part[:_EDGE]
+        self._tail = (self._tail + part[-_EDGE:])[-_EDGE:]
+
+    def _take(self) -> bytes | Overlong:
+        line = b"".join(self._parts) if self._size <= self._cap else Overlong(self._head, self._tail)
+        self._parts, self._size, self._head, self._tail = [], 0, b"", b""
+        return line
+
+
+_LOG_CAP = 1024 * 1024
+_CHUNK = 256 * 1024
+_ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,')
+_ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
+
+
+@asynccontextmanager
+async def open_stdio(
+    server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path, ended: asyncio.Event
+) -> AsyncGenerator[Any]:
+    """Start the server and yield its streams; `ended` is set when it stops talking.
+
+    Raises ToolUnavailable when the command cannot be started.
+    """
+    process = await _start(server, environment, folder)
+    async with create_client_server_memory_streams() as (ours, (from_client, to_client)):
+        stderr = _Log(log)
+        pumps = [
+            asyncio.create_task(_read(process, to_client, stderr, ended)),
+            asyncio.create_task(_write(process, from_client, ended)),
+            asyncio.create_task(_keep(process, stderr)),
+        ]
+        try:
+            yield ours
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+            # No server outlives its client by more than 5 s.
+            await end_group(process, quiet_s=2.0, ask_s=1.5)
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Path) -> asyncio.subprocess.Process:
+    place = folder / (server.cwd or ".")
+    if not place.is_dir():
+        raise ToolUnavailable(f"the server's directory {server.cwd!r} does not exist; correct `cwd`")
+    clean = clean_environment(environment, server.env)
+    command = find_command(str(server.command), folder=place, environment=clean)
+    try:
+        return await asyncio.create_subprocess_exec(
+            command,
+            *server.args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=place,
+            env=clean,
+            start_new_session=True,
+            limit=_CHUNK,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolUnavailable(f"the command {command!r} cannot be started: {type(error).__name__}") from None
+
+
+async def _read(process: asyncio.subprocess.Process, to_client: Any, stderr: "_Log", ended: asyncio.Event) -> None:
+    lines = Lines(CAP)
+    ends: float | None = None
+    assert process.stdout is not None  # noqa: S101 - opened with pipes
+    try:
+        while True:
+            async with asyncio.timeout_at(ends):
+                chunk = await process.stdout.read(_CHUNK)
+            if not chunk:
+                return
+            found = lines.feed(chunk)
+            if lines.unfinished > _ENDLESS * CAP:
+                stderr.write(b"a line on stdout has no end\n")
+                return
+            if not lines.unfinished:
+                ends = None
+            elif found or ends is None:
+                ends = asyncio.get_running_loop().time() + PIECE_S
+            for line in found:
+                if (message := _parse(line)) is not None:
+                    await to_client.send(SessionMessage(message))
+                elif isinstance(line, bytes) and line.strip():
+                    stderr.write(b"not JSON-RPC on stdout: " + line[:500] + b"\n")
+    except TimeoutError:
+        stderr.write(b"a line on stdout did not end in time\n")
+    finally:
+        ended.set()
+        await to_client.aclose()
+
+
+def _parse(line: bytes | Overlong) -> Any:
+    if isinstance(line, Overlong):
+        return _error(_ID_FIRST.match(line.head) or _ID_LAST.search(line.tail), TOO_LARGE, "the answer is too large")
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return _error(_ID_FIRST.match(line) or _ID_LAST.search(line[-200:]), MALFORMED, "the answer is malformed")
+
+
+def _error(found: "re.Match[bytes] | None", code: int, message: str) -> JSONRPCError | None:
+    if found is None:
+        return None
+    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=ErrorData(code=code, message=message))
+
+
+async def _write(process: asyncio.subprocess.Process, from_client: Any, ended: asyncio.Event) -> None:
+    assert process.stdin is not None  # noqa: S101 - opened with pipes
+    try:
+        async for item in from_client:
+            if isinstance(item, SessionMessage):
+                process.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await process.stdin.drain()
+    except (ConnectionError, OSError):
+        # The reader says that it is over; a request in flight must learn that from a closed stream.
+        ended.set()
+
+
+async def _keep(process: asyncio.subprocess.Process, stderr: "_Log") -> None:
+    assert process.stderr is not None  # noqa: S101 - opened with pipes
+    while chunk := await process.stderr.read(64 * 1024):
+        stderr.write(chunk)
+
+
+class _Log:
+    """Keep the last part of what a server prints for people, never more than twice the cap."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        with suppress(OSError):
+            if self._path.exists() and self._path.stat().st_size > _LOG_CAP:
+                self._path.replace(self._path.with_suffix(".stderr.old"))
+            with self._path.open("ab") as file:
+                file.write(chunk[-_LOG_CAP:])
 
 
 def stdio_transport(server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path) -> Transport:
