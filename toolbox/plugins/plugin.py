@@ -1,21 +1,22 @@
-"""Describe and run one plugin: a folder with a cli.py, whose parser defines its tools."""
+"""Describe and run one plugin: a folder with a cli.py, whose parser defines its tools and their command lines."""
 
 import json
+import re
 import secrets
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from backstay.errors import ToolUnavailable
+from backstay.errors import ArgumentsInvalid, ToolUnavailable
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.configuration.load import is_path
-from toolbox.plugins.command_line import command_line
-from toolbox.plugins.parser import Level, Parser, levels_of, schema_of
+from toolbox.plugins.parser import Argument, Level, Parameter, Parser, levels_of, schema_of
 from toolbox.processes.runner import Runner
 
 _CLI = "cli.py"
@@ -28,6 +29,168 @@ _ANY_ARGUMENTS = {
     "properties": {"args": {"type": "array", "items": {"type": "string"}, "description": "the words behind cli.py"}},
     "additionalProperties": False,
 }
+_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+_REST = "..."
+_WORD_BYTES = 120_000
+"""A little less than the longest word that Linux accepts."""
+
+
+def command_line(levels: Sequence[Level], arguments: Mapping[str, Any]) -> list[str]:
+    """Return the words for arguments that fit the schema of these parsers.
+
+    Raises ArgumentsInvalid for arguments that fit the schema but cannot be written on a command line.
+    """
+    for level in levels:
+        _check_groups(level, arguments)
+    guard = _WordGuard(levels)
+    words: list[str] = []
+    for level in levels:
+        words += [level.command] if level.command is not None else []
+        given = [(found, arguments[found.name]) for found in level.parameters if arguments.get(found.name) is not None]
+        options = [
+            (found, written)
+            for found, value in given
+            if found.argument.options and (written := _option(found, value, guard))
+        ]
+        # An option that takes words until the next option goes first, so that another option ends it.
+        options.sort(key=lambda option: not _open_ended(*option))
+        words += [word for _, written in options for word in written]
+        positionals = _positionals(level, [pair for pair in given if not pair[0].argument.options], guard)
+        bare = level is not levels[-1] or (positionals and positionals[0] != "--")
+        if options and bare and _open_ended(*options[-1]):
+            name = options[-1][0].name
+            raise ArgumentsInvalid(f"{name}: give exactly one value; nothing would mark the end of several")
+        words += positionals
+    return words
+
+
+class _WordGuard:
+    """Refuse bare words that these parsers would not read as values."""
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        self._prefixes = {sign for level in levels for sign in level.parser.prefixes}
+        self._files = {sign for level in levels for sign in level.parser.file_prefixes}
+        self._numbers_are_values = not any(level.parser.number_options for level in levels)
+
+    def check(self, parameter: Parameter, word: str, *, separated: bool = False, free: bool = False) -> str:
+        """Return the word. Raises ArgumentsInvalid when the parser would not read it as this value."""
+        first = word[:1]
+        if first in self._files:
+            raise ArgumentsInvalid(f"{parameter.name}: a value must not begin with {first!r}, which names a file here")
+        number = self._numbers_are_values and _NUMBER.fullmatch(word)
+        if first in self._prefixes and not (separated or free or number):
+            raise ArgumentsInvalid(f"{parameter.name}: of several values none may begin with {first!r}")
+        return word
+
+
+def _check_groups(level: Level, arguments: Mapping[str, Any]) -> None:
+    for members, needed in level.groups():
+        given = [
+            member.name
+            for member in members
+            if arguments.get(member.name) not in ((None, False) if member.flag else (None,))
+        ]
+        if len(given) > 1:
+            raise ArgumentsInvalid(f"{given[0]} and {given[1]} exclude each other; give one of them")
+        if needed and not given:
+            raise ArgumentsInvalid(f"one of {', '.join(member.name for member in members)} is required; add it")
+
+
+def _option(parameter: Parameter, value: Any, guard: _WordGuard) -> list[str]:
+    argument = parameter.argument
+    word = max(argument.options, key=len)
+    match argument.kind:
+        case "const":
+            return [word] if value else []
+        case "boolean":
+            negative = {f"--no-{option.removeprefix('--')}" for option in argument.options} & set(argument.options)
+            positive = [option for option in argument.options if option not in negative]
+            return [positive[0] if value else max(negative, key=len)]
+        case "count":
+            return [word] * value
+        case "extend":
+            return [f"{word}={_text(parameter, item)}" for item in value]
+        case "append":
+            return [part for item in value for part in _valued(parameter, word, item, guard)]
+        case "store":
+            return _valued(parameter, word, value, guard)
+
+
+def _valued(parameter: Parameter, word: str, value: Any, guard: _WordGuard) -> list[str]:
+    if parameter.argument.nargs == "?" and value is True:
+        return [word]
+    values = _texts(parameter, value)
+    if len(values) == 1:
+        return [f"{word}={values[0]}"]
+    return [word, *(guard.check(parameter, text) for text in values)]
+
+
+def _open_ended(parameter: Parameter, words: Sequence[str]) -> bool:
+    """Return whether the parser would read a bare word after these as one more value."""
+    takes_more = parameter.argument.kind in {"store", "append"} and parameter.argument.nargs in {"?", "*", "+", _REST}
+    return takes_more and "=" not in words[-1][: len(max(parameter.argument.options, key=len)) + 1]
+
+
+def _positionals(level: Level, given: Sequence[tuple[Parameter, Any]], guard: _WordGuard) -> list[str]:
+    """Return the words of positional arguments, after a `--` if the parser understands it."""
+    only_rest = len(given) == 1 and given[0][0].argument.nargs == _REST
+    separated = not level.parser.commands and not only_rest
+    words: list[str] = []
+    lengths: dict[str, int] = {}
+    for parameter, value in given:
+        values = _texts(parameter, value)
+        lengths[parameter.name] = len(values)
+        for word in values:
+            free = parameter.argument.nargs == _REST and bool(
+                words
+            )  # argparse takes all words after the first unchanged
+            words.append(guard.check(parameter, word, separated=separated, free=free))
+    _check_lengths(level, lengths, len(words))
+    return ["--", *words] if separated and words else words
+
+
+def _check_lengths(level: Level, lengths: Mapping[str, int], count: int) -> None:
+    """Check that argparse would assign the words as meant: it matches the longest from left to right."""
+    positionals = [parameter for parameter in level.parameters if not parameter.argument.options]
+    kinds: dict[int | str | None, str] = {None: "(A)", "?": "(A?)", "*": "(A*)", "+": "(A+)", _REST: "(A*)"}
+    repeats = [parameter.argument.nargs for parameter in positionals]
+    found = re.fullmatch("".join(kinds.get(nargs, f"(A{{{nargs}}})") for nargs in repeats), "A" * count)
+    wanted = [lengths.get(parameter.name, 0) for parameter in positionals]
+    if found is None or [len(part) for part in found.groups()] != wanted:
+        names = ", ".join(parameter.name for parameter in positionals)
+        raise ArgumentsInvalid(f"{names}: the program cannot tell which value is for which; give all up to the last")
+
+
+def _texts(parameter: Parameter, value: Any) -> list[str]:
+    return [_text(parameter, item) for item in (value if parameter.argument.many else [value])]
+
+
+def _text(parameter: Parameter, value: Any) -> str:
+    argument = parameter.argument
+    word = _written(argument, value)
+    try:
+        size = len(word.encode())
+    except UnicodeEncodeError:
+        raise ArgumentsInvalid(f"{parameter.name}: a value has characters that cannot be encoded as UTF-8") from None
+    if word == "--" and argument.nargs != _REST:
+        raise ArgumentsInvalid(f"{parameter.name}: '--' cannot be a value on a command line")  # parsers drop it
+    if "\0" in word:
+        raise ArgumentsInvalid(f"{parameter.name}: a value cannot hold a null character")
+    if size > _WORD_BYTES:
+        raise ArgumentsInvalid(f"{parameter.name}: a value has {size} bytes; a command line takes {_WORD_BYTES}")
+    return word
+
+
+def _written(argument: Argument, value: Any) -> str:
+    match value:
+        case _ if argument.type == "json":
+            return json.dumps(value, ensure_ascii=False)
+        case bool():
+            return str(value) if value else ""  # bool() of any other text is True
+        case float():
+            return format(Decimal(repr(value)), "f")  # argparse does not read -1e-07 as a number
+        case _:
+            return str(value)
 
 
 class Confinement(Protocol):
