@@ -18,8 +18,7 @@ from backstay.python_tools.function import FunctionTool, function_tool, hook_too
 from backstay.python_tools.tool import options_of
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
-from toolbox.configuration.configuration import ProviderEntry, PythonEntry
-from toolbox.configuration.shape import Shape
+from toolbox.configuration.configuration import ProviderEntry, PythonEntry, Shape
 from toolbox.configuration.template import check
 from toolbox.providers.declaration import CallTemplate, Check, Declaration
 
