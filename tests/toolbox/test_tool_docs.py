@@ -15,8 +15,7 @@ from toolbox.bindings.binding import BoundParameter
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
 from toolbox.manifest.builder import make_manifest
-from toolbox.manifest.docs import tool_docs
-from toolbox.manifest.example import call_line, example_of
+from toolbox.manifest.docs import call_line, example_of, tool_docs
 from toolbox.manifest.manifest import Manifest, ManifestProvider, ManifestTool
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool
