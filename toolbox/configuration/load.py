@@ -20,9 +20,9 @@ from toolbox.configuration.configuration import (
     ProviderName,
     PythonEntry,
     ServerEntry,
+    ShapedCall,
     UserEntry,
 )
-from toolbox.configuration.shape import ShapedCall
 from toolbox.configuration.template import check
 from toolbox.providers.declaration import CallTemplate, Check, Declaration, Strict
 
