@@ -1,4 +1,4 @@
-"""Functions in Python as a provider: a call runs one function, which may read, write and ask through the provider behind it."""
+"""Functions in Python as a provider: a call runs one function, which works through the provider behind it."""
 
 import asyncio
 import json
