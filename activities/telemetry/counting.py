@@ -1,10 +1,15 @@
-"""Count what runs do, where their workflows learn of it: once, however often a call is tried or a run is replayed."""
+"""Count what runs do, where their workflows learn of it: once, however often a call is tried or a run is replayed.
+
+Gauges show how much waits: for people, for somebody to find out what happened, and for programs.
+"""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, ClassVar
 
+import structlog
 from temporalio import workflow
 from temporalio.common import MetricMeter
 from temporalio.exceptions import ApplicationError
@@ -20,14 +25,18 @@ from temporalio.worker import (
 from activities.telemetry.attributes import outcome_of
 from backstay import calls
 from backstay.budgets.budget import MICRO
+from backstay.errors import BackstayError
 from backstay.task.decision import Decision
 from backstay.task.result import Outcome
 from backstay.tools.tool import ToolResult
+from store.store import Store
 
 INVALID = "invalid"
 RESERVED, OVERSHOT = "reserved", "overshot"
 OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
+EVERY_S = 5.0
+_log = structlog.get_logger("backstay.telemetry")
 
 
 class Counts:
@@ -151,3 +160,35 @@ class _Calls(WorkflowOutboundInterceptor):
 def _is_new() -> bool:
     """Return whether this happens now; what is replayed was counted by the worker that saw it first."""
     return not workflow.unsafe.is_replaying_history_events()
+
+
+class StoreGauges:
+    """Show what the store knows; all workers of a store show the same."""
+
+    def __init__(self, meter: MetricMeter, store: Store) -> None:
+        """Make the gauges."""
+        self._store = store
+        self._waiting = meter.create_gauge("backstay_approvals_waiting", "Open requests")
+        self._age = meter.create_gauge_float("backstay_approval_age_seconds", "Age of the oldest open request")
+        self._unknown = meter.create_gauge("backstay_effects_unknown", "Effects of which nobody knows the outcome")
+        self._parked = meter.create_gauge("backstay_undos_parked", "Effects whose undo failed and waits for a person")
+
+    async def keep_up(self) -> None:
+        """Look again and again; while the store cannot be reached, the last figures stay."""
+        reached = True
+        while True:
+            try:
+                await self._look()
+                reached = True
+            except BackstayError as error:
+                if reached:
+                    _log.warning("metrics.stale", reason=str(error))
+                reached = False
+            await asyncio.sleep(EVERY_S)
+
+    async def _look(self) -> None:
+        oldest = await self._store.requests.oldest_open()
+        self._waiting.set(await self._store.requests.count_open())
+        self._age.set(0.0 if oldest is None else max(0.0, time.time() - oldest))
+        self._unknown.set(await self._store.effects.count_unknown())
+        self._parked.set(await self._store.parked.count())

@@ -95,7 +95,7 @@ class Telemetry:
             if self.exporting is not None:
                 self.exporting.redact_with(redact)
             if self.counts is not None and self.runtime is not None:
-                from activities.telemetry.gauges import StoreGauges  # noqa: PLC0415 - needs the store
+                from activities.telemetry.counting import StoreGauges  # noqa: PLC0415 - needs the store
 
                 self.counts.know(models, providers)
                 gauges = StoreGauges(self.runtime.metric_meter, store)
