@@ -10,8 +10,7 @@ from temporalio.client import Client
 
 from activities.definitions import Definitions
 from activities.endpoints.endpoints import Endpoints
-from activities.records import Records
-from activities.run_secrets import RunSecrets
+from activities.records import Records, RunSecrets
 from activities.telemetry.attributes import note_event
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy

@@ -21,9 +21,9 @@ from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.payloads import apart
 from activities.programs.bundling import store_program
+from activities.records import Held
 from activities.resources import Activities, Resources
 from activities.retrying import implements, retry_while_unavailable
-from activities.run_secrets import Held
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage

@@ -3,8 +3,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from activities.model.transcript import Transcripts
-from activities.records import Records
-from activities.run_secrets import RunSecrets
+from activities.records import Records, RunSecrets
 from activities.tools.arguments import Arguments
 from backstay.redaction.redactor import Redactor
 from store.opening import open_store

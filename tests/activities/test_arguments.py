@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.offloading import BIG_LEAF_BYTES, DEEPEST, MAX_BYTES
-from activities.records import Records
-from activities.run_secrets import RunSecrets
+from activities.records import Records, RunSecrets
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid, WorkerMisfit

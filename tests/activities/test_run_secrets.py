@@ -5,8 +5,7 @@ import logging
 
 import pytest
 
-from activities.records import Records
-from activities.run_secrets import RunSecrets
+from activities.records import Records, RunSecrets
 from backstay.redaction.handles import MARK, handle_for, handles_in
 from backstay.redaction.redactor import Redactor
 from store.opening import open_store
