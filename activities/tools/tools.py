@@ -8,8 +8,7 @@ from activities.payloads import apart
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
-from activities.tools.effects import Effects
-from activities.tools.elicitations import Elicitations
+from activities.tools.effects import Effects, Elicitations
 from activities.tools.previews import Previews
 from activities.tools.rehearsing import Rehearsing, place_of
 from backstay import calls
