@@ -9,8 +9,7 @@ from activities.resources import Activities, Resources, facts_of, require_valid,
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments
 from activities.tools.effects import Effects, Elicitations
-from activities.tools.previews import Previews
-from activities.tools.rehearsing import Rehearsing, place_of
+from activities.tools.previews import Previews, Rehearsing, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
