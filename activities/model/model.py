@@ -15,8 +15,7 @@ from activities.model.observations import Form, Observations, Way
 from activities.model.output import WantedOutput, WantedOutputs, value_in
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.request import request_for
-from activities.model.streaming import STREAMED
-from activities.model.telling import open_telling
+from activities.model.streaming import STREAMED, open_telling
 from activities.model.tracing import Tracing, said_by
 from activities.model.transcript import Transcript, Transcripts
 from activities.payloads import apart

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from activities.model.telling import open_telling
+from activities.model.streaming import open_telling
 from backstay.redaction.redactor import Redactor
 from backstay.requests import AskModel
 from store.opening import open_store
