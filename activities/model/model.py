@@ -16,8 +16,7 @@ from activities.model.output import WantedOutput, WantedOutputs, value_in
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.request import request_for
 from activities.model.streaming import STREAMED, open_telling
-from activities.model.tracing import Tracing, said_by
-from activities.model.transcript import Transcript, Transcripts
+from activities.model.transcript import Tracing, Transcript, Transcripts, said_by
 from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.records import Held

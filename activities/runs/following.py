@@ -3,8 +3,7 @@
 import structlog
 
 from activities.model.request import prompt
-from activities.model.tracing import said_by
-from activities.model.transcript import Item, Said, Transcripts
+from activities.model.transcript import Item, Said, Transcripts, said_by
 from activities.resources import Activities, Resources
 from backstay import calls
 from backstay.approvals.deciding import authority_over_run
