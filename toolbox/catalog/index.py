@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from backstay.data_files import data_beside
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.naming import words_of
 
@@ -17,14 +18,7 @@ _BY_WORDS = 200
 """How many of the best matches by words are ranked together with those by vectors."""
 _WEIGHED = 1000
 """How many matches one query may rank, the rarest words first."""
-_STOP = frozenset(
-    words_of(
-        "a all an and any are as at be been but by can could do does each every find for from get give had "
-        "has have how i if in into is it its just let me more my need no not of on or our out over please so "
-        "some tell than that the their them then there these they this those to total up us use want was we "
-        "were what when where which who will with would you your "
-    )
-)
+_STOP = frozenset(words_of(data_beside(__file__)["stop"]))
 
 
 def _sql(name: str) -> str:
