@@ -7,12 +7,13 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from backstay.data_files import data_beside
 from backstay.errors import ImageMissing
 from sandbox.images.elf import Libraries, is_elf, read_elf, system_folders
 from sandbox.images.tools import Plan, plan_tools
@@ -23,56 +24,33 @@ ImageKind = Literal["python", "data", "shell", "review"]
 `review` has all of the standard library, ordinary tools, ruff, mypy and pytest.
 """
 
-_REASONS = {
-    "no network": (
-        "antigravity asynchat asyncore cgi cgitb ftplib http imaplib nntplib poplib smtpd smtplib socket socketserver"
-        " ssl telnetlib webbrowser wsgiref xmlrpc"
-    ),
-    "no other processes": "multiprocessing pty subprocess",
-    "no machine code": "ctypes",
-    "no terminal and no screen": ("curses getpass idlelib readline termios tkinter tty turtle turtledemo"),
-    "no system accounts and no system log": "crypt grp nis spwd syslog",
-    "no sound devices": "ossaudiodev",
-    "nothing to install or build": "distutils ensurepip lib2to3 venv zipapp",
-    "another operating system": "msilib msvcrt nt winreg winsound",
-}
+_LISTS = data_beside(__file__)
 MISSING_MODULES: Mapping[str, str] = MappingProxyType(
-    {name: reason for reason, names in _REASONS.items() for name in names.split()}
+    {name: reason for reason, names in _LISTS["reasons"].items() for name in names.split()}
 )
 """Modules of the standard library that a program cannot import, each with the reason."""
 
-# asyncio and email import these two; without network and processes all they can do is fail.
-_NEEDED_BY_OTHERS = frozenset({"socket", "subprocess"})
-_PRIVATE_NAMES = (
-    "__phello__ _crypt _ctypes _curses _curses_panel _dbm _gdbm _hashlib _interpchannels _interpqueues _interpreters"
-    " _ios_support _multiprocessing _posixshmem _ssl _tkinter _xxinterpchannels _xxsubinterpreters xxlimited"
-    " xxlimited_35 xxsubtype"
-)
-_PRIVATE = frozenset(_PRIVATE_NAMES.split())
-# What is reviewed may import all of the standard library but what needs a screen or installs something.
-_NEVER = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "turtle", "turtledemo", "tkinter", "_tkinter"})
+_NEEDED_BY_OTHERS = frozenset[str](_LISTS["needed_by_others"].split())
+_PRIVATE = frozenset[str](_LISTS["private"].split())
+_NEVER = frozenset[str](_LISTS["never"].split())
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 _GUEST = Path(__file__).parents[1] / "guest"
-FOLDERS_OUT = frozenset({"__pycache__", "site-packages", "dist-packages", "lib-dynload", "test", "tests", "idle_test"})
-ENDINGS_OUT = frozenset({".a", ".c", ".cpp", ".h", ".o", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
-_DATA = ("numpy", "pandas", "python-dateutil")
-_REVIEW = (
-    *("ruff", "mypy", "mypy-extensions", "typing-extensions", "pathspec", "librt", "ast-serialize"),
-    *("pytest", "pluggy", "iniconfig", "packaging", "pygments"),
-)
-_NOT_RUN = frozenset({"distutils", "f2py", "_pyinstaller"})
+FOLDERS_OUT = frozenset[str](_LISTS["folders_out"].split())
+ENDINGS_OUT = frozenset[str](_LISTS["endings_out"].split())
+_PACKAGES: Mapping[str, str] = _LISTS["packages"]
+_NOT_RUN = frozenset[str](_LISTS["not_run"].split())
 _RUFF = "bin/ruff"
 
 
 def plan_data(place: str, libraries: Libraries) -> Plan:
     """List what programs may import beside the standard library. Raises ImageMissing when it is not installed."""
-    return _planned(_DATA, "data", place, libraries, lambda file: len(file.parts) > 1 and _is_library(file))
+    return _planned("data", place, libraries, lambda file: len(file.parts) > 1 and _is_library(file))
 
 
 def plan_review(place: str, libraries: Libraries) -> Plan:
     """List ruff, mypy and pytest, with what they need. Raises ImageMissing when it is not installed."""
     site = f"{place}/site-packages"
-    plan = _planned(_REVIEW, "review", site, libraries, lambda file: _is_library(file) or _is_stub(file))
+    plan = _planned("review", site, libraries, lambda file: _is_library(file) or _is_stub(file))
     for name in [name for name in plan if name.endswith(_RUFF)]:
         plan[f"usr/{_RUFF}"] = plan.pop(name)
     # Interpreters of some systems look for packages elsewhere.
@@ -80,8 +58,12 @@ def plan_review(place: str, libraries: Libraries) -> Plan:
     return plan | {f"{place}/sitecustomize.py": start.encode()}
 
 
-def _planned(names: Sequence[str], extra: str, place: str, libraries: Libraries, ships: Callable[[Path], bool]) -> Plan:
-    return {f"{place}/{file}": path for name in names for file, path in _package(name, extra, libraries, ships)}
+def _planned(extra: str, place: str, libraries: Libraries, ships: Callable[[Path], bool]) -> Plan:
+    return {
+        f"{place}/{file}": path
+        for name in _PACKAGES[extra].split()
+        for file, path in _package(name, extra, libraries, ships)
+    }
 
 
 def _package(name: str, extra: str, libraries: Libraries, ships: Callable[[Path], bool]) -> Iterator[tuple[str, Path]]:

@@ -5,19 +5,13 @@ Copies have no set-uid bit, and nothing else of the machine comes with them: no 
 
 from pathlib import Path
 
+from backstay.data_files import data_beside
 from sandbox.images.elf import Libraries, is_elf
 
 Plan = dict[str, Path | bytes]
 """Where a file stands in the image, and where it comes from or what it holds."""
 
-_NAMES = """
-[ awk base32 base64 basename bash bunzip2 bzip2 cat chmod cksum cmp comm cp csplit cut date dd diff diff3 dirname du
-echo egrep env expand expr factor false fgrep find fmt fold git grep gunzip gzip head id install join jq ln ls make
-md5sum mkdir mkfifo mktemp mv nl nproc numfmt od paste patch pr printenv printf pwd readlink realpath rm rmdir sed seq
-sh sha1sum sha256sum sha512sum shuf sleep sort split sqlite3 stat strings sum tac tail tar tee test timeout touch tr
-true truncate tsort uname unexpand uniq unlink unxz unzip wc which whoami xargs xxd xz yes zcat zip zstd
-"""
-TOOLS = tuple(_NAMES.split())
+TOOLS = tuple[str, ...](data_beside(__file__)["names"].split())
 """What is copied when this machine has it."""
 
 _FOLDERS = (Path("/usr/bin"), Path("/bin"), Path("/usr/local/bin"))
