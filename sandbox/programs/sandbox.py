@@ -21,8 +21,7 @@ from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed, rounds_reached
 from sandbox.programs.frames import Done, ProgramCall, Round, read_frame
 from sandbox.programs.jail import Jail, replay
-from sandbox.programs.paused import PausedJails
-from sandbox.programs.pool import JailPool
+from sandbox.programs.pool import JailPool, PausedJails
 
 _STARTS_AT_ONCE = 2
 _FILES_PER_JAIL = 4
