@@ -4,12 +4,13 @@ Here stand the properties too: how each is seen, and what to do without it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from backstay.data_files import data_beside
 from backstay.errors import IsolationUnavailable
 from backstay.frozen import Frozen
 from sandbox.images.image import Image, content_hash
@@ -25,10 +26,6 @@ _IMAGE = "has the image it is named by"
 _CAPS = ("memory", "pids", "cpu")
 _KILLED = 128 + 31
 _MB = 1 << 20
-_DEVICES = frozenset({"null", "zero", "full", "random", "urandom"})
-_ACCOUNTS = frozenset({"passwd", "group", "nsswitch.conf"})
-_ASK = "report this with the output of `backstay doctor`; programs stay switched off until it holds"
-_KERNEL = "use a kernel with seccomp filters and namespaces, and an nsjail of version 3.4 or newer"
 
 
 class Property(Frozen):
@@ -95,8 +92,8 @@ def _attempts(**wanted: str) -> Check:
     return check
 
 
-def _status(*names: str, value: str) -> Check:
-    return lambda case: _differences(case.status, {name: [value] for name in names})
+def _status(**wanted: str) -> Check:
+    return lambda case: _differences(case.status, {name: [value] for name, value in wanted.items()})
 
 
 def _user(case: Case) -> list[str]:
@@ -126,14 +123,14 @@ def _network(case: Case) -> list[str]:
     return faults if set(interfaces) <= {"lo"} else [*faults, f"there are network interfaces: {', '.join(interfaces)}"]
 
 
-def _seen(**allowed: frozenset[str]) -> Check:
+def _seen(**allowed: Sequence[str]) -> Check:
     """Check that nothing but this is in the folders of the system, by the folder's name."""
 
     def check(case: Case) -> list[str]:
         seen = [
             f"{path} holds {', '.join(sorted(more)[:5])}"
             for path, names in case.inside["seen"].items()
-            if (more := set(names) - allowed.get(path.strip("/"), frozenset()))
+            if (more := set(names).difference(allowed.get(path.strip("/"), ())))
         ]
         return [*seen, *_differences(case.inside, {"pid": 1, "host": "jail", "files": [0, 1, 2]})]
 
@@ -145,12 +142,7 @@ def _environment(case: Case) -> list[str]:
     return _differences(case.inside, {"environment": dict(case.profile.environment), "arguments": arguments})
 
 
-def _limits(*, raise_limit: str) -> Check:
-    attempts = _attempts(memory="MemoryError", raise_limit=raise_limit)
-    return lambda case: [*_numbers(case), *attempts(case)]
-
-
-def _numbers(case: Case) -> list[str]:
+def _limits(case: Case) -> list[str]:
     limits = case.profile.bounds
     wanted = {
         "AS": limits.memory_mb * _MB,
@@ -186,68 +178,36 @@ def _end(case: Case) -> list[str]:
     return faults
 
 
-_FIRST: tuple[Rule, ...] = (
-    ("runs as a user without rights", _user, _KERNEL),
-    ("holds no capability", _status("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", value="0" * 16), _KERNEL),
-    ("gains no privilege by executing a file", _status("NoNewPrivs", value="1"), _KERNEL),
-    ("has namespaces of its own", _namespaces, _KERNEL),
-    ("has no network", _network, _ASK),
-    (
-        "passes every system call through a filter",
-        _status("Seccomp", value="2"),
-        "use a kernel with CONFIG_SECCOMP_FILTER",
-    ),
-    ("dies of an attack on the kernel", _deadly, _ASK),
-)
-_WRITES_ROOT = _attempts(write_root="EROFS", write_library="EROFS")
-_BECOMES_ROOT: Rule = ("becomes no other user", _attempts(become_root="EPERM"), _ASK)
-_BOUNDED = "is bounded in memory, processor time, files and processes"
-_LAST: tuple[Rule, ...] = (
-    ("is bounded in what it writes to /tmp", _space, _ASK),
-    ("ends when it is told to", _end, _ASK),
-    ("finds nothing of the worker's environment", _environment, _ASK),
-)
-RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
+_CHECKS: Mapping[str, Check] = MappingProxyType(
     {
-        "code": (
-            *_FIRST,
-            (
-                "starts no process and no thread",
-                _attempts(fork="EPERM", spawn="EPERM", thread="RuntimeError"),
-                _ASK,
-            ),
-            ("writes nothing outside /tmp", _WRITES_ROOT, _ASK),
-            ("executes nothing that it wrote", _attempts(execute="EACCES", memory_file="EPERM"), _ASK),
-            ("makes no memory executable", _attempts(machine_code="EPERM"), _ASK),
-            (
-                "makes no link, no device, no signal",
-                _attempts(link="EPERM", device="EPERM", kill="EPERM"),
-                _ASK,
-            ),
-            _BECOMES_ROOT,
-            ("sees no process, no device and no file of the machine", _seen(), _ASK),
-            (_BOUNDED, _limits(raise_limit="ValueError"), _ASK),
-            (
-                "has the same hashes and addresses each time",
-                _same,
-                "let the kernel switch off address randomisation (personality)",
-            ),
-            *_LAST,
-        ),
-        "shell": (
-            *_FIRST,
-            ("writes nothing outside the workspace and /tmp", _WRITES_ROOT, _ASK),
-            ("writes to a workspace only when it may", _attempts(write_workspace="EROFS"), _ASK),
-            ("executes nothing that it wrote to /tmp", _attempts(execute="EACCES"), _ASK),
-            ("makes no device", _attempts(device="ENOSYS"), _ASK),
-            _BECOMES_ROOT,
-            ("sees no process and no file of the machine", _seen(dev=_DEVICES, etc=_ACCOUNTS), _ASK),
-            (_BOUNDED, _limits(raise_limit="ENOSYS"), _ASK),
-            *_LAST,
-        ),
+        "user": _user,
+        "namespaces": _namespaces,
+        "network": _network,
+        "deadly": _deadly,
+        "limits": _limits,
+        "same": _same,
+        "space": _space,
+        "end": _end,
+        "environment": _environment,
     }
 )
-"""What programs need, and what commands and file tools need, which may start processes."""
+_LISTS = data_beside(__file__)
+_KINDS: tuple[ProfileKind, ...] = ("code", "shell")
+
+
+def _rule(row: Mapping[str, Any]) -> Rule:
+    """Return what a row of the file asks for; all of it must hold."""
+    parts = [_CHECKS[row["check"]]] if "check" in row else []
+    makers = {"attempts": _attempts, "status": _status, "seen": _seen}
+    parts += [make(**row[name]) for name, make in makers.items() if name in row]
+    fix = _LISTS["fixes"][row.get("fix", "report")]
+    return row["name"], lambda case: [fault for part in parts for fault in part(case)], fix
+
+
+RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
+    {kind: tuple(_rule(row) for row in _LISTS["properties"] if row.get("only", kind) == kind) for kind in _KINDS}
+)
+"""What programs need, and what commands and file tools need."""
 
 
 class SelfTestResult(Frozen):
