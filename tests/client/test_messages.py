@@ -11,7 +11,7 @@ from backstay.errors import RunNotFound
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
-from tests.e2e.test_continuing import continued
+from tests.e2e.sessions.test_continuing import continued
 from tests.engine import Scripts, engine, pending
 from workflows import carrying
 

@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 from backstay.plans.plan_run import ENDED
 from backstay.settings import Settings
 from tests.crash.case import Case, open_case
-from tests.e2e.plan_walk import POLICY, SEED, Crowd, Walked, profiles_of, random_strolls, toolbox_in
+from tests.e2e.plans.plan_walk import POLICY, SEED, Crowd, Walked, profiles_of, random_strolls, toolbox_in
 from tests.engine import Engine, Scripts
 
 LOST = (RPCError, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)

@@ -12,7 +12,7 @@ from tests.cli.commands import bare
 from tests.cli.commands import forked as commanded
 from tests.crash.case import open_case
 from tests.e2e.scripted_server import toolbox_of_servers
-from tests.e2e.test_follow_ups import ANSWERS, BOOK, LOOK, POLICY, REPORT, ROWS, TOKEN, desk
+from tests.e2e.sessions.test_follow_ups import ANSWERS, BOOK, LOOK, POLICY, REPORT, ROWS, TOKEN, desk
 from tests.turns import assert_well_formed, calls, finished, turn_of
 
 TURNS = 11

@@ -20,7 +20,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from backstay.calls import DATA_CONVERTER
 from tests.conftest import KEYS
-from tests.e2e.test_endless import executions_of
+from tests.e2e.loop.test_endless import executions_of
 from tests.engine import assert_no_task_failure, engine
 from tests.replay import continued, models
 from tests.replay.shapes import SHAPES, rules

@@ -2,7 +2,7 @@
 
 from tests.requirements.requirement import in_file, row
 
-E2E = "e2e/test_answers_meaning.py"
+E2E = "e2e/faults/test_answers_meaning.py"
 UNIT = "toolbox/test_meaning.py"
 ROWS = (
     row(

@@ -8,7 +8,7 @@ ROWS = (
         "design 8",
         "a request says what is called, its safety, and how it is undone or that it cannot be",
         in_file(
-            "e2e/test_approvals_hostile.py",
+            "e2e/approvals/test_approvals_hostile.py",
             "test_a_request_shows_what_is_called_how_it_is_undone_and_what_cannot_be_undone",
         ),
     ),
@@ -95,7 +95,7 @@ ROWS = (
         "issue What people see",
         "in the Web UI and at a terminal every argument of a call is shown whole or counted as missing",
         in_file(
-            "e2e/test_shown_requests.py",
+            "e2e/approvals/test_shown_requests.py",
             "test_every_argument_is_shown_whole_however_long_those_before_it_are",
             "test_what_is_not_shown_of_a_call_is_counted",
             "test_a_long_text_to_which_the_request_only_refers_is_counted",
@@ -105,13 +105,13 @@ ROWS = (
         "whole:batch",
         "issue What people see",
         "a batch says which calls it does not show",
-        in_file("e2e/test_shown_requests.py", "test_a_batch_says_what_it_does_not_show"),
+        in_file("e2e/approvals/test_shown_requests.py", "test_a_batch_says_what_it_does_not_show"),
     ),
     row(
         "whole:query",
         "issue What people see",
         "the answer of the query stays small, however much waits",
-        in_file("e2e/test_shown_requests.py", "test_the_answer_of_the_query_stays_small_however_much_waits"),
+        in_file("e2e/approvals/test_shown_requests.py", "test_the_answer_of_the_query_stays_small_however_much_waits"),
     ),
     row(
         "approval:commands",
@@ -119,7 +119,7 @@ ROWS = (
         "each command that decides a request carries the digest of what is shown, and a hostile id in it is one "
         "harmless word for a shell",
         in_file(
-            "e2e/test_shown_requests.py",
+            "e2e/approvals/test_shown_requests.py",
             "test_each_command_carries_the_digest_of_what_is_shown",
             "test_a_hostile_id_is_harmless_in_every_command_that_is_shown",
         ),
@@ -129,7 +129,7 @@ ROWS = (
         "approval:masked",
         "issue What people see",
         "a request with masked values says once what the masks stand for",
-        in_file("e2e/test_shown_requests.py", "test_masked_values_are_explained_once_in_a_request"),
+        in_file("e2e/approvals/test_shown_requests.py", "test_masked_values_are_explained_once_in_a_request"),
     ),
     row(
         "approval:hostile",
@@ -137,7 +137,7 @@ ROWS = (
         "bidi signs, Markdown and fake commands are shown as one harmless line wherever people look, and decided "
         "as they are",
         in_file(
-            "e2e/test_approvals_hostile.py", "test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look"
+            "e2e/approvals/test_approvals_hostile.py", "test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look"
         ),
     ),
     row(
@@ -145,7 +145,7 @@ ROWS = (
         "design 8",
         "a request too long to show is approved only with the digest of all of it",
         in_file(
-            "e2e/test_approvals_hostile.py",
+            "e2e/approvals/test_approvals_hostile.py",
             "test_a_request_too_long_to_show_is_approved_only_with_the_digest_of_all_of_it",
         ),
     ),
@@ -155,16 +155,16 @@ ROWS = (
         "a decision that does not fit the request, a stale digest included, is refused by field, and the request "
         "stays open",
         in_file(
-            "e2e/test_approvals.py", "test_what_does_not_fit_the_request_is_refused_by_field_and_the_request_stays_open"
+            "e2e/approvals/test_approvals.py", "test_what_does_not_fit_the_request_is_refused_by_field_and_the_request_stays_open"
         ),
-        in_file("e2e/test_bad_input.py", "test_decisions_that_are_not_valid_are_refused_and_the_request_stays"),
+        in_file("e2e/loop/test_bad_input.py", "test_decisions_that_are_not_valid_are_refused_and_the_request_stays"),
     ),
     row(
         "approval:repeat",
         "issue Done 6",
         "a decision repeated under its event id gets the stored answer, and any other second decision is refused",
         in_file(
-            "e2e/test_approvals.py",
+            "e2e/approvals/test_approvals.py",
             "test_a_decision_repeated_under_its_event_id_gets_the_stored_answer_and_no_other_decision_does",
         ),
     ),
@@ -172,13 +172,13 @@ ROWS = (
         "approval:twice-at-once",
         "issue Done 6",
         "the same decision arriving twice at once is one decision",
-        in_file("e2e/test_approvals.py", "test_the_same_event_arriving_twice_at_once_is_one_decision"),
+        in_file("e2e/approvals/test_approvals.py", "test_the_same_event_arriving_twice_at_once_is_one_decision"),
     ),
     row(
         "approval:partial",
         "issue Done 6; design 3; seed 002 §6",
         "calls of a batch are asked about in one request, decided one by one and answered in order",
-        in_file("e2e/test_approvals.py", "test_calls_of_a_batch_are_decided_one_by_one_in_one_request"),
+        in_file("e2e/approvals/test_approvals.py", "test_calls_of_a_batch_are_decided_one_by_one_in_one_request"),
     ),
     row(
         "approval:separate",
@@ -186,7 +186,7 @@ ROWS = (
         "calls that different people decide about are asked about at the same time, and a rejection with stop "
         "withdraws the others",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_calls_that_different_people_decide_about_are_asked_about_at_the_same_time",
             "test_a_rejection_with_stop_withdraws_what_else_is_asked",
         ),
@@ -195,31 +195,31 @@ ROWS = (
         "approval:answer",
         "design 9",
         "a rejected call is an answer to the model, which may go on",
-        in_file("e2e/test_approvals.py", "test_a_rejection_is_an_answer_to_the_model_which_may_go_on"),
+        in_file("e2e/approvals/test_approvals.py", "test_a_rejection_is_an_answer_to_the_model_which_may_go_on"),
     ),
     row(
         "approval:stop",
         "design 8",
         "a rejection with stop ends the run as rejected when nothing was done",
-        in_file("e2e/test_approvals.py", "test_a_rejection_with_stop_ends_the_run_as_rejected_when_nothing_was_done"),
+        in_file("e2e/approvals/test_approvals.py", "test_a_rejection_with_stop_ends_the_run_as_rejected_when_nothing_was_done"),
     ),
     row(
         "approval:modify",
         "design 8",
         "a changed call is validated and ruled again",
-        in_file("e2e/test_approvals.py", "test_a_changed_call_is_validated_and_ruled_again"),
+        in_file("e2e/approvals/test_approvals.py", "test_a_changed_call_is_validated_and_ruled_again"),
     ),
     row(
         "approval:modify-redacted",
         "issue Done 6",
         "a changed call keeps what the person could not see, secrets and long texts included",
-        in_file("e2e/test_approvals.py", "test_a_changed_call_keeps_what_the_person_could_not_see"),
+        in_file("e2e/approvals/test_approvals.py", "test_a_changed_call_keeps_what_the_person_could_not_see"),
     ),
     row(
         "approval:expiry",
         "design 8",
         "an expired request rejects, fails or asks once more, as the rule says, and a decision after it is refused",
-        in_file("e2e/test_approvals.py", "test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says"),
+        in_file("e2e/approvals/test_approvals.py", "test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says"),
     ),
     row(
         "approval:proof",
@@ -253,7 +253,7 @@ ROWS = (
         "only a proof for exactly this decision verifies who decided, and one that is not needed must hold all "
         "the same",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_only_a_proof_for_exactly_this_decision_verifies_who_decided",
             "test_a_proof_that_is_not_needed_must_hold_all_the_same",
         ),
@@ -268,14 +268,14 @@ ROWS = (
         "approval:forged",
         "issue Done 6",
         "where a rule names people, a verified stranger and an unverified approver are both refused",
-        in_file("e2e/test_approvals_proof.py", "test_a_verified_stranger_and_an_unverified_approver_are_both_refused"),
+        in_file("e2e/approvals/test_approvals_proof.py", "test_a_verified_stranger_and_an_unverified_approver_are_both_refused"),
     ),
     row(
         "approval:signal",
         "design 8",
         "a signal needs its own proof, and a stranger's signal is an event and nothing else",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_and_nothing_else",
         ),
     ),
@@ -284,7 +284,7 @@ ROWS = (
         "design 8",
         "a quorum is so many verified persons, and one verified rejection decides it",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_a_quorum_is_so_many_verified_persons",
             "test_one_verified_rejection_decides_a_quorum",
         ),
@@ -294,7 +294,7 @@ ROWS = (
         "issue Done 6",
         "nobody approves a run of their own where the rule forbids it",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it",
             "test_without_a_proven_starter_a_rule_against_self_approval_lets_nobody_approve",
             "test_a_start_is_proven_for_one_run_and_one_task",
@@ -305,7 +305,7 @@ ROWS = (
         "design 8",
         "where a rule names persons, topping up and undoing need a proof too, and each proof works once",
         in_file(
-            "e2e/test_approvals_proof.py",
+            "e2e/approvals/test_approvals_proof.py",
             "test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once",
         ),
     ),
@@ -314,7 +314,7 @@ ROWS = (
         "design 8; issue Authority",
         "a lost payment is settled only by those who must approve it, as many as they are",
         in_file(
-            "e2e/test_authority.py",
+            "e2e/approvals/test_authority.py",
             "test_a_lost_payment_is_sent_again_only_when_the_two_agree_who_must_approve_it",
         ),
     ),
@@ -322,14 +322,14 @@ ROWS = (
         "authority:undo",
         "design 8; issue Authority",
         "an effect is undone only by as many as must approve the payment that it takes back",
-        in_file("e2e/test_authority.py", "test_an_undo_needs_as_many_as_the_payment_that_it_takes_back"),
+        in_file("e2e/approvals/test_authority.py", "test_an_undo_needs_as_many_as_the_payment_that_it_takes_back"),
     ),
     row(
         "authority:undo-run",
         "design 8; issue Authority",
         "an ended run is undone only with a proof for that run and the word of all who must agree",
         in_file(
-            "e2e/test_authority.py",
+            "e2e/approvals/test_authority.py",
             "test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_word_of_all_who_must_agree",
         ),
     ),
@@ -337,14 +337,14 @@ ROWS = (
         "authority:cancelled",
         "design 8; issue Authority",
         "a cancelled run keeps what only named people may undo, and says so",
-        in_file("e2e/test_authority.py", "test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so"),
+        in_file("e2e/approvals/test_authority.py", "test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so"),
     ),
     row(
         "authority:run",
         "design 8; issue Authority",
         "limits, pauses and resumptions need somebody whom the policy names, whichever way they come in",
         in_file(
-            "e2e/test_authority.py",
+            "e2e/approvals/test_authority.py",
             "test_a_strangers_answer_raises_no_limit_that_top_up_would_refuse",
             "test_pausing_and_resuming_need_somebody_whom_the_policy_names",
         ),
@@ -354,7 +354,7 @@ ROWS = (
         "issue Authority Done 1",
         "the page on security names every way into a run, and every proof that does not hold is refused at each",
         in_file(
-            "e2e/test_authority.py",
+            "e2e/approvals/test_authority.py",
             "test_the_table_of_doors_names_every_way_into_a_run",
             "test_every_proof_that_does_not_hold_is_refused_at_every_door",
         ),
@@ -365,7 +365,7 @@ ROWS = (
         "a proof holds in the run and for the request that it was signed for, and once, also when its answer is "
         "forgotten",
         in_file(
-            "e2e/test_authority.py",
+            "e2e/approvals/test_authority.py",
             "test_a_proof_holds_in_the_run_and_for_the_request_that_it_was_signed_for_and_once",
             "test_a_used_proof_stays_used_when_its_answer_is_forgotten",
         ),
@@ -375,7 +375,7 @@ ROWS = (
         "design 8; issue Authority",
         "a stranger's event id does not stand in the way of a verified sender's, and strangers push out none of "
         "their answers",
-        in_file("e2e/test_authority.py", "test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways"),
+        in_file("e2e/approvals/test_authority.py", "test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways"),
         in_file("workflows/test_state.py", "test_strangers_do_not_push_out_the_answers_of_verified_senders"),
     ),
     row(
@@ -388,7 +388,7 @@ ROWS = (
         "authority:audit",
         "issue Authority",
         "an accepted decision is in the store with the first call that it permits, and junk signals cannot push it out",
-        in_file("e2e/test_authority.py", "test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit"),
+        in_file("e2e/approvals/test_authority.py", "test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit"),
     ),
     row(
         "approval:webhooks",
@@ -396,7 +396,7 @@ ROWS = (
         "what becomes of requests and runs is POSTed redacted, signed and in order, and receivers that fail or hang "
         "block neither the run nor each other",
         in_file(
-            "e2e/test_webhooks.py",
+            "e2e/approvals/test_webhooks.py",
             "test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it",
             "test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told",
             "test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other",
@@ -407,7 +407,7 @@ ROWS = (
         "design 8, 22",
         "a call whose answer was lost is POSTed with what it is about, also where a check finds out what became of it",
         in_file(
-            "e2e/test_webhooks.py",
+            "e2e/approvals/test_webhooks.py",
             "test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out_what_became_of_it",
         ),
     ),
@@ -416,19 +416,19 @@ ROWS = (
         "design 8, 22",
         "a bill above what was reserved is POSTed with both sums, in a notice that has no field that the published "
         "schema does not name",
-        in_file("e2e/test_webhooks.py", "test_a_bill_above_what_was_reserved_is_told_with_both_sums"),
+        in_file("e2e/approvals/test_webhooks.py", "test_a_bill_above_what_was_reserved_is_told_with_both_sums"),
     ),
     row(
         "approval:told-to-the-end",
         "design 8, 22",
         "what is asked while a run cannot be closed is told before its end",
-        in_file("e2e/test_webhooks.py", "test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end"),
+        in_file("e2e/approvals/test_webhooks.py", "test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end"),
     ),
     row(
         "told:undo-refused",
         "design 8, 22",
         "an undo that people refuse says so",
-        in_file("e2e/test_webhooks.py", "test_an_undo_that_people_refuse_says_so"),
+        in_file("e2e/approvals/test_webhooks.py", "test_an_undo_that_people_refuse_says_so"),
     ),
     row(
         "told:terminated",
@@ -436,7 +436,7 @@ ROWS = (
         "of a run that Temporal ended the end is told once with what it left open, also where it had not asked "
         "anything",
         in_file(
-            "e2e/test_webhooks.py",
+            "e2e/approvals/test_webhooks.py",
             "test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it_left_open",
             "test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_have_ended",
         ),
@@ -452,8 +452,8 @@ ROWS = (
         "issue People",
         "no receiver costs a worker memory, its stop, its other receivers or the threads of its runs, and none sends "
         "it elsewhere",
-        in_file("e2e/test_webhooks.py", "test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere"),
-        in_file("e2e/test_mail.py", "test_a_mail_server_that_hangs_takes_no_thread_from_the_runs"),
+        in_file("e2e/approvals/test_webhooks.py", "test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere"),
+        in_file("e2e/approvals/test_mail.py", "test_a_mail_server_that_hangs_takes_no_thread_from_the_runs"),
         in_file(
             "store/test_outbox.py",
             "test_a_receiver_that_is_gone_keeps_no_notice_for_ever",
@@ -465,13 +465,13 @@ ROWS = (
         "approval:lost-runs",
         "issue People",
         "requests of runs that Temporal ended, or has forgotten, are closed, also where a later run has the same name",
-        in_file("e2e/test_telling.py", "test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay"),
+        in_file("e2e/approvals/test_telling.py", "test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay"),
     ),
     row(
         "lost:looked-at",
         "issue People",
         "a run that cannot be looked at keeps no other from being told",
-        in_file("e2e/test_telling.py", "test_a_run_that_cannot_be_looked_at_keeps_no_other_from_being_told"),
+        in_file("e2e/approvals/test_telling.py", "test_a_run_that_cannot_be_looked_at_keeps_no_other_from_being_told"),
     ),
     row(
         "lost:speaks-again",
@@ -498,19 +498,19 @@ ROWS = (
         "approval:reminders",
         "issue People",
         "people are reminded while nobody decides, and others may decide once it is asked again",
-        in_file("e2e/test_webhooks.py", "test_people_are_reminded_and_then_others_are_asked_too"),
+        in_file("e2e/approvals/test_webhooks.py", "test_people_are_reminded_and_then_others_are_asked_too"),
     ),
     row(
         "approval:mail",
         "issue People",
         "what is decided before the mail server takes it is mailed to nobody",
-        in_file("e2e/test_mail.py", "test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobody"),
+        in_file("e2e/approvals/test_mail.py", "test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobody"),
     ),
     row(
         "mail:link",
         "issue People",
         "whoever may decide is mailed a link once and reminded, and no argument is in the mail",
-        in_file("e2e/test_mail.py", "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it"),
+        in_file("e2e/approvals/test_mail.py", "test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it"),
     ),
     row(
         "mail:escalated",
@@ -518,7 +518,7 @@ ROWS = (
         "whom a request is escalated to is mailed when its time is over and not before, and those who were asked "
         "before are not asked again",
         in_file(
-            "e2e/test_mail.py",
+            "e2e/approvals/test_mail.py",
             "test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again",
         ),
     ),
@@ -527,7 +527,7 @@ ROWS = (
         "issue People",
         "an escalation after reminders asks who is new, and the next reminder is for all",
         in_file(
-            "e2e/test_mail.py",
+            "e2e/approvals/test_mail.py",
             "test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all",
         ),
     ),
@@ -535,14 +535,14 @@ ROWS = (
         "mail:again",
         "issue People",
         "who is asked again because a rule names nobody else is told why",
-        in_file("e2e/test_mail.py", "test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why"),
+        in_file("e2e/approvals/test_mail.py", "test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why"),
     ),
     row(
         "mail:settings-people",
         "issue People",
         "where nobody is named those of the settings are mailed, and still are after an escalation",
         in_file(
-            "e2e/test_mail.py",
+            "e2e/approvals/test_mail.py",
             "test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_after_an_escalation",
         ),
     ),
@@ -550,14 +550,14 @@ ROWS = (
         "mail:bad-address",
         "issue People",
         "a bad address keeps nobody else from being told",
-        in_file("e2e/test_mail.py", "test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told"),
+        in_file("e2e/approvals/test_mail.py", "test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told"),
     ),
     row(
         "mail:full",
         "issue People",
         "a mailbox that takes nothing brings nobody else a mail twice and keeps no later one back",
         in_file(
-            "e2e/test_mail.py",
+            "e2e/approvals/test_mail.py",
             "test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back",
         ),
     ),
@@ -565,19 +565,19 @@ ROWS = (
         "mail:refused",
         "issue People",
         "settings of mail that cannot work are refused by name",
-        in_file("e2e/test_mail.py", "test_settings_of_mail_that_cannot_work_are_refused_by_name"),
+        in_file("e2e/approvals/test_mail.py", "test_settings_of_mail_that_cannot_work_are_refused_by_name"),
     ),
     row(
         "mail:plain",
         "issue People",
         "only plain addresses are mailed",
-        in_file("e2e/test_mail.py", "test_only_plain_addresses_are_mailed"),
+        in_file("e2e/approvals/test_mail.py", "test_only_plain_addresses_are_mailed"),
     ),
     row(
         "mail:of-task",
         "issue People",
         "nobody is mailed whom only a task names",
-        in_file("e2e/test_mail.py", "test_nobody_is_mailed_whom_only_a_task_names"),
+        in_file("e2e/approvals/test_mail.py", "test_nobody_is_mailed_whom_only_a_task_names"),
     ),
     row(
         "approval:outbox",
@@ -647,7 +647,7 @@ ROWS = (
         "a paused run makes no approved call and asks the model nothing until it is resumed, and answers queries "
         "meanwhile",
         in_file(
-            "e2e/test_pause.py",
+            "e2e/loop/test_pause.py",
             "test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answers_meanwhile",
             "test_a_run_paused_before_a_step_asks_the_model_nothing_until_it_is_resumed",
         ),
@@ -656,7 +656,7 @@ ROWS = (
         "approval:temporal",
         "issue Approvals; issue Done 10",
         "Temporal's own command line decides a request by plain JSON",
-        in_file("e2e/test_approvals.py", "test_the_temporal_command_line_decides"),
+        in_file("e2e/approvals/test_approvals.py", "test_the_temporal_command_line_decides"),
     ),
     row(
         "approval:early",
@@ -683,7 +683,7 @@ ROWS = (
         "a server's question waits for a person, and the call is made once with the answer, or again where the "
         "server is an older one",
         in_file(
-            "e2e/test_elicitation.py",
+            "e2e/approvals/test_elicitation.py",
             "test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_with_the_answer",
             "test_an_older_servers_call_is_made_again_on_a_persons_word",
         ),
@@ -698,7 +698,7 @@ ROWS = (
             "test_a_text_of_several_lines_is_shown_as_lines_and_its_own_signs_stay_apart_from_them",
         ),
         in_file(
-            "e2e/test_shown_requests.py",
+            "e2e/approvals/test_shown_requests.py",
             "test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_ui",
         ),
     ),
@@ -752,13 +752,13 @@ ROWS = (
         "approval:of-run",
         "design 22; issue first hour: approvals that people can read",
         "a request says its task, user, session, step and where its run is in the Web UI",
-        in_file("e2e/test_shown_requests.py", "test_a_request_says_what_it_is_part_of"),
+        in_file("e2e/approvals/test_shown_requests.py", "test_a_request_says_what_it_is_part_of"),
     ),
     row(
         "approval:rest",
         "issue first hour: approvals that people can read",
         "what a request clips or keeps apart can be read whole",
-        in_file("e2e/test_shown_requests.py", "test_what_a_request_does_not_show_can_be_read_whole"),
+        in_file("e2e/approvals/test_shown_requests.py", "test_what_a_request_does_not_show_can_be_read_whole"),
     ),
     row(
         "approval:bound",
@@ -828,7 +828,7 @@ ROWS = (
         "an answer that does not fit the form is refused with the name of its field, as an update and as a signal, "
         "and the question stays open",
         in_file(
-            "e2e/test_elicitation.py",
+            "e2e/approvals/test_elicitation.py",
             "test_an_answer_that_does_not_fit_is_refused_by_its_field_and_the_question_stays_open",
         ),
     ),
@@ -843,7 +843,7 @@ ROWS = (
         "issue MCP",
         "a rejected question is declined, and the model is told what the server did then",
         in_file(
-            "e2e/test_elicitation.py",
+            "e2e/approvals/test_elicitation.py",
             "test_a_rejected_question_is_declined_and_the_model_is_told_what_the_server_did_then",
         ),
         in_file("toolbox/test_questions.py", "test_a_declined_question_lets_the_server_do_without"),
@@ -853,7 +853,7 @@ ROWS = (
         "issue MCP",
         "what an older server did without an answer stands when a person says so",
         in_file(
-            "e2e/test_elicitation.py",
+            "e2e/approvals/test_elicitation.py",
             "test_what_an_older_server_did_without_an_answer_stands_when_a_person_says_so",
         ),
     ),
@@ -862,7 +862,7 @@ ROWS = (
         "issue MCP",
         "an older server that fails without an answer did nothing when a person leaves it at that",
         in_file(
-            "e2e/test_elicitation.py",
+            "e2e/approvals/test_elicitation.py",
             "test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_person_leaves_it_at_that",
         ),
     ),
@@ -870,14 +870,14 @@ ROWS = (
         "elicitation:read",
         "issue MCP",
         "a question about a call that only reads makes no effect",
-        in_file("e2e/test_elicitation.py", "test_a_question_about_a_call_that_only_reads_makes_no_effect"),
+        in_file("e2e/approvals/test_elicitation.py", "test_a_question_about_a_call_that_only_reads_makes_no_effect"),
     ),
     row(
         "approval:previews",
         "design 22; issue plans",
         "a tool may declare a read-only call that shows what a call would change, and its side effects in words",
         in_file(
-            "e2e/test_declared_previews.py",
+            "e2e/approvals/test_declared_previews.py",
             "test_people_see_what_a_declared_read_says_of_a_call_and_what_it_changes",
         ),
     ),
@@ -885,20 +885,20 @@ ROWS = (
         "previews:failed",
         "design 22; issue plans",
         "a preview that fails says why and stops no request",
-        in_file("e2e/test_declared_previews.py", "test_a_preview_that_fails_says_why_and_stops_nothing"),
+        in_file("e2e/approvals/test_declared_previews.py", "test_a_preview_that_fails_says_why_and_stops_nothing"),
     ),
     row(
         "previews:writing",
         "design 22; issue plans",
         "a preview that writes is never called",
-        in_file("e2e/test_declared_previews.py", "test_a_preview_that_writes_is_never_called"),
+        in_file("e2e/approvals/test_declared_previews.py", "test_a_preview_that_writes_is_never_called"),
     ),
     row(
         "previews:plan",
         "design 22; issue plans",
         "the proposal of a plan tells what is declared, and previews no unknown values",
         in_file(
-            "e2e/test_declared_previews.py",
+            "e2e/approvals/test_declared_previews.py",
             "test_the_proposal_of_a_plan_tells_what_is_declared_and_previews_no_unknown_values",
         ),
     ),
@@ -907,7 +907,7 @@ ROWS = (
         "design 8",
         "the forecast of a rehearsed plan is approved as a set, and the plan then runs without another question",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_without_another_question",
         ),
     ),
@@ -916,7 +916,7 @@ ROWS = (
         "design 8",
         "a write that is not as foretold asks by itself and says what differs",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs",
         ),
     ),
@@ -925,7 +925,7 @@ ROWS = (
         "design 8",
         "a real call that falls under another rule than the foretold one is asked about, and a denied one is denied",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied",
         ),
     ),
@@ -933,14 +933,14 @@ ROWS = (
         "rehearsal:long",
         "design 8",
         "a plan of more than a hundred steps is not rehearsed",
-        in_file("e2e/test_rehearsal.py", "test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed"),
+        in_file("e2e/plans/test_rehearsal.py", "test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed"),
     ),
     row(
         "rehearsal:workspace",
         "design 8",
         "a workspace is rehearsed on a copy that is thrown away, also after its run was terminated",
         in_file(
-            "e2e/test_workspace.py",
+            "e2e/tools/test_workspace.py",
             "test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away",
             "test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim",
         ),
@@ -990,7 +990,7 @@ ROWS = (
         "a program is rehearsed, its forecast is approved as a set, and it runs as it was foretold without another "
         "question",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_another_question",
         ),
     ),
@@ -999,7 +999,7 @@ ROWS = (
         "design 8; design 22",
         "a forecast that people reject is told to the model, and nothing of it is made",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of_it_is_made",
         ),
     ),
@@ -1008,7 +1008,7 @@ ROWS = (
         "design 8; design 22",
         "every set of people that decides about a part of a forecast must approve",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_every_set_of_people_that_decides_about_a_part_of_a_forecast_must_approve",
         ),
     ),
@@ -1017,7 +1017,7 @@ ROWS = (
         "design 8; design 22",
         "a call of a program that falls under other people once its values are known is asked about by them",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_program_call_that_falls_under_other_people_once_its_values_are_known_is_asked_about_by_them",
         ),
     ),
@@ -1025,14 +1025,14 @@ ROWS = (
         "rehearsal:forged-token",
         "design 8; design 22",
         "a text of a server that looks like a token stands for nothing",
-        in_file("e2e/test_rehearsal.py", "test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing"),
+        in_file("e2e/plans/test_rehearsal.py", "test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing"),
     ),
     row(
         "rehearsal:program-differs",
         "design 8; design 22",
         "a call of a program that is not as foretold is asked about by itself, as is each write that was not foretold",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself",
             "test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold",
         ),
@@ -1041,7 +1041,7 @@ ROWS = (
         "rehearsal:reads",
         "design 8; design 22",
         "a program that only reads runs once, and nobody is asked",
-        in_file("e2e/test_rehearsal.py", "test_a_program_that_only_reads_runs_once_and_nobody_is_asked"),
+        in_file("e2e/plans/test_rehearsal.py", "test_a_program_that_only_reads_runs_once_and_nobody_is_asked"),
     ),
     row(
         "rehearsal:unknown",
@@ -1049,7 +1049,7 @@ ROWS = (
         "a program that computes with a simulated value fails in the rehearsal, before anything was changed, and "
         "says so",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehearsal_and_says_so",
         ),
     ),
@@ -1057,14 +1057,14 @@ ROWS = (
         "rehearsal:bounded",
         "design 8; design 22",
         "no more than a hundred calls of a program are rehearsed",
-        in_file("e2e/test_rehearsal.py", "test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed"),
+        in_file("e2e/plans/test_rehearsal.py", "test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed"),
     ),
     row(
         "rehearsal:parts",
         "design 8; design 22",
         "an answer without a schema is one value, of which a program takes parts",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_an_answer_without_a_schema_is_one_value_and_a_program_takes_parts_out_of_it",
         ),
     ),
@@ -1072,7 +1072,7 @@ ROWS = (
         "rehearsal:continued",
         "design 8; design 22",
         "what is rehearsed goes on where it stood in a continued run, and is held to its forecast",
-        in_file("e2e/test_continuing.py", "test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast"),
+        in_file("e2e/sessions/test_continuing.py", "test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast"),
     ),
     row(
         "rehearsal:cli",
@@ -1086,7 +1086,7 @@ ROWS = (
         "random plans and programs change nothing while they are rehearsed, do what was foretold but for tokens, "
         "and ask about every write that the changed world changes",
         in_file(
-            "e2e/test_rehearsed_cases.py",
+            "e2e/plans/test_rehearsed_cases.py",
             "test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else",
         ),
     ),
@@ -1102,10 +1102,10 @@ ROWS = (
         "what is remembered for the run is not asked again in it, also when the run continues, and is asked in the "
         "next run",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked_in_the_next",
         ),
-        in_file("e2e/test_continuing.py", "test_what_is_remembered_for_the_run_holds_in_its_next_execution"),
+        in_file("e2e/sessions/test_continuing.py", "test_what_is_remembered_for_the_run_holds_in_its_next_execution"),
     ),
     row(
         "remember:always",
@@ -1113,7 +1113,7 @@ ROWS = (
         "always holds in later runs of the same user where the policy lets the person accept, and a run that obeys "
         "it says so",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_the_person_accept",
         ),
     ),
@@ -1121,20 +1121,20 @@ ROWS = (
         "remember:session",
         "design 8; design 22; seed 002 §6; issue first hour",
         "what is remembered for the session holds in runs of that session only",
-        in_file("e2e/test_remember.py", "test_for_the_session_holds_in_runs_of_that_session_only"),
+        in_file("e2e/approvals/test_remember.py", "test_for_the_session_holds_in_runs_of_that_session_only"),
     ),
     row(
         "remember:never",
         "design 8; design 22; seed 002 §6; issue first hour",
         "never denies in the run and in later ones",
-        in_file("e2e/test_remember.py", "test_never_denies_in_the_run_and_in_later_ones"),
+        in_file("e2e/approvals/test_remember.py", "test_never_denies_in_the_run_and_in_later_ones"),
     ),
     row(
         "remember:plan",
         "design 8; design 22; seed 002 §6; issue first hour",
         "a plan is remembered as a whole, but not arguments that only refer to results",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer_to_results",
         ),
     ),
@@ -1143,7 +1143,7 @@ ROWS = (
         "design 8; design 22; seed 002 §6; issue first hour",
         "of 78 tools that all ask none asks again once it is remembered",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered",
         ),
     ),
@@ -1152,7 +1152,7 @@ ROWS = (
         "design 8; design 22; seed 002 §6; issue first hour",
         "a decision that cannot be remembered so is refused, and the request stays open",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_a_decision_that_cannot_be_remembered_so_is_refused_and_the_request_stays_open",
         ),
     ),
@@ -1160,26 +1160,26 @@ ROWS = (
         "remember:switch",
         "design 8; design 22; seed 002 §6; issue first hour",
         "a request that waits while its run continues can be remembered",
-        in_file("e2e/test_continuing.py", "test_a_request_that_waits_across_a_switch_can_be_remembered"),
+        in_file("e2e/sessions/test_continuing.py", "test_a_request_that_waits_across_a_switch_can_be_remembered"),
     ),
     row(
         "approval:remember-authority",
         "design 8; design 22",
         "a stranger widens nothing with what is remembered",
-        in_file("e2e/test_remember.py", "test_a_stranger_widens_nothing"),
+        in_file("e2e/approvals/test_remember.py", "test_a_stranger_widens_nothing"),
     ),
     row(
         "remember:waits",
         "design 8; design 22",
         "where the policy names nobody who accepts, a line holds for the run and waits for an operator",
-        in_file("e2e/test_remember.py", "test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_operator"),
+        in_file("e2e/approvals/test_remember.py", "test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_operator"),
     ),
     row(
         "remember:named",
         "design 8; design 22",
         "where rules name people, only they have a decision remembered for the run",
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_where_rules_name_people_only_they_have_a_decision_remembered_for_the_run",
         ),
     ),
@@ -1187,14 +1187,14 @@ ROWS = (
         "remember:quorum",
         "design 8; design 22",
         "as many accept a line as the policy says, in two runs or by two workers at once, and it then holds once",
-        in_file("e2e/test_remember.py", "test_two_who_must_accept_say_so_in_two_runs_at_once"),
+        in_file("e2e/approvals/test_remember.py", "test_two_who_must_accept_say_so_in_two_runs_at_once"),
         in_file("store/test_accepted_lines.py", "test_two_workers_that_count_two_people_at_once_let_a_line_hold_once"),
     ),
     row(
         "remember:today",
         "design 8; design 22",
         "who is no longer named when a line is kept accepts nothing",
-        in_file("e2e/test_remember.py", "test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing"),
+        in_file("e2e/approvals/test_remember.py", "test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing"),
     ),
     row(
         "remember:votes",
@@ -1246,20 +1246,20 @@ ROWS = (
         "design 11; issue Endless",
         "amid hundreds of strangers' signals and updates the one approval of a payment counts once, by update or by "
         "signal, the audit holds it and nothing is undone",
-        in_file("e2e/test_flood.py", "test_amid_strangers_signals_and_updates_the_one_approval_counts_once"),
+        in_file("e2e/loop/test_flood.py", "test_amid_strangers_signals_and_updates_the_one_approval_counts_once"),
     ),
     row(
         "flood:pauses",
         "design 11; issue Endless",
         "three hundred pauses of strangers hold no run and shut out no approval",
-        in_file("e2e/test_flood.py", "test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval"),
+        in_file("e2e/loop/test_flood.py", "test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval"),
     ),
     row(
         "approval:flood-limits",
         "design 11; issue Endless",
         "more than the server takes in one execution, 10,000 signals, 10,000 updates, 4,200 pauses or 27 signals of "
         "2 MB, neither ends the run nor shuts the real approval out",
-        in_file("e2e/test_flood.py", "test_signals_of_two_megabytes_one_after_the_other_end_no_run"),
+        in_file("e2e/loop/test_flood.py", "test_signals_of_two_megabytes_one_after_the_other_end_no_run"),
         in_file(
             "soak/test_flood.py",
             "test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approval_counts_once",
@@ -1271,7 +1271,7 @@ ROWS = (
         "seed 002 §1",
         "dry_run shows what a plan would do",
         in_file(
-            "e2e/test_rehearsal.py",
+            "e2e/plans/test_rehearsal.py",
             "test_a_dry_run_ends_without_writes_and_says_what_would_have_happened",
             "test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan",
         ),

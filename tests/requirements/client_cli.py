@@ -354,7 +354,7 @@ ROWS = (
             "test_a_misspelt_setting_is_named_with_its_likely_name",
         ),
         in_file(
-            "e2e/test_bad_input.py",
+            "e2e/loop/test_bad_input.py",
             "test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2",
             "test_a_worker_refuses_an_unknown_setting_with_exit_code_2",
         ),
@@ -370,7 +370,7 @@ ROWS = (
             "test_a_namespace_that_does_not_exist_is_named",
         ),
         in_file(
-            "e2e/test_bad_input.py",
+            "e2e/loop/test_bad_input.py",
             "test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2",
             "test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2",
         ),

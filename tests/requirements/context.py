@@ -100,7 +100,7 @@ ROWS = (
         "a digest prefers fields that the task names where there is no room for all",
         in_file("backstay/test_digest.py", "test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all"),
         in_file(
-            "e2e/test_informing.py",
+            "e2e/approvals/test_informing.py",
             "test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names",
         ),
     ),
@@ -163,7 +163,7 @@ ROWS = (
         "fault:tool-20mb",
         "issue Bad input; design 3",
         "a 20 MB answer leaves a few kilobytes of history and of prompt, and the run goes on",
-        in_file("e2e/test_faults_tools.py", "test_twenty_megabytes_leave_a_few_kilobytes_of_history"),
+        in_file("e2e/faults/test_faults_tools.py", "test_twenty_megabytes_leave_a_few_kilobytes_of_history"),
     ),
     row(
         "context:speed",

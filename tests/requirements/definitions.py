@@ -44,7 +44,7 @@ ROWS = (
         "design 22",
         "a definition that is offered runs as a plan of the same run, and is no longer than the operator allows",
         in_file(
-            "e2e/test_proposals.py",
+            "e2e/plans/test_proposals.py",
             "test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan_like_any_other",
         ),
     ),

@@ -97,7 +97,7 @@ ROWS = (
         "seed 002 §2",
         "structured events of everything that happened, requests and results included",
         in_file(
-            "e2e/test_events.py",
+            "e2e/loop/test_events.py",
             "test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back",
             "test_a_plan_tells_the_values_that_were_sent_and_not_its_references",
         ),
@@ -107,7 +107,7 @@ ROWS = (
         "design 22; seed 000 §7",
         "an event is the same in the Result, the store, the log and the schema, whatever a run does",
         in_file(
-            "e2e/test_events.py",
+            "e2e/loop/test_events.py",
             "test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema",
             "test_whatever_a_run_does_its_events_are_the_same_everywhere",
         ),
@@ -116,13 +116,13 @@ ROWS = (
         "events:undo",
         "design 22; seed 000 §7",
         "the events of an undo follow those of the run and are the same everywhere",
-        in_file("e2e/test_events.py", "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere"),
+        in_file("e2e/loop/test_events.py", "test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere"),
     ),
     row(
         "events:model-calls",
         "design 22; seed 000 §7",
         "a model call is told with its tokens and what they cost, after it was made",
-        in_file("e2e/test_events.py", "test_a_model_call_tells_its_tokens_and_what_they_cost"),
+        in_file("e2e/loop/test_events.py", "test_a_model_call_tells_its_tokens_and_what_they_cost"),
     ),
     row(
         "end:errors",

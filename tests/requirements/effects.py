@@ -25,7 +25,7 @@ ROWS = (
         "effect:id",
         "design 4",
         "an effect is named after its workflow, its first run and its number",
-        in_file("e2e/test_effects.py", "test_an_effect_is_named_after_the_first_run_of_its_workflow"),
+        in_file("e2e/faults/test_effects.py", "test_an_effect_is_named_after_the_first_run_of_its_workflow"),
     ),
     row(
         "effect:no-row",
@@ -117,11 +117,11 @@ ROWS = (
         "a tool declared idempotent is sent again under the same id within its time, by one attempt at a time, "
         "and asked about afterwards",
         in_file(
-            "e2e/test_effects.py",
+            "e2e/faults/test_effects.py",
             "test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_without_a_question",
             "test_a_tool_whose_idempotency_has_run_out_is_asked_about_instead",
         ),
-        in_file("e2e/test_faults_tools.py", "test_an_effect_declared_idempotent_is_sent_again_under_the_same_id"),
+        in_file("e2e/faults/test_faults_tools.py", "test_an_effect_declared_idempotent_is_sent_again_under_the_same_id"),
         in_file(
             "store/test_begin.py",
             "test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_is_over",
@@ -133,7 +133,7 @@ ROWS = (
         "effect:hint",
         "design 4.4",
         "an idempotentHint of the server alone is no reason to send again",
-        in_file("e2e/test_loop.py", "test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again"),
+        in_file("e2e/loop/test_loop.py", "test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again"),
     ),
     row(
         "effect:resend",
@@ -234,27 +234,27 @@ ROWS = (
         "effect:verify",
         "design 4.5",
         "a declared check that finds the effect settles it without a question",
-        in_file("e2e/test_effects.py", "test_a_check_that_finds_the_mail_settles_the_effect_without_a_question"),
-        in_file("e2e/test_faults_tools.py", "test_a_declared_check_settles_an_effect_whose_server_died"),
+        in_file("e2e/faults/test_effects.py", "test_a_check_that_finds_the_mail_settles_the_effect_without_a_question"),
+        in_file("e2e/faults/test_faults_tools.py", "test_a_declared_check_settles_an_effect_whose_server_died"),
     ),
     row(
         "effect:verify-final",
         "design 4.5",
         "a final check that finds nothing sends again under a new number",
-        in_file("e2e/test_effects.py", "test_a_final_check_that_finds_nothing_sends_again_under_a_new_number"),
+        in_file("e2e/faults/test_effects.py", "test_a_final_check_that_finds_nothing_sends_again_under_a_new_number"),
     ),
     row(
         "verify:not-final",
         "design 4.5",
         "a check that is not final and finds nothing, three times at most, leads to a person",
-        in_file("e2e/test_effects.py", "test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person"),
+        in_file("e2e/faults/test_effects.py", "test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person"),
     ),
     row(
         "effect:person",
         "design 4.5",
         "a person says that it happened, did not happen, or shall be sent again, and the model is told",
         in_file(
-            "e2e/test_effects.py",
+            "e2e/faults/test_effects.py",
             "test_a_person_who_says_it_happened_ends_the_matter_without_a_second_send",
             "test_a_person_who_says_it_did_not_happen_is_believed_and_the_model_is_told",
             "test_a_person_who_asks_for_another_send_gets_one_that_names_the_old",
@@ -297,7 +297,7 @@ ROWS = (
         "effect:approval-once",
         "design 4",
         "an approval is used once: an equal call is asked about again",
-        in_file("e2e/test_approvals.py", "test_an_approval_is_used_once"),
+        in_file("e2e/approvals/test_approvals.py", "test_an_approval_is_used_once"),
     ),
     row(
         "effect:legal",
@@ -321,7 +321,7 @@ ROWS = (
         "effect:deadline",
         "design 3",
         "the request to a tool ends before the activity that made it does",
-        in_file("e2e/test_faults_deadlines.py", "test_a_request_ends_before_its_activity_does"),
+        in_file("e2e/faults/test_faults_deadlines.py", "test_a_request_ends_before_its_activity_does"),
     ),
     row(
         "effect:count-on",
@@ -329,7 +329,7 @@ ROWS = (
         "numbers of effects go on counting over continue-as-new, and a lost outcome is asked about once and sent "
         "again only on a person's word",
         in_file(
-            "e2e/test_continuing.py",
+            "e2e/sessions/test_continuing.py",
             "test_a_lost_outcome_is_asked_about_once_and_sent_again_only_on_a_persons_word",
         ),
     ),
@@ -337,12 +337,12 @@ ROWS = (
         "count:under-way",
         "design 4",
         "a call that was begun before a run continues is not made again",
-        in_file("e2e/test_continuing.py", "test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way"),
+        in_file("e2e/sessions/test_continuing.py", "test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way"),
     ),
     row(
         "count:reset",
         "design 4",
         "a reset to either side of a continue-as-new sends nothing again",
-        in_file("e2e/test_continuing.py", "test_a_reset_to_either_side_of_the_switch_sends_nothing_again"),
+        in_file("e2e/sessions/test_continuing.py", "test_a_reset_to_either_side_of_the_switch_sends_nothing_again"),
     ),
 )

@@ -82,19 +82,19 @@ ROWS = (
         "fitness:transient",
         SOURCE,
         "an undo is not parked by a worker that lacks the key",
-        in_file("e2e/test_faults_worker.py", "test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key"),
+        in_file("e2e/faults/test_faults_worker.py", "test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key"),
     ),
     row(
         "transient:payload",
         SOURCE,
         "a run does not fail at a worker with another folder of payloads",
-        in_file("e2e/test_faults_worker.py", "test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads"),
+        in_file("e2e/faults/test_faults_worker.py", "test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads"),
     ),
     row(
         "transient:lost",
         SOURCE,
         "a person is asked about a lost worker, and the run goes on",
-        in_file("e2e/test_faults_worker.py", "test_a_lost_worker_is_asked_about_and_the_run_goes_on"),
+        in_file("e2e/faults/test_faults_worker.py", "test_a_lost_worker_is_asked_about_and_the_run_goes_on"),
     ),
     row(
         "fitness:patience",
@@ -102,7 +102,7 @@ ROWS = (
         "patience counts from the start of the first attempt, which travels to the later ones, and not from when the"
         " activity was scheduled",
         in_file(
-            "e2e/test_faults_worker.py", "test_patience_counts_from_the_first_attempt_and_travels_to_the_later_ones"
+            "e2e/faults/test_faults_worker.py", "test_patience_counts_from_the_first_attempt_and_travels_to_the_later_ones"
         ),
     ),
     row(
@@ -134,7 +134,7 @@ ROWS = (
         SOURCE,
         "the Result of a run says why its programs could not run, and nothing when they ran or when it made none",
         in_file(
-            "e2e/test_programs.py",
+            "e2e/programs/test_programs.py",
             "test_a_result_says_why_programs_could_not_run_and_nothing_when_they_did",
         ),
     ),

@@ -430,7 +430,7 @@ ROWS = (
         "issue 3",
         "a program whose image is gone waits for the operator and goes on in no other",
         in_file(
-            "e2e/test_programs.py", "test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other"
+            "e2e/programs/test_programs.py", "test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other"
         ),
     ),
     row(

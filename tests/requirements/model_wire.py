@@ -104,26 +104,26 @@ ROWS = (
         "design 22",
         "what a model says is read along without a secret, even one that is split over several pieces, and is kept "
         "nowhere after",
-        in_file("e2e/test_deltas.py", "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere"),
+        in_file("e2e/loop/test_deltas.py", "test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhere"),
     ),
     row(
         "deltas:unread",
         "design 22",
         "nobody's run asks for a stream that nobody reads",
-        in_file("e2e/test_deltas.py", "test_nobody_pays_for_streams_that_nobody_reads"),
+        in_file("e2e/loop/test_deltas.py", "test_nobody_pays_for_streams_that_nobody_reads"),
     ),
     row(
         "deltas:billed",
         "design 22",
         "an endpoint that takes no stream is asked without and billed as always",
-        in_file("e2e/test_deltas.py", "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always"),
+        in_file("e2e/loop/test_deltas.py", "test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always"),
     ),
     row(
         "deltas:charged",
         "design 22",
         "a stream that does not say what it used is charged the most and then no longer asked for",
         in_file(
-            "e2e/test_deltas.py",
+            "e2e/loop/test_deltas.py",
             "test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for",
         ),
     ),
@@ -131,7 +131,7 @@ ROWS = (
         "deltas:store",
         "design 22",
         "a store that cannot pass on what is said stops no run",
-        in_file("e2e/test_deltas.py", "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run"),
+        in_file("e2e/loop/test_deltas.py", "test_a_store_that_cannot_pass_on_what_is_said_stops_no_run"),
     ),
     row(
         "deltas:end",
@@ -202,26 +202,26 @@ ROWS = (
         "fault:model-html",
         "issue Bad input; design 7",
         "a page of HTML instead of a completion is tried three times, then a person is asked",
-        in_file("e2e/test_faults_model.py", "test_a_page_of_html_is_tried_thrice_and_then_asked_about"),
+        in_file("e2e/faults/test_faults_model.py", "test_a_page_of_html_is_tried_thrice_and_then_asked_about"),
     ),
     row(
         "fault:model-401",
         "issue Bad input",
         "a refused key is asked about at once and never shown",
-        in_file("e2e/test_faults_model.py", "test_a_refused_key_is_asked_about_at_once_and_never_shown"),
+        in_file("e2e/faults/test_faults_model.py", "test_a_refused_key_is_asked_about_at_once_and_never_shown"),
     ),
     row(
         "fault:model-quota",
         "issue Bad input",
         "an exhausted quota is asked about at once",
-        in_file("e2e/test_faults_model.py", "test_an_exhausted_quota_is_asked_about_at_once"),
+        in_file("e2e/faults/test_faults_model.py", "test_an_exhausted_quota_is_asked_about_at_once"),
     ),
     row(
         "fault:model-429",
         "issue Bad input",
         "429 with Retry-After is a timer that says so and costs nothing, and a wait without end is bounded",
         in_file(
-            "e2e/test_faults_model.py",
+            "e2e/faults/test_faults_model.py",
             "test_retry_after_is_a_timer_that_says_so_and_costs_nothing",
             "test_a_long_retry_after_shows_as_waiting",
             "test_a_retry_after_without_end_or_with_a_date_is_bounded",
@@ -231,43 +231,43 @@ ROWS = (
         "fault:model-long",
         "issue Bad input",
         "a context that is too long is sent again shorter and unbilled",
-        in_file("e2e/test_faults_model.py", "test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled"),
+        in_file("e2e/faults/test_faults_model.py", "test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled"),
     ),
     row(
         "model:never-short",
         "issue Bad input",
         "a context that nothing makes short enough is asked about",
-        in_file("e2e/test_faults_model.py", "test_a_context_that_nothing_makes_short_enough_is_asked_about"),
+        in_file("e2e/faults/test_faults_model.py", "test_a_context_that_nothing_makes_short_enough_is_asked_about"),
     ),
     row(
         "fault:model-gone",
         "issue Bad input; design 7; design 17",
         "an endpoint that cannot be reached costs nothing and is asked about",
-        in_file("e2e/test_faults_model.py", "test_an_unreachable_endpoint_costs_nothing_and_is_asked_about"),
+        in_file("e2e/faults/test_faults_model.py", "test_an_unreachable_endpoint_costs_nothing_and_is_asked_about"),
     ),
     row(
         "end:lasting",
         "design 17",
         "rejecting the question about a lasting fault ends the run as failed with that error",
-        in_file("e2e/test_faults_model.py", "test_whoever_stops_after_a_fault_ends_the_run"),
+        in_file("e2e/faults/test_faults_model.py", "test_whoever_stops_after_a_fault_ends_the_run"),
     ),
     row(
         "budget:charged",
         "design 7",
         "lost answers are charged as reserved and asked for again",
-        in_file("e2e/test_faults_model.py", "test_errors_and_dropped_connections_are_charged_and_tried_again"),
+        in_file("e2e/faults/test_faults_model.py", "test_errors_and_dropped_connections_are_charged_and_tried_again"),
     ),
     row(
         "budget:worst-case",
         "design 7",
         "a missing or unbelievable usage is charged at the worst case",
-        in_file("e2e/test_faults_answers.py", "test_a_missing_or_unbelievable_usage_is_charged_at_the_worst_case"),
+        in_file("e2e/faults/test_faults_answers.py", "test_a_missing_or_unbelievable_usage_is_charged_at_the_worst_case"),
     ),
     row(
         "fault:model-empty",
         "issue Bad input",
         "an empty answer costs a step, and the model is asked again",
-        in_file("e2e/test_faults_answers.py", "test_an_empty_answer_costs_a_step_and_is_asked_about_again"),
+        in_file("e2e/faults/test_faults_answers.py", "test_an_empty_answer_costs_a_step_and_is_asked_about_again"),
     ),
     row(
         "fault:model-1000",
@@ -275,7 +275,7 @@ ROWS = (
         "a thousand calls in one message are refused as a whole, and calls that are large together beyond what "
         "history bears",
         in_file(
-            "e2e/test_faults_answers.py",
+            "e2e/faults/test_faults_answers.py",
             "test_a_thousand_calls_in_one_message_are_refused_as_a_whole",
             "test_calls_that_are_large_together_are_refused_beyond_what_history_bears",
         ),
@@ -285,7 +285,7 @@ ROWS = (
         "design 6; issue Bad input",
         "a megabyte in one argument is refused, and less is stored beside history",
         in_file(
-            "e2e/test_faults_answers.py",
+            "e2e/faults/test_faults_answers.py",
             "test_a_megabyte_in_one_argument_is_refused_and_less_is_stored_beside_history",
         ),
     ),
@@ -293,13 +293,13 @@ ROWS = (
         "model:deep-arguments",
         "design 6; issue Bad input",
         "arguments that are nested too deeply are refused and not cut",
-        in_file("e2e/test_faults_answers.py", "test_arguments_nested_too_deeply_are_refused_and_not_cut"),
+        in_file("e2e/faults/test_faults_answers.py", "test_arguments_nested_too_deeply_are_refused_and_not_cut"),
     ),
     row(
         "model:surrogates",
         "design 6; issue Bad input",
         "lone surrogates in names and ids harm nothing",
-        in_file("e2e/test_faults_answers.py", "test_lone_surrogates_in_names_and_ids_harm_nothing"),
+        in_file("e2e/faults/test_faults_answers.py", "test_lone_surrogates_in_names_and_ids_harm_nothing"),
     ),
     row(
         "model:wire",
@@ -307,7 +307,7 @@ ROWS = (
         "whether a model is offered functions or asked for JSON follows from evidence that no single answer turns, and "
         "is found out anew",
         in_file(
-            "e2e/test_wire.py",
+            "e2e/loop/test_wire.py",
             "test_one_chatty_first_answer_changes_the_wire_of_no_other_run",
             "test_a_model_known_to_call_functions_is_asked_for_them_again_after_chatting",
             "test_an_endpoint_that_ignored_functions_in_two_runs_is_asked_for_json_from_the_start",
@@ -331,7 +331,7 @@ ROWS = (
             "test_an_answer_that_drips_is_given_up_although_it_never_falls_silent",
             "test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked",
         ),
-        in_file("e2e/test_wire.py", "test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about"),
+        in_file("e2e/loop/test_wire.py", "test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about"),
     ),
     row(
         "models:file",
@@ -382,7 +382,7 @@ ROWS = (
         "design 22; seed 003 agent; seed 003 config",
         "each endpoint gets its own key and its own name of the model, and no key is kept",
         in_file(
-            "e2e/test_fallbacks.py",
+            "e2e/faults/test_fallbacks.py",
             "test_each_endpoint_gets_its_own_key_and_its_own_name_of_the_model_and_no_key_is_kept",
         ),
     ),
@@ -390,7 +390,7 @@ ROWS = (
         "models:closing",
         "design 22; seed 003 agent; seed 003 config",
         "a closing summary is written by the model that is named for it",
-        in_file("e2e/test_fallbacks.py", "test_a_closing_summary_is_written_by_the_model_that_is_named_for_it"),
+        in_file("e2e/faults/test_fallbacks.py", "test_a_closing_summary_is_written_by_the_model_that_is_named_for_it"),
     ),
     row(
         "models:fallback-kill",
@@ -406,7 +406,7 @@ ROWS = (
         "design 7; seed 003 models",
         "a model whose endpoint fails is replaced by its fallback: visible, billed by name, and the run completes",
         in_file(
-            "e2e/test_fallbacks.py",
+            "e2e/faults/test_fallbacks.py",
             "test_what_a_failing_endpoint_leaves_undone_the_next_one_does_and_the_bill_names_both",
             "test_an_endpoint_that_refuses_connections_costs_nothing_and_the_next_one_is_asked",
             "test_where_all_models_fail_a_person_is_asked_and_a_retry_begins_with_the_first",
@@ -419,7 +419,7 @@ ROWS = (
         "a dearer fallback that does not fit the ceiling is not asked, and one that fits is reserved at its own "
         "worst case",
         in_file(
-            "e2e/test_fallbacks.py",
+            "e2e/faults/test_fallbacks.py",
             "test_a_dearer_fallback_that_does_not_fit_the_ceiling_is_not_asked",
             "test_a_dearer_fallback_that_fits_is_reserved_at_its_own_worst_case",
         ),
@@ -429,7 +429,7 @@ ROWS = (
         "design 7",
         "lost answers of a dearer fallback are charged and stay under the ceiling",
         in_file(
-            "e2e/test_fallbacks.py",
+            "e2e/faults/test_fallbacks.py",
             "test_lost_answers_of_a_dearer_fallback_are_charged_and_stay_under_the_ceiling",
         ),
     ),
@@ -438,7 +438,7 @@ ROWS = (
         "design 7",
         "a model without a price is refused at the start, whatever it is asked for",
         in_file(
-            "e2e/test_fallbacks.py",
+            "e2e/faults/test_fallbacks.py",
             "test_a_model_without_a_price_is_refused_at_the_start_whatever_it_is_asked_for",
         ),
     ),
@@ -447,7 +447,7 @@ ROWS = (
         "design 22",
         "endpoints without function calling or strict schemas are driven by what they take, also after a crash",
         in_file(
-            "e2e/test_capabilities.py",
+            "e2e/tools/test_capabilities.py",
             "test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked",
             "test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker",
             "test_a_model_that_is_listed_no_more_is_asked_nowhere_else",

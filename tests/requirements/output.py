@@ -2,7 +2,7 @@
 
 from tests.requirements.requirement import in_file, row
 
-E2E = "e2e/test_output.py"
+E2E = "e2e/loop/test_output.py"
 CLIENT = "client/test_output.py"
 ROWS = (
     row(

@@ -5,7 +5,7 @@ from tests.requirements.requirement import in_file, row
 
 def proposals(test):
     """Return where a test of proposals stands."""
-    return in_file("e2e/test_proposals.py", test)
+    return in_file("e2e/plans/test_proposals.py", test)
 
 
 def cli(test):
@@ -18,38 +18,38 @@ ROWS = (
         "plan:order",
         "issue Plans; seed 002 §1; design 3",
         "a plan asks once for all its writes and performs its steps in order",
-        in_file("e2e/test_plans.py", "test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_order"),
+        in_file("e2e/plans/test_plans.py", "test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_order"),
     ),
     row(
         "plan:nothing-asked",
         "issue Plans",
         "a plan that only reads or is allowed asks nothing",
-        in_file("e2e/test_plans.py", "test_a_plan_that_only_reads_or_is_allowed_asks_nothing"),
+        in_file("e2e/plans/test_plans.py", "test_a_plan_that_only_reads_or_is_allowed_asks_nothing"),
     ),
     row(
         "plan:references",
         "design 22; seed 002 §11",
         "a lone reference to input or an earlier result keeps the type of its value",
-        in_file("e2e/test_plans.py", "test_a_lone_reference_keeps_the_type_of_its_value"),
+        in_file("e2e/plans/test_plans.py", "test_a_lone_reference_keeps_the_type_of_its_value"),
     ),
     row(
         "plan:bad-reference",
         "design 22",
         "a reference that can lead nowhere ends the plan before anything is done",
-        in_file("e2e/test_plans.py", "test_a_reference_that_can_lead_nowhere_ends_the_plan_before_anything_is_done"),
+        in_file("e2e/plans/test_plans.py", "test_a_reference_that_can_lead_nowhere_ends_the_plan_before_anything_is_done"),
     ),
     row(
         "plan:abort",
         "design 10; seed 002 §3",
         "a step that may fail does not end the plan, and what needs its result is not sent",
-        in_file("e2e/test_plans.py", "test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_not_sent"),
+        in_file("e2e/plans/test_plans.py", "test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_not_sent"),
     ),
     row(
         "plan:rejected",
         "design 10; seed 002 §3",
         "a denied step, and a rejected one that may not fail, ends the plan before its first step",
         in_file(
-            "e2e/test_plans.py",
+            "e2e/plans/test_plans.py",
             "test_a_rejected_step_ends_the_plan_before_its_first_step_unless_it_may_fail",
             "test_a_denied_step_ends_the_plan_before_its_first_step",
         ),
@@ -58,14 +58,14 @@ ROWS = (
         "plan:changed",
         "issue Plans",
         "a person may change a step that still refers to another",
-        in_file("e2e/test_plans.py", "test_a_person_may_change_a_step_that_still_refers_to_another"),
+        in_file("e2e/plans/test_plans.py", "test_a_person_may_change_a_step_that_still_refers_to_another"),
     ),
     row(
         "plan:undo",
         "issue Plans",
         "any other failing step ends the plan and takes back the earlier ones",
         in_file(
-            "e2e/test_plans.py",
+            "e2e/plans/test_plans.py",
             "test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_takes_back_the_earlier_ones",
         ),
     ),
@@ -73,20 +73,20 @@ ROWS = (
         "plan:transactional",
         "design 22; seed 002 §4",
         "a transactional step that cannot be undone is an invalid task",
-        in_file("e2e/test_plans.py", "test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task"),
+        in_file("e2e/plans/test_plans.py", "test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task"),
     ),
     row(
         "plan:safety",
         "design 22",
         "the safety of a step may only be raised",
-        in_file("e2e/test_plans.py", "test_the_safety_of_a_step_may_only_be_raised"),
+        in_file("e2e/plans/test_plans.py", "test_the_safety_of_a_step_may_only_be_raised"),
     ),
     row(
         "plan:timeout",
         "design 22; seed 002 §5",
         "a step waits no longer than its timeout, or than the operator says",
         in_file(
-            "e2e/test_plans.py",
+            "e2e/plans/test_plans.py",
             "test_a_step_waits_no_longer_than_its_timeout",
             "test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say",
         ),
@@ -95,20 +95,20 @@ ROWS = (
         "plan:invalid",
         "design 22; seed 002 §8",
         "a malformed plan, or one of more than 20 steps, is an invalid task that names the field",
-        in_file("e2e/test_plans.py", "test_a_malformed_plan_is_an_invalid_task_that_names_the_field"),
+        in_file("e2e/plans/test_plans.py", "test_a_malformed_plan_is_an_invalid_task_that_names_the_field"),
     ),
     row(
         "plan:catalog",
         "design 22",
         "a step that does not fit the catalog ends the plan before anything is done",
-        in_file("e2e/test_plans.py", "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done"),
+        in_file("e2e/plans/test_plans.py", "test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anything_is_done"),
     ),
     row(
         "catalog:user",
         "design 22",
         "of what the user may not use, a plan and a task are told so, and where that is set",
         in_file(
-            "e2e/test_plans.py",
+            "e2e/plans/test_plans.py",
             "test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set",
             "test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set",
         ),
@@ -125,7 +125,7 @@ ROWS = (
         "a proposal names the files that a plan makes, changes, moves and deletes, whatever is written into them, and "
         "its diffs are kept and exported",
         in_file(
-            "e2e/test_workspace.py",
+            "e2e/tools/test_workspace.py",
             "test_a_proposal_names_the_files_that_it_changes_and_its_diffs_are_kept",
         ),
     ),
@@ -146,7 +146,7 @@ ROWS = (
         "design 6, 22",
         "of a long plan, and of alternatives, every answer stays small and says where the rest is",
         in_file(
-            "e2e/test_answers_small.py",
+            "e2e/faults/test_answers_small.py",
             "test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest_is",
             "test_alternatives_share_the_room_of_one_answer",
         ),
@@ -155,14 +155,14 @@ ROWS = (
         "plan:processes",
         "seed 002 §6; design 22",
         "an approver lets a plan start no processes, and it goes on without its commands",
-        in_file("e2e/test_workspace.py", "test_a_plan_that_may_start_no_processes_goes_on_without_its_commands"),
+        in_file("e2e/tools/test_workspace.py", "test_a_plan_that_may_start_no_processes_goes_on_without_its_commands"),
     ),
     row(
         "plan:less-time",
         "seed 002 §6; design 22",
         "an approver gives every step of a plan less time than it asked for, and a step that needs more is ended then",
         in_file(
-            "e2e/test_plans.py",
+            "e2e/plans/test_plans.py",
             "test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended",
         ),
     ),
@@ -231,7 +231,7 @@ ROWS = (
         "design 10, 22; seed 002 §7",
         "a review that finds too much leads to a corrective child plan",
         in_file(
-            "e2e/test_reviewed_plans.py",
+            "e2e/plans/test_reviewed_plans.py",
             "test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed",
         ),
     ),
@@ -239,14 +239,14 @@ ROWS = (
         "plan:not-corrected",
         "seed 002 §7",
         "a plan that is not corrected is decided about by a person",
-        in_file("e2e/test_reviewed_plans.py", "test_a_plan_that_is_not_corrected_is_decided_about_by_a_person"),
+        in_file("e2e/plans/test_reviewed_plans.py", "test_a_plan_that_is_not_corrected_is_decided_about_by_a_person"),
     ),
     row(
         "plan:corrections",
         "issue Review",
         "corrections are bounded",
         in_file(
-            "e2e/test_reviewed_plans.py",
+            "e2e/plans/test_reviewed_plans.py",
             "test_after_as_many_corrections_as_the_profile_allows_a_person_decides_about_all_of_them",
         ),
     ),
@@ -255,7 +255,7 @@ ROWS = (
         "seed 002 §3, §7",
         "a task's own plan is taken back only when a person says so",
         in_file(
-            "e2e/test_reviewed_plans.py",
+            "e2e/plans/test_reviewed_plans.py",
             "test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_when_a_person_says_so",
         ),
     ),
@@ -270,7 +270,7 @@ ROWS = (
         "plan:model",
         "issue Plans; design 22",
         "random plans, a hundred in soak, come to what a simple model says",
-        in_file("e2e/test_plan_model.py", "test_random_plans_come_to_what_a_simple_model_says"),
+        in_file("e2e/plans/test_plan_model.py", "test_random_plans_come_to_what_a_simple_model_says"),
     ),
     row(
         "s002:retention",
@@ -297,7 +297,7 @@ ROWS = (
         "a random walk through Temporal, with decisions, failures and workers that come and go, takes every edge of "
         "both tables and no other",
         in_file(
-            "e2e/test_plan_walk.py",
+            "e2e/plans/test_plan_walk.py",
             "test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other",
         ),
         in_file("soak/test_plan_walk.py", "test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk"),
@@ -326,7 +326,7 @@ ROWS = (
         "design 10, 22",
         "an approved plan whose tool has changed so that the call no longer fits it is stale, and nothing is sent",
         in_file(
-            "e2e/test_stale_plans.py",
+            "e2e/plans/test_stale_plans.py",
             "test_a_plan_is_stale_when_its_tool_changed_after_the_approval_so_that_the_call_no_longer_fits",
         ),
     ),
@@ -372,7 +372,7 @@ ROWS = (
         "seed 003 perception",
         "the first search finds tools of the servers that a model selects only, and no step is counted for it",
         in_file(
-            "e2e/test_perception.py",
+            "e2e/loop/test_perception.py",
             "test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_step_is_counted",
         ),
     ),
@@ -381,7 +381,7 @@ ROWS = (
         "seed 003 perception",
         "the first search looks for what the hint of the model names, though the task does not",
         in_file(
-            "e2e/test_perception.py",
+            "e2e/loop/test_perception.py",
             "test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not",
         ),
     ),
@@ -389,14 +389,14 @@ ROWS = (
         "perception:off",
         "seed 003 perception",
         "no model is asked for a hint where the profile does not say so",
-        in_file("e2e/test_perception.py", "test_no_model_is_asked_where_the_profile_does_not_say_so"),
+        in_file("e2e/loop/test_perception.py", "test_no_model_is_asked_where_the_profile_does_not_say_so"),
     ),
     row(
         "perception:unknown",
         "seed 003 perception",
         "servers that a hint names and that do not exist are dropped, and without any all are searched",
         in_file(
-            "e2e/test_perception.py",
+            "e2e/loop/test_perception.py",
             "test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_searched",
         ),
     ),
@@ -405,7 +405,7 @@ ROWS = (
         "seed 003 perception",
         "a hint that cannot be read or does not come leaves the search as it is and is told",
         in_file(
-            "e2e/test_perception.py",
+            "e2e/loop/test_perception.py",
             "test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told",
         ),
     ),
@@ -413,50 +413,50 @@ ROWS = (
         "perception:secret",
         "seed 003 perception",
         "a secret that a hint repeats is not kept",
-        in_file("e2e/test_perception.py", "test_a_secret_that_it_repeats_is_not_kept"),
+        in_file("e2e/loop/test_perception.py", "test_a_secret_that_it_repeats_is_not_kept"),
     ),
     row(
         "perception:ceiling",
         "seed 003 perception",
         "a model is not asked for a hint where that does not fit the ceiling",
-        in_file("e2e/test_perception.py", "test_it_is_not_asked_where_it_does_not_fit_the_ceiling"),
+        in_file("e2e/loop/test_perception.py", "test_it_is_not_asked_where_it_does_not_fit_the_ceiling"),
     ),
     row(
         "s003:strategies",
         "seed 003 context; design 10",
         "a profile's strategy and persona stand in the one prompt, and its hash covers them",
-        in_file("e2e/test_profiles.py", "test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_them"),
+        in_file("e2e/plans/test_profiles.py", "test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_them"),
     ),
     row(
         "strategies:default",
         "seed 003 context; design 10",
         "the default profile adds nothing to prompt or history",
-        in_file("e2e/test_profiles.py", "test_the_default_profile_adds_nothing_to_prompt_or_history"),
+        in_file("e2e/plans/test_profiles.py", "test_the_default_profile_adds_nothing_to_prompt_or_history"),
     ),
     row(
         "strategies:secret",
         "seed 003 context; design 10",
         "a secret in a persona reaches no model and no history",
-        in_file("e2e/test_profiles.py", "test_a_secret_in_a_persona_reaches_no_model_and_no_history"),
+        in_file("e2e/plans/test_profiles.py", "test_a_secret_in_a_persona_reaches_no_model_and_no_history"),
     ),
     row(
         "profile:defaults",
         "design 10; design 22",
         "a profile gives limits and model where the task says nothing",
-        in_file("e2e/test_profiles.py", "test_a_profile_gives_limits_and_model_where_the_task_says_nothing"),
+        in_file("e2e/plans/test_profiles.py", "test_a_profile_gives_limits_and_model_where_the_task_says_nothing"),
     ),
     row(
         "profile:task",
         "design 10; design 22",
         "what the task sets wins over its profile, field by field, and a profile is no ceiling",
-        in_file("e2e/test_profiles.py", "test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceiling"),
+        in_file("e2e/plans/test_profiles.py", "test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceiling"),
     ),
     row(
         "profile:top-up",
         "design 10; design 22",
         "a top-up that comes while the run is opened is added to the limits of the profile",
         in_file(
-            "e2e/test_profiles.py",
+            "e2e/plans/test_profiles.py",
             "test_a_top_up_that_comes_while_the_run_is_opened_is_added_to_the_limits_of_the_profile",
         ),
     ),
@@ -464,7 +464,7 @@ ROWS = (
         "profile:image",
         "design 10; design 22",
         "a profile chooses what programs may import",
-        in_file("e2e/test_profiles.py", "test_a_profile_chooses_what_programs_may_import"),
+        in_file("e2e/plans/test_profiles.py", "test_a_profile_chooses_what_programs_may_import"),
     ),
     row(
         "profile:cli",
@@ -478,7 +478,7 @@ ROWS = (
         "a step whose program or arguments failed is repeated, each time billed, and the failure after the last "
         "lifeline ends the run",
         in_file(
-            "e2e/test_lifelines.py",
+            "e2e/faults/test_lifelines.py",
             "test_a_broken_program_is_repaired_from_a_message_that_names_line_and_cause",
             "test_the_fourth_failure_ends_the_run_and_every_lifeline_is_billed",
             "test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_repeats_fill_no_limit",
@@ -502,7 +502,7 @@ ROWS = (
         "seed 003 context",
         "the model and the query `status` are told what each step called and how it ended",
         in_file(
-            "e2e/test_profiles.py",
+            "e2e/plans/test_profiles.py",
             "test_the_model_and_the_status_are_told_what_each_step_called_and_how_it_ended",
         ),
     ),
@@ -512,7 +512,7 @@ ROWS = (
         "markers count at the start of the model's words and of a program's own text, where the profile says so, and "
         "never in a tool's answer",
         in_file(
-            "e2e/test_program_contract.py",
+            "e2e/programs/test_program_contract.py",
             "test_a_marker_at_the_start_of_the_models_words_ends_the_run_only_where_the_profile_says_so",
             "test_further_processing_goes_on_with_the_text_as_the_next_instruction",
             "test_a_marker_at_the_start_of_a_programs_own_text_ends_the_run",
@@ -525,7 +525,7 @@ ROWS = (
         "seed 003 action; design 22",
         "a program may be `solve`, with and without async, and finds `json` and `re`",
         in_file(
-            "e2e/test_program_contract.py",
+            "e2e/programs/test_program_contract.py",
             "test_solve_is_the_entry_with_and_without_async_and_json_and_re_are_there",
         ),
     ),
@@ -533,14 +533,14 @@ ROWS = (
         "program:fence",
         "seed 003 action; design 22",
         "a program in a fence runs without it, and people see what runs",
-        in_file("e2e/test_program_contract.py", "test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs"),
+        in_file("e2e/programs/test_program_contract.py", "test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs"),
     ),
     row(
         "program:by-name",
         "seed 003 action; design 22",
         "a tool called by its name, also one of a host program, tells how it ended as keys and as attributes",
         in_file(
-            "e2e/test_program_contract.py",
+            "e2e/programs/test_program_contract.py",
             "test_a_tool_called_by_its_name_tells_how_it_ended_as_keys_and_as_attributes",
         ),
         in_file("sandbox/test_plan.py", "test_a_host_programs_tools_can_be_called_by_their_names_too"),
@@ -551,7 +551,7 @@ ROWS = (
         "a call by name is asked about, charged, undone and played again like any other, and checked where the name "
         "is written",
         in_file(
-            "e2e/test_program_contract.py",
+            "e2e/programs/test_program_contract.py",
             "test_a_call_by_name_is_asked_about_charged_undone_and_played_again_like_any_other",
         ),
         in_file("sandbox/test_check.py", "test_calls_by_name_are_checked_where_the_name_is_written"),
@@ -561,7 +561,7 @@ ROWS = (
         "seed 003 action; design 22",
         "what breaks a program is told as a sandbox error beside its type",
         in_file(
-            "e2e/test_program_contract.py",
+            "e2e/programs/test_program_contract.py",
             "test_what_breaks_a_program_is_told_as_a_sandbox_error_beside_its_type",
         ),
     ),
@@ -580,7 +580,7 @@ ROWS = (
         "seed 003 agent; design 22",
         "profiles come from a file that is validated strictly, and three are built in",
         in_file(
-            "e2e/test_profiles.py",
+            "e2e/plans/test_profiles.py",
             "test_what_is_wrong_with_the_file_is_said_with_file_field_value_and_fix",
             "test_without_a_file_there_are_the_built_in_profiles_and_one_in_it_says_what_differs",
             "test_an_unknown_profile_is_refused_with_the_names_of_those_there_are",

@@ -97,7 +97,7 @@ ROWS = (
         "a secret in an argument that is no declared credential is asked about, except in a read of its own provider",
         in_file("backstay/test_policy.py", "test_a_secret_in_an_argument_that_is_no_credential_is_asked_about"),
         in_file(
-            "e2e/test_echoes.py",
+            "e2e/faults/test_echoes.py",
             "test_a_secret_in_an_argument_that_is_no_credential_is_asked_about",
             "test_a_credential_and_a_read_of_its_own_provider_take_a_secret_unasked",
             "test_another_provider_is_asked_about_even_where_it_takes_credentials",
@@ -129,7 +129,7 @@ ROWS = (
             "test_a_rule_about_secrets_cannot_remind_anybody_of_a_request_that_there_is_not",
         ),
         in_file(
-            "e2e/test_escalation.py",
+            "e2e/approvals/test_escalation.py",
             "test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named",
             "test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition",
             "test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over",
@@ -143,7 +143,7 @@ ROWS = (
         in_file(
             "backstay/test_policy.py", "test_a_task_can_only_tighten", "test_a_tightened_policy_can_be_tightened_again"
         ),
-        in_file("e2e/test_approvals.py", "test_a_task_may_only_tighten_the_policy"),
+        in_file("e2e/approvals/test_approvals.py", "test_a_task_may_only_tighten_the_policy"),
     ),
     row(
         "policy:task-rules",
@@ -247,7 +247,7 @@ ROWS = (
             "test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line",
         ),
         in_file(
-            "e2e/test_remember.py",
+            "e2e/approvals/test_remember.py",
             "test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write_is_asked_about_anyway",
         ),
     ),
@@ -270,20 +270,20 @@ ROWS = (
         "accepted:stale",
         "design 8; design 22",
         "an accepted line is stale once the server describes the tool otherwise",
-        in_file("e2e/test_remember.py", "test_a_line_is_stale_once_the_server_describes_the_tool_otherwise"),
+        in_file("e2e/approvals/test_remember.py", "test_a_line_is_stale_once_the_server_describes_the_tool_otherwise"),
     ),
     row(
         "accepted:unreadable",
         "design 8; design 22",
         "accepted lines that cannot be read or have expired permit nothing",
-        in_file("e2e/test_remember.py", "test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing"),
+        in_file("e2e/approvals/test_remember.py", "test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing"),
     ),
     row(
         "policy:preferences",
         "seed 002 §10; design 8",
         "what a user had remembered under a policy that asks by default permits nothing under one with a rule that "
         "asks or denies, or whose default denies, and holds again under the first",
-        in_file("e2e/test_remember.py", "test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing"),
+        in_file("e2e/approvals/test_remember.py", "test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing"),
     ),
     row(
         "policy:commands",

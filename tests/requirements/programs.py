@@ -9,7 +9,7 @@ ROWS = (
         "every call of a program is asked about, charged and recorded like any other, and a rejected one is an "
         "error it can catch",
         in_file(
-            "e2e/test_programs.py",
+            "e2e/programs/test_programs.py",
             "test_a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails",
             "test_a_rejected_call_is_an_error_that_the_program_can_catch",
         ),
@@ -18,77 +18,77 @@ ROWS = (
         "program:policy",
         "design 22",
         "a policy may ask about a program itself and shows its source",
-        in_file("e2e/test_programs.py", "test_a_policy_may_ask_about_the_program_itself_and_shows_its_source"),
+        in_file("e2e/programs/test_programs.py", "test_a_policy_may_ask_about_the_program_itself_and_shows_its_source"),
     ),
     row(
         "program:approved-whole",
         "design 8",
         "what is approved of a long program is all of it",
-        in_file("e2e/test_programs.py", "test_what_is_approved_of_a_long_program_is_all_of_it"),
+        in_file("e2e/programs/test_programs.py", "test_what_is_approved_of_a_long_program_is_all_of_it"),
     ),
     row(
         "program:as-written",
         "design 5",
         "a program runs as it was written, and no secret stands in it",
         in_file(
-            "e2e/test_programs.py", "test_code_runs_as_it_was_written_whatever_its_names_are_and_no_secret_stands_in_it"
+            "e2e/programs/test_programs.py", "test_code_runs_as_it_was_written_whatever_its_names_are_and_no_secret_stands_in_it"
         ),
     ),
     row(
         "program:results",
         "design 5",
         "a program reads an earlier stored result whole by its ref",
-        in_file("e2e/test_programs.py", "test_a_program_reads_an_earlier_answer_whole"),
+        in_file("e2e/programs/test_programs.py", "test_a_program_reads_an_earlier_answer_whole"),
         in_file("sandbox/test_runner.py", "test_an_earlier_result_is_read_by_its_ref"),
     ),
     row(
         "program:not-offered",
         "design 13",
         "where no sandbox worker polls, no program is offered",
-        in_file("e2e/test_programs.py", "test_where_no_sandbox_worker_polls_no_program_is_offered"),
+        in_file("e2e/programs/test_programs.py", "test_where_no_sandbox_worker_polls_no_program_is_offered"),
     ),
     row(
         "program:ends",
         "issue 3 Done 8",
         "a program that fails, loops or passes a limit is an answer with its cause, and the run goes on",
-        in_file("e2e/test_programs.py", "test_a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes_on"),
+        in_file("e2e/programs/test_programs.py", "test_a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes_on"),
     ),
     row(
         "program:cancelled",
         "design 9",
         "an undo ends a waiting program with ProgramCancelled",
-        in_file("e2e/test_programs.py", "test_a_program_ends_when_a_person_takes_back_what_it_did"),
+        in_file("e2e/programs/test_programs.py", "test_a_program_ends_when_a_person_takes_back_what_it_did"),
     ),
     row(
         "program:batch-size",
         "design 2",
         "what is too much for one batch is an error that the program can catch",
-        in_file("e2e/test_programs.py", "test_what_is_too_much_for_one_batch_is_an_error_that_the_program_can_catch"),
+        in_file("e2e/programs/test_programs.py", "test_what_is_too_much_for_one_batch_is_an_error_that_the_program_can_catch"),
     ),
     row(
         "program:left",
         "issue 3",
         "no jail waits for a run that has ended",
-        in_file("e2e/test_programs.py", "test_no_jail_waits_for_a_run_that_has_ended"),
+        in_file("e2e/programs/test_programs.py", "test_no_jail_waits_for_a_run_that_has_ended"),
     ),
     row(
         "program:blocked",
         "seed 002 §8",
         "whoever is asked about a program sees which modules and functions it uses that an operator warns of",
         in_file("sandbox/test_check.py", "test_what_an_operator_warns_of_is_found_with_its_line"),
-        in_file("e2e/test_programs.py", "test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of"),
+        in_file("e2e/programs/test_programs.py", "test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of"),
     ),
     row(
         "program:sampled",
         "issue 3",
         "finished programs are run again as a sample, and a difference is an event",
-        in_file("e2e/test_programs.py", "test_one_in_so_many_programs_is_run_again_and_a_difference_is_an_event"),
+        in_file("e2e/programs/test_programs.py", "test_one_in_so_many_programs_is_run_again_and_a_difference_is_an_event"),
     ),
     row(
         "program:shared-blobs",
         "design 13",
         "a sandbox worker that does not see what the run stored says so",
-        in_file("e2e/test_programs.py", "test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so"),
+        in_file("e2e/programs/test_programs.py", "test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so"),
     ),
     row(
         "program:wall",
@@ -101,7 +101,7 @@ ROWS = (
         "issue 3 Done 3",
         "history per call is small and does not grow with the rounds, and calls gathered share their rounds",
         in_file(
-            "e2e/test_program_history.py",
+            "e2e/programs/test_program_history.py",
             "test_history_per_call_is_small_and_does_not_grow_with_the_rounds",
             "test_calls_gathered_share_their_rounds",
         ),
@@ -142,7 +142,7 @@ ROWS = (
         "program:checked",
         "design 5",
         "each fault of a program is one line that names the line and the way out, and costs no run",
-        in_file("e2e/test_programs.py", "test_a_faulty_program_is_refused_before_it_runs_and_costs_no_run"),
+        in_file("e2e/programs/test_programs.py", "test_a_faulty_program_is_refused_before_it_runs_and_costs_no_run"),
         in_file(
             "sandbox/test_check.py",
             "test_each_fault_is_one_line_that_names_the_line_and_the_way_out",
@@ -551,7 +551,7 @@ ROWS = (
         "a call that a person says took place and whose answer is lost raises OutcomeSettled with what is known, "
         "which can be caught",
         in_file(
-            "e2e/test_program_outcomes.py",
+            "e2e/programs/test_program_outcomes.py",
             "test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done",
             "test_the_error_can_be_caught_and_carries_what_is_known",
         ),
@@ -560,20 +560,20 @@ ROWS = (
         "settled:replayed",
         "issue 12",
         "a program that is fed its journal gets the same OutcomeSettled",
-        in_file("e2e/test_program_outcomes.py", "test_a_program_that_is_fed_its_journal_gets_the_same_error"),
+        in_file("e2e/programs/test_program_outcomes.py", "test_a_program_that_is_fed_its_journal_gets_the_same_error"),
     ),
     row(
         "settled:found",
         "issue 12",
         "a check that finds the result of a lost call still gives it to the program",
-        in_file("e2e/test_program_outcomes.py", "test_a_check_that_finds_the_result_still_gives_it_to_the_program"),
+        in_file("e2e/programs/test_program_outcomes.py", "test_a_check_that_finds_the_result_still_gives_it_to_the_program"),
     ),
     row(
         "settled:never",
         "issue 12",
         "a call that a person says did not happen is a tool error and does not stand",
         in_file(
-            "e2e/test_program_outcomes.py",
+            "e2e/programs/test_program_outcomes.py",
             "test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does_not_stand",
         ),
     ),
@@ -583,7 +583,7 @@ ROWS = (
         "however a program ends, also after a kill in any round with any verdict, its model is told which effects "
         "stand, and nothing is sent twice",
         in_file(
-            "e2e/test_program_outcomes.py",
+            "e2e/programs/test_program_outcomes.py",
             "test_however_a_program_ends_its_model_is_told_which_effects_stand",
             "test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_summary",
             "test_a_program_whose_effects_were_undone_is_told_what_could_not_be",

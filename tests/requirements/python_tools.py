@@ -156,7 +156,7 @@ ROWS = (
             "test_a_secret_that_nobody_gave_is_named",
         ),
         in_file(
-            "e2e/test_python_tools.py",
+            "e2e/tools/test_python_tools.py",
             "test_the_example_charges_and_takes_back_when_the_run_fails",
             "test_what_a_function_raises_reaches_the_model_as_it_was_meant",
         ),
@@ -166,7 +166,7 @@ ROWS = (
         "design 22",
         "a write that breaks is unknown: it is verified, or a person is asked",
         in_file(
-            "e2e/test_python_tools.py",
+            "e2e/tools/test_python_tools.py",
             "test_a_write_that_breaks_is_verified_and_can_still_be_taken_back",
             "test_a_write_that_breaks_and_cannot_be_verified_is_left_to_a_person",
         ),
@@ -200,7 +200,7 @@ ROWS = (
             "test_a_function_knows_its_caller_its_effect_and_the_secrets_of_its_entry",
         ),
         in_file(
-            "e2e/test_python_tools.py",
+            "e2e/tools/test_python_tools.py",
             "test_a_function_knows_the_session_and_its_secret_is_never_shown",
         ),
     ),
@@ -239,7 +239,7 @@ ROWS = (
             "test_a_task_can_deny_a_tool_for_what_it_calls_and_every_reader_sees_it",
         ),
         in_file(
-            "e2e/test_python_tools.py",
+            "e2e/tools/test_python_tools.py",
             "test_a_rule_about_a_tool_holds_for_the_function_that_calls_it",
             "test_an_undo_that_calls_a_tool_about_which_a_rule_asks_is_left_to_a_person",
         ),
@@ -254,7 +254,7 @@ ROWS = (
             "test_a_check_is_a_function_that_can_be_called_and_tested",
         ),
         in_file(
-            "e2e/test_python_tools.py",
+            "e2e/tools/test_python_tools.py",
             "test_checks_of_the_operator_deny_and_ask_before_anything_is_sent",
             "test_a_call_that_a_check_and_the_tool_ask_about_is_made_once_with_both_answers",
         ),

@@ -60,7 +60,7 @@ ROWS = (
         "issue Endless",
         "a run that leaves a worker's memory while it waits writes nothing into the history of any run",
         in_file(
-            "e2e/test_eviction.py",
+            "e2e/faults/test_eviction.py",
             "test_runs_that_were_evicted_while_they_waited_write_nothing_into_another_runs_history",
         ),
     ),
@@ -175,7 +175,7 @@ ROWS = (
         "a locked store is waited for, one that stays locked is asked about, and an answer of the model that "
         "comes meanwhile is not lost",
         in_file(
-            "e2e/test_faults_store.py",
+            "e2e/faults/test_faults_store.py",
             "test_a_store_that_is_locked_for_a_while_is_waited_for",
             "test_a_store_that_stays_locked_is_asked_about_and_the_run_goes_on",
             "test_a_store_locked_before_the_first_step_is_asked_about",
@@ -186,14 +186,14 @@ ROWS = (
         "fault:two-stores",
         "issue Bad input",
         "a worker with another store is refused naming both",
-        in_file("e2e/test_faults_store.py", "test_a_worker_with_another_store_is_refused_naming_both"),
+        in_file("e2e/faults/test_faults_store.py", "test_a_worker_with_another_store_is_refused_naming_both"),
     ),
     row(
         "store:right-one",
         "issue Bad input",
         "of two workers with two stores the right one carries the run or a person is asked",
         in_file(
-            "e2e/test_faults_store.py",
+            "e2e/faults/test_faults_store.py",
             "test_of_two_workers_with_two_stores_the_right_one_carries_the_run_or_a_person_is_asked",
         ),
     ),
@@ -203,7 +203,7 @@ ROWS = (
         "after a reset the same decision finds the recorded outcome, and another decision is a conflict that a "
         "person settles",
         in_file(
-            "e2e/test_faults_store.py",
+            "e2e/faults/test_faults_store.py",
             "test_after_a_reset_the_same_decision_finds_the_recorded_outcome",
             "test_after_a_reset_another_decision_is_a_conflict_that_a_person_settles",
         ),
@@ -214,7 +214,7 @@ ROWS = (
         "by the timeouts and retries that are set, a lasting fault of store, model, server or effect is asked "
         "about within a minute",
         in_file(
-            "e2e/test_faults_deadlines.py",
+            "e2e/faults/test_faults_deadlines.py",
             "test_the_pauses_between_attempts_are_those_of_the_retry_policy",
             "test_whatever_an_attempt_takes_a_lasting_fault_is_asked_about_within_a_minute",
             "test_a_locked_store_is_asked_about_within_a_minute",
@@ -229,7 +229,7 @@ ROWS = (
         "issue Bad input",
         "a new namespace gets the search attributes, and one that cannot take them carries runs all the same",
         in_file(
-            "e2e/test_faults_store.py",
+            "e2e/faults/test_faults_store.py",
             "test_a_namespace_without_our_search_attributes_carries_runs_all_the_same",
             "test_a_new_namespace_gets_our_search_attributes_before_the_first_run",
         ),
@@ -239,7 +239,7 @@ ROWS = (
         "issue Bad input",
         "a read that hangs is an error to the model, an effect that hangs is asked about and not sent again",
         in_file(
-            "e2e/test_faults_tools.py",
+            "e2e/faults/test_faults_tools.py",
             "test_a_read_that_hangs_is_an_error_to_the_model",
             "test_an_effect_that_hangs_is_asked_about_and_not_sent_again",
         ),
@@ -250,7 +250,7 @@ ROWS = (
         "a server that dies under an effect is a question, garbage between answers is passed over, a missing "
         "server takes only its own tools away",
         in_file(
-            "e2e/test_faults_tools.py",
+            "e2e/faults/test_faults_tools.py",
             "test_an_effect_whose_server_died_in_mid_call_is_a_question",
             "test_garbage_between_the_answers_is_passed_over",
             "test_a_missing_server_takes_only_its_own_tools_away",
@@ -260,19 +260,19 @@ ROWS = (
         "fault:read-again",
         "issue Bad input",
         "a read whose server died once is made again",
-        in_file("e2e/test_faults_tools.py", "test_a_read_whose_server_died_once_is_made_again"),
+        in_file("e2e/faults/test_faults_tools.py", "test_a_read_whose_server_died_once_is_made_again"),
     ),
     row(
         "read:dies-always",
         "issue Bad input",
         "a read whose server dies every time is asked about",
-        in_file("e2e/test_faults_tools.py", "test_a_read_whose_server_dies_every_time_is_asked_about"),
+        in_file("e2e/faults/test_faults_tools.py", "test_a_read_whose_server_dies_every_time_is_asked_about"),
     ),
     row(
         "loop:tool-changed",
         "design 3; issue Bad input",
         "a tool that changes after it was ruled on is refused before the intent and asked about again",
-        in_file("e2e/test_faults_tools.py", "test_a_tool_that_changes_after_approval_is_asked_about_again"),
+        in_file("e2e/faults/test_faults_tools.py", "test_a_tool_that_changes_after_approval_is_asked_about_again"),
         in_file(
             "toolbox/test_catalog.py",
             "test_a_changed_tool_is_refused_before_the_intent",

@@ -24,7 +24,7 @@ ROWS = (
             "test_no_check_lifts_the_confidence_above_the_best_or_below_the_worst",
         ),
         in_file(
-            "e2e/test_review.py",
+            "e2e/plans/test_review.py",
             "test_a_clean_plan_is_reviewed_with_full_confidence",
             "test_what_is_wrong_lowers_the_confidence_and_a_critical_fault_takes_it_all",
         ),
@@ -56,7 +56,7 @@ ROWS = (
         "seed 002 §7",
         "artifacts have the hash and the size that is expected, and JSON files fit their schema",
         in_file(
-            "e2e/test_review.py",
+            "e2e/plans/test_review.py",
             "test_artifacts_are_compared_with_what_the_check_expects",
             "test_a_schema_that_cannot_be_used_and_a_file_that_is_no_json_are_told",
         ),
@@ -71,7 +71,7 @@ ROWS = (
             "test_an_answer_counts_only_when_condition_and_range_hold_beyond_doubt",
         ),
         in_file(
-            "e2e/test_reviewed_plans.py",
+            "e2e/plans/test_reviewed_plans.py",
             "test_a_check_that_could_never_be_made_is_refused_before_the_first_step",
         ),
     ),
@@ -81,7 +81,7 @@ ROWS = (
         "a check that could not be made counts as 0 and says why",
         in_file("workspace/test_review.py", "test_a_check_with_nothing_to_look_at_could_not_be_made"),
         in_file(
-            "e2e/test_review.py",
+            "e2e/plans/test_review.py",
             "test_a_check_that_cannot_be_made_counts_as_0_and_says_why",
             "test_without_jails_every_check_of_code_counts_as_0_and_says_why",
         ),
@@ -96,6 +96,6 @@ ROWS = (
             "test_links_pipes_and_huge_files_harm_no_check",
             "test_tests_may_write_and_the_workspace_stays_as_it_is",
         ),
-        in_file("e2e/test_review.py", "test_no_secret_that_code_prints_reaches_the_report"),
+        in_file("e2e/plans/test_review.py", "test_no_secret_that_code_prints_reaches_the_report"),
     ),
 )

@@ -83,7 +83,7 @@ ROWS = (
         "issue Answers that inform",
         "a server that starts late is waited for as its `initTimeout` says, and found when it comes back",
         in_file(
-            "e2e/test_informing.py",
+            "e2e/approvals/test_informing.py",
             "test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says",
             "test_a_server_that_comes_back_is_found_and_named",
         ),
@@ -93,7 +93,7 @@ ROWS = (
         "tool:named-missing",
         "issue Answers that inform",
         "a server that is missing is named in the run's events and to the model",
-        in_file("e2e/test_informing.py", "test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once"),
+        in_file("e2e/approvals/test_informing.py", "test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once"),
     ),
     row(
         "tool:silent",
@@ -260,7 +260,7 @@ ROWS = (
         "issue Done 1",
         "servers that others wrote work end to end: ruled, recorded, denied and undone",
         in_file(
-            "e2e/test_foreign_servers.py",
+            "e2e/tools/test_foreign_servers.py",
             "test_calls_that_their_trusted_server_calls_harmless_are_made_without_a_question",
             "test_a_page_on_loopback_is_fetched",
             "test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back",

@@ -9,7 +9,7 @@ ROWS = (
         "a provider that only the configuration names is found, called, asked about, digested, used by programs, "
         "undone and documented",
         in_file(
-            "e2e/test_added_by_configuration.py", "test_what_only_the_configuration_names_is_a_tool_in_every_respect"
+            "e2e/tools/test_added_by_configuration.py", "test_what_only_the_configuration_names_is_a_tool_in_every_respect"
         ),
     ),
     row(
@@ -287,7 +287,7 @@ ROWS = (
             "test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting",
         ),
         in_file(
-            "e2e/test_costly_servers.py",
+            "e2e/budget/test_costly_servers.py",
             "test_a_server_that_clashes_and_is_slow_to_check_leaves_the_others_working",
         ),
     ),
@@ -351,7 +351,7 @@ ROWS = (
         "issue 12 Definitions and schemas",
         "a tool whose definition changed since it was last allowed asks once, reads too, in whatever run meets it",
         in_file(
-            "e2e/test_changed_definitions.py",
+            "e2e/plans/test_changed_definitions.py",
             "test_a_changed_tool_is_asked_about_once_and_what_was_allowed_before_stays_allowed",
             "test_a_changed_read_is_asked_about_too_because_its_words_reach_the_model",
         ),
@@ -362,7 +362,7 @@ ROWS = (
         "issue 12 Definitions and schemas",
         "a tool is known from the first catalog that holds it, and a rejection accepts nothing",
         in_file(
-            "e2e/test_changed_definitions.py",
+            "e2e/plans/test_changed_definitions.py",
             "test_a_tool_is_known_from_the_first_catalog_that_holds_it_and_a_rejection_accepts_nothing",
         ),
     ),
@@ -371,7 +371,7 @@ ROWS = (
         "issue 12 Definitions and schemas",
         "one request asks about all calls of a message and about all those of a program, and is not asked again",
         in_file(
-            "e2e/test_changed_definitions.py",
+            "e2e/plans/test_changed_definitions.py",
             "test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again",
             "test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again",
         ),
@@ -381,7 +381,7 @@ ROWS = (
         "issue 12 Definitions and schemas",
         "what the operator declares anew is a change, and a denied tool stays denied",
         in_file(
-            "e2e/test_changed_definitions.py",
+            "e2e/plans/test_changed_definitions.py",
             "test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied",
         ),
     ),
@@ -389,7 +389,7 @@ ROWS = (
         "changed:rule",
         "issue 12 Definitions and schemas",
         "the rule that asks anyway is named with the change",
-        in_file("e2e/test_changed_definitions.py", "test_the_rule_that_asks_anyway_is_named_with_the_change"),
+        in_file("e2e/plans/test_changed_definitions.py", "test_the_rule_that_asks_anyway_is_named_with_the_change"),
     ),
     row(
         "changed:diff",

@@ -8,51 +8,51 @@ ROWS = (
         "issue Done 7; seed 002 §8; design 17",
         "a failure after five effects takes back five, last first, and the Result names outcome, error and every "
         "effect",
-        in_file("e2e/test_undo.py", "test_a_failure_after_five_effects_takes_back_five_last_first"),
+        in_file("e2e/undo/test_undo.py", "test_a_failure_after_five_effects_takes_back_five_last_first"),
     ),
     row(
         "undo:stop",
         "issue Done 7; design 9",
         "a rejection with stop takes back a batch in reverse order of its calls, as the preview listed it",
-        in_file("e2e/test_undo.py", "test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_calls"),
+        in_file("e2e/undo/test_undo.py", "test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_calls"),
     ),
     row(
         "undo:to-step",
         "issue Done 7; design 9",
         "an undo to a step takes back what came after it, once, and the run goes on",
-        in_file("e2e/test_undo.py", "test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_on"),
+        in_file("e2e/undo/test_undo.py", "test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_on"),
     ),
     row(
         "undo:cancel",
         "issue Done 7; design 4.2",
         "a call under way when the run is cancelled is waited for and taken back",
-        in_file("e2e/test_undo.py", "test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_taken_back"),
+        in_file("e2e/undo/test_undo.py", "test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_taken_back"),
     ),
     row(
         "end:cancelled",
         "design 17; design 9; issue Done 7",
         "a cancelled run takes back what it did, ends as cancelled, and its Result is read all the same",
-        in_file("e2e/test_undo.py", "test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did"),
+        in_file("e2e/undo/test_undo.py", "test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did"),
     ),
     row(
         "undo:after-end",
         "issue Done 7",
         "a completed run is undone last effect first, to any step, and only once",
         in_file(
-            "e2e/test_undo_after_end.py", "test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once"
+            "e2e/undo/test_undo_after_end.py", "test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once"
         ),
     ),
     row(
         "undo:pages",
         "design 9",
         "a long undo continues as new executions, takes back each effect once, and leaves the events of the run",
-        in_file("e2e/test_undo_pages.py", "test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once"),
+        in_file("e2e/undo/test_undo_pages.py", "test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once"),
     ),
     row(
         "pages:bounded",
         "design 9",
         "thousands of effects are read in answers of bounded size",
-        in_file("e2e/test_undo_pages.py", "test_thousands_of_effects_are_read_in_answers_of_bounded_size"),
+        in_file("e2e/undo/test_undo_pages.py", "test_thousands_of_effects_are_read_in_answers_of_bounded_size"),
     ),
     row(
         "pages:newest",
@@ -70,14 +70,14 @@ ROWS = (
         "design 9; issue Authority",
         "an undo that takes several pages and executions needs, before the first is taken back, those who decide "
         "about all effects, also what only the store holds",
-        in_file("e2e/test_undo_pages.py", "test_an_undo_needs_those_who_decide_about_what_only_the_store_holds"),
+        in_file("e2e/undo/test_undo_pages.py", "test_an_undo_needs_those_who_decide_about_what_only_the_store_holds"),
         in_file("store/test_open_effects.py", "test_who_decides_about_all_of_them_is_read_without_reading_them"),
     ),
     row(
         "beforehand:stranger",
         "design 9; issue Authority",
         "a stranger cannot begin an undo where another one would continue",
-        in_file("e2e/test_undo_pages.py", "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue"),
+        in_file("e2e/undo/test_undo_pages.py", "test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue"),
     ),
     row(
         "beforehand:left",
@@ -85,7 +85,7 @@ ROWS = (
         "an effect about which other people decide than were known of is left to them, and the word of others does "
         "not cover it",
         in_file(
-            "e2e/test_undo_pages.py",
+            "e2e/undo/test_undo_pages.py",
             "test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them",
         ),
         in_file("backstay/test_undo_stack.py", "test_an_effect_that_other_people_decide_about_is_not_covered"),
@@ -120,7 +120,7 @@ ROWS = (
             "backstay/test_undo_stack.py",
             "test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store",
         ),
-        in_file("e2e/test_undo_pages.py", "test_a_run_takes_back_what_only_the_store_holds_too"),
+        in_file("e2e/undo/test_undo_pages.py", "test_a_run_takes_back_what_only_the_store_holds_too"),
     ),
     row(
         "trimmed:once",
@@ -132,13 +132,13 @@ ROWS = (
         "trimmed:unreadable",
         "design 9; design 6",
         "effects that cannot be read are parked as a whole",
-        in_file("e2e/test_undo_pages.py", "test_effects_that_cannot_be_read_are_parked_as_a_whole"),
+        in_file("e2e/undo/test_undo_pages.py", "test_effects_that_cannot_be_read_are_parked_as_a_whole"),
     ),
     row(
         "trimmed:in-time",
         "design 9; design 6",
         "an undo stops before the server would end the run",
-        in_file("e2e/test_undo_pages.py", "test_an_undo_stops_before_the_server_would_end_the_run"),
+        in_file("e2e/undo/test_undo_pages.py", "test_an_undo_stops_before_the_server_would_end_the_run"),
     ),
     row(
         "undo:outcome",
@@ -155,14 +155,14 @@ ROWS = (
         "undo:again",
         "design 9",
         "a compensation that was parked is tried again when the run is undone again",
-        in_file("e2e/test_undo_after_end.py", "test_a_compensation_that_was_parked_is_tried_again_when_undone_again"),
+        in_file("e2e/undo/test_undo_after_end.py", "test_a_compensation_that_was_parked_is_tried_again_when_undone_again"),
     ),
     row(
         "undo:open-refused",
         "design 9",
         "UndoRun refuses an open run, an unknown one and an incomplete request by type, and undoes a terminated one",
         in_file(
-            "e2e/test_undo_after_end.py",
+            "e2e/undo/test_undo_after_end.py",
             "test_an_open_run_is_refused_and_a_terminated_one_is_undone",
             "test_an_unknown_run_and_an_incomplete_request_are_refused_by_type",
         ),
@@ -172,14 +172,14 @@ ROWS = (
         "design 9",
         "an earlier run of the same name is undone while a later one is open",
         in_file(
-            "e2e/test_undo_after_end.py", "test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_open"
+            "e2e/undo/test_undo_after_end.py", "test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_open"
         ),
     ),
     row(
         "undo:unknown",
         "issue Done 7; design 4.5",
         "an effect of unknown outcome is checked before it is taken back",
-        in_file("e2e/test_undo.py", "test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back"),
+        in_file("e2e/undo/test_undo.py", "test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back"),
     ),
     row(
         "undo:lost",
@@ -190,7 +190,7 @@ ROWS = (
             "test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check",
         ),
         in_file(
-            "e2e/test_one_door.py",
+            "e2e/tools/test_one_door.py",
             "test_a_payment_and_its_compensation_whose_answers_are_lost_are_settled_each_by_its_own_check",
         ),
     ),
@@ -219,14 +219,14 @@ ROWS = (
         "undo:by-id",
         "design 9",
         "an effect that stays unknown is undone by its id, or parked",
-        in_file("e2e/test_undo.py", "test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked"),
+        in_file("e2e/undo/test_undo.py", "test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked"),
     ),
     row(
         "undo:parked",
         "issue Done 7; design 9; seed 002 §8",
         "a compensation that fails is tried again, then parked with what to do by hand, the others go on, and the"
         " run ends as rollback_failed",
-        in_file("e2e/test_undo.py", "test_a_compensation_that_fails_is_tried_again_then_parked_and_the_others_go_on"),
+        in_file("e2e/undo/test_undo.py", "test_a_compensation_that_fails_is_tried_again_then_parked_and_the_others_go_on"),
     ),
     row(
         "undo:by-hand",
@@ -241,13 +241,13 @@ ROWS = (
         "undo:none",
         "design 9",
         "an effect that cannot be undone is kept and named",
-        in_file("e2e/test_undo.py", "test_an_effect_that_cannot_be_undone_is_kept_and_named"),
+        in_file("e2e/undo/test_undo.py", "test_an_effect_that_cannot_be_undone_is_kept_and_named"),
     ),
     row(
         "undo:keep",
         "design 9",
         "on_failure keep keeps what was done, and a completed run is not rolled back",
-        in_file("e2e/test_undo.py", "test_what_the_task_wants_kept_and_what_was_completed_is_kept"),
+        in_file("e2e/undo/test_undo.py", "test_what_the_task_wants_kept_and_what_was_completed_is_kept"),
     ),
     row(
         "undo:policy",
@@ -256,7 +256,7 @@ ROWS = (
         "question may expire",
         in_file("backstay/test_policy.py", "test_compensations_follow_their_own_section_and_are_allowed_by_default"),
         in_file(
-            "e2e/test_undo.py",
+            "e2e/undo/test_undo.py",
             "test_a_policy_may_ask_about_compensations",
             "test_a_policy_may_deny_a_compensation_and_let_the_question_expire",
         ),
@@ -288,7 +288,7 @@ ROWS = (
         "undo:paused",
         "design 9",
         "a paused run can be undone and cancelled",
-        in_file("e2e/test_pause.py", "test_a_paused_run_can_still_be_undone_and_cancelled"),
+        in_file("e2e/loop/test_pause.py", "test_a_paused_run_can_still_be_undone_and_cancelled"),
     ),
     row(
         "undo:template",

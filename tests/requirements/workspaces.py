@@ -103,7 +103,7 @@ ROWS = (
         "while a model plans first it is offered the tools that read files, reads them as they are, and is refused "
         "every write and command",
         in_file(
-            "e2e/test_workspace.py",
+            "e2e/tools/test_workspace.py",
             "test_a_model_that_plans_first_reads_files_and_neither_writes_nor_starts_a_command",
         ),
     ),
@@ -126,13 +126,13 @@ ROWS = (
         "jails:diff-asked",
         "design 12; design 9; seed 001 Usage",
         "people see what a change of files would do before they decide, and an undo brings every byte back",
-        in_file("e2e/test_workspace.py", "test_people_see_what_would_change_and_an_undo_brings_every_byte_back"),
+        in_file("e2e/tools/test_workspace.py", "test_people_see_what_would_change_and_an_undo_brings_every_byte_back"),
     ),
     row(
         "jails:opt-in",
         "design 12; seed 001 Usage",
         "files and shell are seen only by runs that ask for them",
-        in_file("e2e/test_workspace.py", "test_a_run_without_a_workspace_has_no_files"),
+        in_file("e2e/tools/test_workspace.py", "test_a_run_without_a_workspace_has_no_files"),
         in_file("workspace/test_toolbox.py", "test_a_run_that_did_not_ask_for_files_or_shell_sees_none"),
     ),
     row(
@@ -174,7 +174,7 @@ ROWS = (
         "jails:shell",
         "issue Workspace",
         "a model runs a command in its workspace and reads what it said",
-        in_file("e2e/test_workspace.py", "test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said"),
+        in_file("e2e/tools/test_workspace.py", "test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said"),
     ),
     row(
         "jails:lists",
@@ -197,7 +197,7 @@ ROWS = (
             "test_without_a_list_a_few_commands_are_denied_and_an_empty_one_denies_none",
         ),
         in_file(
-            "e2e/test_workspace.py",
+            "e2e/tools/test_workspace.py",
             "test_nobody_is_asked_about_a_command_that_the_operator_denies",
             "test_a_plan_with_a_denied_command_ends_before_anybody_is_asked",
             "test_a_program_is_told_of_a_denied_command_and_nobody_is_asked",
@@ -207,7 +207,7 @@ ROWS = (
         "jails:narrowed",
         "seed 001 Container and issue 14",
         "a step of a plan gets no more of its jail than its own limits say, which people see, nor ever more than usual",
-        in_file("e2e/test_workspace.py", "test_a_step_gets_no_more_of_its_jail_than_its_limits_say"),
+        in_file("e2e/tools/test_workspace.py", "test_a_step_gets_no_more_of_its_jail_than_its_limits_say"),
         in_file("workspace/test_files.py", "test_limits_of_a_call_only_ever_lower_those_of_the_worker"),
         in_file("workspace/test_watch.py", "test_processes_that_end_while_they_are_looked_at_stop_no_command"),
     ),
@@ -229,13 +229,13 @@ ROWS = (
         "jails:one-run",
         "issue Workspace",
         "a second run is refused with the name of the first until the first has ended",
-        in_file("e2e/test_workspace.py", "test_a_second_run_is_kept_out_until_the_first_has_ended"),
+        in_file("e2e/tools/test_workspace.py", "test_a_second_run_is_kept_out_until_the_first_has_ended"),
     ),
     row(
         "s001:lifecycle",
         "seed 001 Lifecycle",
         "a workspace whose run was terminated is free again",
-        in_file("e2e/test_workspace.py", "test_a_workspace_whose_run_was_terminated_is_free_again"),
+        in_file("e2e/tools/test_workspace.py", "test_a_workspace_whose_run_was_terminated_is_free_again"),
     ),
     row(
         "jails:host",
@@ -280,7 +280,7 @@ ROWS = (
         "jails:outside",
         "issue Workspace",
         "a name that leads out of the operator's folder is refused",
-        in_file("e2e/test_workspace.py", "test_a_name_that_leads_out_is_refused"),
+        in_file("e2e/tools/test_workspace.py", "test_a_name_that_leads_out_is_refused"),
     ),
     row(
         "jails:declared",
@@ -297,7 +297,7 @@ ROWS = (
         "jails:engine-only",
         "design 12",
         "what only the engine calls is no tool for a plan",
-        in_file("e2e/test_workspace.py", "test_what_only_the_engine_calls_is_no_tool_for_a_plan"),
+        in_file("e2e/tools/test_workspace.py", "test_what_only_the_engine_calls_is_no_tool_for_a_plan"),
     ),
     row(
         "jails:granted",

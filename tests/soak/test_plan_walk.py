@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.plan_walk import sent_too_often, walked_under_kills
-from tests.e2e.test_plan_walk import walked_through
+from tests.e2e.plans.test_plan_walk import walked_through
 
 pytestmark = pytest.mark.soak
 WALKS = int(os.environ.get("SOAK_WALKS", "300"))

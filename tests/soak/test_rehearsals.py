@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.rehearsed import checked_all, opened_world, random_case
+from tests.e2e.plans.rehearsed import checked_all, opened_world, random_case
 
 pytestmark = pytest.mark.soak
 

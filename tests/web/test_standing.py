@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from backstay.testing import Reply
 from gateways.delivering import tidying
 from tests.browser import assert_accessible
-from tests.e2e.rehearsed import toolbox_with_files
+from tests.e2e.plans.rehearsed import toolbox_with_files
 from tests.engine import Scripts, ended, engine, pending, share_images
 from tests.web.pages import ANA, behind_a_proxy, headers, listed, opened, place, press, served_page, told, verdicts
 

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
+from tests.e2e.faults.test_faults_tools import ended, last_answer
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.e2e.test_faults_tools import ended, last_answer
 from tests.engine import ROOT, engine, pending
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nundo: {default: allow}\n"

@@ -10,7 +10,7 @@ import pytest
 
 from backstay.plans.plan_run import PLAN_EDGES, STEP_EDGES, PlanState, StepStatus
 from store.opening import open_store
-from tests.e2e.plan_walk import (
+from tests.e2e.plans.plan_walk import (
     POLICY,
     SEED,
     Crowd,

@@ -11,10 +11,10 @@ from backstay.redaction.handles import MARK, handles_in
 from store.opening import open_store
 from tests import signing
 from tests.cli.commands import command, environment_of
+from tests.e2e.faults.test_echoes import SERVER
 from tests.e2e.labelled import Labelled
 from tests.e2e.servers.spellings import token_of
-from tests.e2e.test_echoes import SERVER
-from tests.e2e.test_secrets import everything_of, steps
+from tests.e2e.tools.test_secrets import everything_of, steps
 from tests.engine import ended, engine
 
 KEY = "the key that workers and gateways share"

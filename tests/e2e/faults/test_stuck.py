@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.e2e.test_continuing import asked, mail, run_of
-from tests.e2e.test_endless import executions_of
+from tests.e2e.loop.test_endless import executions_of
+from tests.e2e.sessions.test_continuing import asked, mail, run_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer
 from workflows import carrying
 

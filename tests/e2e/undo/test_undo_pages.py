@@ -19,7 +19,7 @@ from store.database.schema import effects
 from store.effects.effects import Effects
 from store.opening import open_store
 from tests import signing
-from tests.e2e.test_endless import executions_of
+from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replayer, through_switches, update
 from workflows import carrying, rollback
 from workflows.tool_calls import ToolCalls

@@ -9,7 +9,7 @@ import pytest_asyncio
 from jsonschema import Draft202012Validator
 
 from backstay.testing import Conversation, Reply
-from tests.e2e.malformed import GOOD_ORDER, GOOD_TREE, ORDER, TREE, Malformed, all_of_them, finish, order
+from tests.e2e.loop.malformed import GOOD_ORDER, GOOD_TREE, ORDER, TREE, Malformed, all_of_them, finish, order
 from tests.engine import assert_no_task_failure, engine
 from tests.sizes import spread
 

@@ -17,7 +17,7 @@ from activities import resources
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from store.opening import open_store
-from tests.e2e.test_endless import executions_of
+from tests.e2e.loop.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending, replayer
 from workflows import carrying
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.engine import Scripts, ended, engine, pending
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "billing"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "billing"
 SIGNATURE = "a-signature-that-nobody-sees"
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: allow}

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from backstay.testing import Reply
-from tests.e2e.test_programs import answer_of, decide, one_program
+from tests.e2e.programs.test_programs import answer_of, decide, one_program
 from tests.engine import ended, pending
 
 MARKERS = "marked: {markers: true}\n"

@@ -11,7 +11,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.e2e.servers.spellings import SPELLINGS, token_of
-from tests.e2e.test_secrets import KEY, everything_of, steps
+from tests.e2e.tools.test_secrets import KEY, everything_of, steps
 from tests.engine import ROOT, ended, engine, pending
 from tests.logs import logged
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.rehearsed import checked_all, opened_world, random_case
+from tests.e2e.plans.rehearsed import checked_all, opened_world, random_case
 
 PLANS, PROGRAMS = 8, 4
 

@@ -11,13 +11,13 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
-from tests.e2e.test_endless import executions_of
+from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from workflows import carrying
 
 KEY = "the key that workers and gateways share"
 ANA, BOB = "ana@example.com", "bob@example.com"
-SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
+SERVERS = Path(__file__).parents[2] / "toolbox" / "servers"
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}
 ask:

@@ -13,7 +13,7 @@ from backstay.testing import Reply
 from tests.cli.commands import bare, forked
 from tests.conformance.scenarios import NODE
 from tests.docs.blocks import blocks
-from tests.e2e.test_foreign_servers import PACKAGES
+from tests.e2e.tools.test_foreign_servers import PACKAGES
 from tests.engine import ended, engine, pending
 
 POLICY = "default: {{read_only: allow, write_safe: ask, restricted_write: ask}}\ndeny: [{denied}]\n"

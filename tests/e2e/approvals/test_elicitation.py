@@ -11,7 +11,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, engine, pending
 
-SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
+SERVERS = Path(__file__).parents[2] / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nask: [office.structured]\n"
 
 
