@@ -31,7 +31,7 @@ QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help install demo demo-crash test quick lint bench soak mutants image-check test-matrix conformance screenshots
+.PHONY: help install demo demo-crash test quick lint bench soak mutants image-check test-matrix conformance screenshots promises
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -98,6 +98,9 @@ test-matrix:  ## Run the tests on every supported Python
 
 conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance suite against the toolbox
 	$(RUN) -m tests.conformance.run
+
+promises: $(STAMP)  ## Print every promise with its tests; BY=test the other way round, WORD=undo a part
+	@$(RUN) -m tests.requirements --by "$(or $(BY),promise)" --word "$(WORD)"
 
 screenshots: $(STAMP) $(BROWSER) $(PROMETHEUS)  ## Take the screenshots in docs/images
 	$(RUN) -m docs.screenshots

@@ -8,6 +8,7 @@ from benchmarks import calls, compare, forms, inbox, payloads, programs, provena
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
+from tests.requirements import promise
 
 
 def measured(name):
@@ -18,6 +19,7 @@ STEPS, CALLS, PROGRAMS, FORMS = measured("steps"), measured("calls"), measured("
 SEARCH = measured("search")
 
 
+@promise("clients:newcomer")
 def test_a_newcomer_came_to_an_approved_write_in_three_minutes_and_six_commands():
     found = measured("start")
     assert sum(found[f"{part}_s"] for part in ("install", "init", "dev", "run")) <= 180
@@ -25,6 +27,7 @@ def test_a_newcomer_came_to_an_approved_write_in_three_minutes_and_six_commands(
     assert found["list_cpu_s"] <= 0.9
 
 
+@promise("testing:steps-benchmark")
 def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes():
     assert tuple(row["steps"] for row in STEPS["rows"]) == steps.SIZES == (10, 50, 200)
     for row in STEPS["rows"]:
@@ -34,6 +37,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
     assert set(STEPS["replay_50_ms"]) == {"floor", "engine"}
 
 
+@promise("testing:figures")
 @pytest.mark.parametrize(
     "bench", [start, steps, calls, programs, forms, payloads, provenance, snapshots, search, inbox]
 )
@@ -45,6 +49,7 @@ def test_the_published_table_is_that_of_the_last_run(bench):
     assert published.strip() == bench.render(measured(name))
 
 
+@promise("page:fast")
 def test_the_inbox_came_within_300_milliseconds():
     found = measured("inbox")
     assert (found["open"], found["decided"], found["target_ms"]) == (500, 10_000, 300)
@@ -53,17 +58,20 @@ def test_the_inbox_came_within_300_milliseconds():
     assert row["p95_ms"] <= 300
 
 
+@promise("testing:steps-benchmark")
 def test_in_a_run_of_200_steps_a_step_took_at_most_one_and_a_half_times_the_cpu_of_the_floor():
     assert STEPS["rows"][-1]["steps"] == 200
     assert STEPS["rows"][-1]["cpu_ratio"] <= 1.5
 
 
+@promise("programs:wall")
 def test_a_call_of_a_program_took_at_most_1_3_times_as_long_as_on_the_floor():
     # Gathered calls keep both cores busy, so that they take as long as their work does, that of the tool included.
     assert [row["shape"] for row in CALLS["rows"]] == list(calls.SHAPES)
     assert CALLS["rows"][0]["wall_ratio"] <= 1.3
 
 
+@promise("programs:forms")
 def test_both_forms_came_to_the_same_answer_and_the_program_asked_its_model_less():
     for task in TASKS:
         single, program = (
@@ -73,27 +81,32 @@ def test_both_forms_came_to_the_same_answer_and_the_program_asked_its_model_less
         assert program["model_calls"] <= single["model_calls"]
 
 
+@promise("context:speed")
 def test_twenty_megabytes_of_the_measured_shapes_were_digested_in_less_than_two_seconds():
     rows = measured("payloads")["rows"]
     assert [row["payload"] for row in rows] == list(payloads.PAYLOADS)
     assert [row for row in rows if row["megabytes"] < 20 or row["digest_s"] >= 2] == []
 
 
+@promise("context:speed")
 def test_a_megabyte_was_redacted_in_half_a_second():
     assert [row for row in measured("payloads")["rows"] if row.get("redact_300_s_per_mb", 0) > 0.5] == []
 
 
+@promise("workspaces:speed")
 def test_snapshots_of_two_thousand_files_kept_their_targets():
     took = {row["what"]: row["median"] for row in measured("snapshots")["rows"] if row["files"] == snapshots.SIZES[0]}
     assert {what: took[what] for what, target in snapshots.TARGETS.items() if took[what] > target} == {}
 
 
+@promise("tools:search-speed")
 def test_a_search_of_ten_thousand_tools_kept_its_targets_and_full_names_led():
     (row,) = [row for row in SEARCH["speed"] if (row["tools"], row["way"]) == (10_000, "search")]
     assert (row["p50_ms"] <= 3, row["p99_ms"] <= 10, row["build_s"] <= 1) == (True, True, True), row
     assert SEARCH["exact_names_first"] == 100
 
 
+@promise("tools:search-gain")
 def test_on_the_queries_held_out_search_found_ten_points_more_than_names_and_descriptions_alone():
     found = {row["way"]: row for row in SEARCH["quality"] if (row["tools"], row["half"]) == (901, "held out")}
     plain, ours = found["BM25, name + description"], found["search"]
@@ -102,6 +115,7 @@ def test_on_the_queries_held_out_search_found_ten_points_more_than_names_and_des
     assert [key for key, (short, sentence) in gains.items() if short + sentence < 20] == []
 
 
+@promise("testing:figures-compared")
 def test_a_comparison_measures_a_checkout_in_its_own_process_and_names_every_figure():
     found = compare.measured(ROOT, "payloads", size=100_000)
 
@@ -110,12 +124,14 @@ def test_a_comparison_measures_a_checkout_in_its_own_process_and_names_every_fig
     assert found["rows 0 table megabytes"] == 0.1
 
 
+@promise("testing:figures-compared")
 def test_a_comparison_shows_the_ratio_of_the_medians_and_the_ratios_of_single_rounds():
     pairs = [({"ms": there, "gone": 1.0}, {"ms": here}) for there, here in ((10, 11), (20, 30), (10, 10))]
 
     assert compare.table(pairs).splitlines()[2:] == ["| ms | 10 | 11 | 1.100 | 1.000 | 1.500 |"]
 
 
+@promise("policy:cost")
 def test_a_call_is_looked_up_in_5_ms_and_a_megabyte_of_new_answer_indexed_in_50_ms():
     found = measured("provenance")
 

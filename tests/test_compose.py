@@ -16,6 +16,7 @@ import worker
 from backstay.settings import Settings
 from tests.image.composed import FILE, HOUSE, compose, resolved
 from tests.postgres import PROGRAMS, PostgresServer
+from tests.requirements import promise
 from toolbox.configuration.load import load
 
 DEPLOY = HOUSE / "deploy"
@@ -32,12 +33,14 @@ def services(whole) -> dict[str, Any]:
     return whole["services"]
 
 
+@promise("deployment:compose")
 def test_compose_accepts_the_file_without_any_variable_set():
     answer = compose("--quiet")
 
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
 
 
+@promise("deployment:compose")
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [("    healthcheck:", "    healthchek:"), ("      postgres: {condition", "      nobody: {condition")],
@@ -49,6 +52,7 @@ def test_compose_refuses_a_misspelt_file(tmp_path, right, wrong):
     assert compose("--quiet", files=[changed]).returncode != 0
 
 
+@promise("deployment:compose-linter")
 def test_a_linter_finds_nothing_but_what_is_excepted_with_a_reason():
     program = Path(sys.executable).with_name("compose-lint")
     command = (str(program), "check", "--fail-on", "low", "--strict-config", str(FILE))
@@ -61,6 +65,7 @@ def test_a_linter_finds_nothing_but_what_is_excepted_with_a_reason():
     assert all(len(reason) > 10 for reason in exceptions)
 
 
+@promise("deployment:compose-private")
 def test_every_published_port_is_bound_to_this_machine(services):
     published = [port for service in services.values() for port in service.get("ports", [])]
 
@@ -68,6 +73,7 @@ def test_every_published_port_is_bound_to_this_machine(services):
     assert sorted(port["published"] for port in published) == ["7233", "8233", "8234"]
 
 
+@promise("deployment:compose-order")
 def test_every_service_that_stays_says_when_it_is_healthy(services):
     staying = {name for name, service in services.items() if service["restart"] == "unless-stopped"}
 
@@ -77,10 +83,12 @@ def test_every_service_that_stays_says_when_it_is_healthy(services):
     assert all("test" in services[name]["healthcheck"] for name in staying - {"slack"})
 
 
+@promise("deployment:slack")
 def test_slack_starts_only_where_it_is_asked_for(services):
     assert services.keys() - resolved()["services"].keys() == {"slack"}
 
 
+@promise("deployment:compose-order")
 def test_each_service_waits_for_those_that_it_needs(services):
     needs = {
         name: {need: how["condition"] for need, how in service.get("depends_on", {}).items()}
@@ -104,6 +112,7 @@ def test_each_service_waits_for_those_that_it_needs(services):
     }
 
 
+@promise("deployment:rights")
 def test_no_service_has_a_capability_and_ours_are_an_ordinary_user_who_can_change_nothing(services):
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]
@@ -121,6 +130,7 @@ def test_no_service_has_a_capability_and_ours_are_an_ordinary_user_who_can_chang
     assert set(map(tuple, options.values())) == {()}
 
 
+@promise("deployment:jails")
 def test_the_sandbox_role_has_no_secret_no_database_and_no_way_out_but_to_temporal(whole, services):
     sandbox = services["sandbox"]
 
@@ -135,6 +145,7 @@ def test_the_sandbox_role_has_no_secret_no_database_and_no_way_out_but_to_tempor
     assert "data" not in sandbox["networks"]
 
 
+@promise("deployment:compose-private")
 def test_no_secret_stands_in_the_file_or_in_the_environment_of_a_service(whole, services):
     held = {
         name: value
@@ -155,6 +166,7 @@ def test_no_secret_stands_in_the_file_or_in_the_environment_of_a_service(whole, 
     ]
 
 
+@promise("deployment:scripts")
 @pytest.mark.parametrize("service", ["schema", "namespace", "temporal"])
 def test_a_script_inside_the_file_is_a_correct_one(services, service):
     entry = services[service]
@@ -167,6 +179,7 @@ def test_a_script_inside_the_file_is_a_correct_one(services, service):
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 
+@promise("deployment:settings")
 @pytest.mark.parametrize("service", OURS)
 def test_every_setting_that_a_service_is_given_is_one_of_backstay(services, service):
     known = {f"BACKSTAY_{name.upper()}" for name in Settings.model_fields}
@@ -177,6 +190,7 @@ def test_every_setting_that_a_service_is_given_is_one_of_backstay(services, serv
     assert given <= known
 
 
+@promise("deployment:settings")
 def test_every_line_of_the_example_is_a_variable_of_the_file_and_changes_it(tmp_path):
     example = (HOUSE / ".env.example").read_text(encoding="utf-8")
     lines = [line.removeprefix("# ") for line in example.splitlines() if re.match(r"# [A-Z_]+=", line)]
@@ -189,6 +203,7 @@ def test_every_line_of_the_example_is_a_variable_of_the_file_and_changes_it(tmp_
     assert changed["environment"]["BACKSTAY_URL"] == "https://backstay.example.com"
 
 
+@promise("deployment:secrets")
 def test_the_secrets_that_are_made_are_those_of_the_file_and_are_made_once(whole, tmp_path):
     folder = tmp_path / "secrets"
     command = ("sh", str(DEPLOY / "secrets.sh"), str(folder))
@@ -213,6 +228,7 @@ def test_the_secrets_that_are_made_are_those_of_the_file_and_are_made_once(whole
     assert all(path.stat().st_mode & 0o004 for path in folder.iterdir())
 
 
+@promise("deployment:database")
 async def test_backstay_gets_a_database_of_its_own_in_temporals_postgres_and_sees_no_other(postgres, tmp_path):
     secrets = tmp_path / "secrets"
     secrets.mkdir()
@@ -259,6 +275,7 @@ def _make_database(server: PostgresServer, secrets: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@promise("deployment:settings")
 def test_workspaces_need_one_more_file_which_lets_the_worker_make_jails(services):
     more = resolved(files=[FILE, DEPLOY / "workspaces.yml"], profile="slack")["services"]
 
@@ -267,6 +284,7 @@ def test_workspaces_need_one_more_file_which_lets_the_worker_make_jails(services
     assert {**more, "worker": ()} == {**services, "worker": ()}
 
 
+@promise("deployment:settings")
 def test_the_files_of_the_operator_that_come_with_it_are_correct():
     policy, toolbox = DEPLOY / "config/policy.yaml", DEPLOY / "config/toolbox.json"
 
@@ -274,6 +292,7 @@ def test_the_files_of_the_operator_that_come_with_it_are_correct():
     assert load(toolbox, {}, optional=False)
 
 
+@promise("deployment:images")
 def test_the_part_of_the_lock_that_is_installed_holds_what_an_extra_needs_and_nothing_for_development():
     def printed(*words: str) -> set[str]:
         command = (sys.executable, str(DEPLOY / "locked.py"), *words)
@@ -297,6 +316,7 @@ def test_the_part_of_the_lock_that_is_installed_holds_what_an_extra_needs_and_no
     assert "there is no extra 'postgress'" in refused.stderr
 
 
+@promise("deployment:images")
 def test_the_build_is_given_no_file_that_could_hold_a_secret():
     from tests.image.layers import ignored, instructions
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import promise
+
 HOUSE = Path(__file__).resolve().parents[1]
 ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "gateways")
 PRODUCT = (*ROOMS, "worker.py", "starter.py")
@@ -214,6 +216,7 @@ def within(path: Path, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatch(named(path), pattern) for pattern in patterns)
 
 
+@promise("layout:imports")
 @pytest.mark.parametrize("root", sorted(MAY_IMPORT))
 def test_a_room_imports_only_what_the_table_allows(root):
     faults = []
@@ -258,6 +261,7 @@ def may_import(room: str) -> str:
     return textwrap.fill(f"May import: {found}.", 120, break_long_words=False, break_on_hyphens=False)
 
 
+@promise("layout:rooms")
 def test_every_room_says_what_it_is_for_and_what_it_may_import():
     faults = []
     for room in rooms():
@@ -268,6 +272,7 @@ def test_every_room_says_what_it_is_for_and_what_it_may_import():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:imports")
 def test_rooms_that_know_only_nouns_import_no_client_and_no_menu():
     faults = [
         f"{named(path)}:{line} {name}"
@@ -280,6 +285,7 @@ def test_rooms_that_know_only_nouns_import_no_client_and_no_menu():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:no-surprise")
 def test_nouns_see_no_clock_no_chance_and_no_operating_system():
     faults = [
         f"{named(path)}:{line} {name}"
@@ -291,6 +297,7 @@ def test_nouns_see_no_clock_no_chance_and_no_operating_system():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:no-regex")
 def test_workflows_reach_no_regular_expression_clock_or_file_through_any_noun():
     reached, waiting = {}, [(path, named(path)) for path in modules("workflows")]
     # The second reads files of the package alone, when a module is loaded, as an import does.
@@ -315,6 +322,7 @@ def test_workflows_reach_no_regular_expression_clock_or_file_through_any_noun():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:sizes")
 def test_no_module_is_longer_than_500_lines_and_no_function_than_40():
     faults = []
     for path in modules(*PRODUCT, *BESIDE):
@@ -329,6 +337,7 @@ def test_no_module_is_longer_than_500_lines_and_no_function_than_40():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:folders")
 def test_no_folder_holds_more_than_25_modules_or_14_folders():
     folders = {path.parent for path in modules(*PRODUCT) if path.parent != HOUSE}
     counts = {
@@ -342,6 +351,7 @@ def test_no_folder_holds_more_than_25_modules_or_14_folders():
     assert crowded == {}
 
 
+@promise("layout:folders")
 def test_a_module_under_40_lines_is_imported_by_three_others_or_is_a_program():
     importers = Counter(name for path in modules(*PRODUCT) for name in {found for _, found in imports(path)})
     faults = [
@@ -360,6 +370,7 @@ def dotted(path: Path) -> str:
     return named(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+@promise("layout:names")
 def test_no_name_says_only_where_code_is_kept():
     files = [
         named(path)
@@ -379,6 +390,7 @@ def classes_of(*roots: str) -> list[tuple[Path, ast.ClassDef]]:
     return [(p, node) for p in modules(*roots) for node in tree(p).body if isinstance(node, ast.ClassDef)]
 
 
+@promise("layout:cycles")
 def test_modules_form_no_cycle():
     edges = {}
     for path in modules(*PRODUCT):
@@ -394,13 +406,14 @@ def test_modules_form_no_cycle():
     assert sorted(name for name in edges if needed[name]) == []
 
 
+@promise("layout:timeless")
 def test_code_and_documents_speak_of_what_is_and_not_of_plans_for_it():
     words = re.compile(
         r"\b(TODO|FIXME|XXX|HACK|MVP|roadmap|milestone|backlog)\b|\b(sprint|phase|ticket|issue) #?\d"
         r"|\b(later|next|future) (issue|release|phase)\b"
         r"|\bin a (later|future) version\b|\bnot (yet )?implemented\b|\bdesign section\b"
     )
-    own = {Path(__file__), *(HOUSE / "tests/requirements").iterdir()}
+    own = {Path(__file__), *(HOUSE / "tests/requirements").rglob("*")}
     faults = [
         f"{named(path)}:{number} {found.group()}"
         for path in tracked()
@@ -411,6 +424,7 @@ def test_code_and_documents_speak_of_what_is_and_not_of_plans_for_it():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:files")
 def test_sql_markup_and_prompts_are_files_and_no_strings():
     signs = re.compile(
         r"^\s*(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX|VIRTUAL)|PRAGMA\b"
@@ -444,6 +458,7 @@ def docstrings(path: Path) -> frozenset[str]:
     return frozenset(value.value for value in alone if isinstance(value, ast.Constant) and isinstance(value.value, str))
 
 
+@promise("layout:machine")
 def test_no_file_names_a_machine_or_a_registry():
     hosts = ("py" + "pi.org", "python" + "hosted.org", "registry." + "npmjs", "np" + "mjs.com", "registry." + "yarnpkg")
     places = ("/wo" + "rk/main", "/wo" + "rk/shared", "/ro" + "ot/", "/tmp/" + "brief", "/opt/" + "wheels")
@@ -456,6 +471,7 @@ def test_no_file_names_a_machine_or_a_registry():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:lock")
 def test_the_lock_names_hashes_and_no_address():
     lock = (HOUSE / "requirements.lock").read_text(encoding="utf-8")
     pins = re.findall(r"^[a-z0-9].*", lock, re.MULTILINE)
@@ -464,6 +480,7 @@ def test_the_lock_names_hashes_and_no_address():
     assert all("==" in pin and pin.endswith("\\") for pin in pins)
 
 
+@promise("layout:reasons")
 def test_every_suppression_carries_its_reason():
     sign = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:\s*ignore|pragma:\s*no cover)(?P<rest>.*)$")
     reasoned = re.compile(r"(:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*|\[[\w, -]+\])?\s*(-|#)\s*[a-zA-Z]")
@@ -476,6 +493,7 @@ def test_every_suppression_carries_its_reason():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:reasons")
 def test_every_rule_that_is_switched_off_says_why():
     section = (HOUSE / "pyproject.toml").read_text(encoding="utf-8").partition("[tool.ruff.lint]")[2]
     lists = section.partition("[tool.ruff.lint.flake8")[0]
@@ -483,6 +501,7 @@ def test_every_rule_that_is_switched_off_says_why():
     assert silent == []
 
 
+@promise("layout:declared")
 def test_every_library_that_is_imported_is_declared():
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = (requirement for extra in project["optional-dependencies"].values() for requirement in extra)
@@ -501,6 +520,7 @@ def test_every_library_that_is_imported_is_declared():
     assert libraries - declared == set()
 
 
+@promise("layout:late")
 def test_every_module_and_name_that_the_command_line_loads_by_its_name_exists():
     faults = []
     for path in modules("backstay"):
@@ -531,6 +551,7 @@ def names_of(path: Path) -> set[str]:
     return found
 
 
+@promise("layout:chains")
 def test_import_contracts_hold_through_every_chain():
     linter = Path(sys.executable).with_name("lint-imports")
     checked = subprocess.run(
@@ -539,11 +560,13 @@ def test_import_contracts_hold_through_every_chain():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@promise("layout:alive")
 def test_no_code_is_unused():
     done = subprocess.run([sys.executable, "-m", "vulture"], cwd=HOUSE, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
+@promise("layout:alive")
 def test_no_variable_is_called_one():
     said = re.compile(rb"\bone\b")
     faults = [
@@ -558,6 +581,7 @@ def test_no_variable_is_called_one():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:words")
 def test_every_word_of_the_glossary_is_a_class_or_says_that_it_is_none():
     known = {
         f"{named(path).removesuffix('.py').removesuffix('/__init__').replace('/', '.')}.{node.name}"
@@ -580,6 +604,7 @@ def glossary() -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+@promise("layout:words")
 def test_every_class_that_the_glossary_names_exists():
     known = {
         f"{named(path).removesuffix('.py').removesuffix('/__init__').replace('/', '.')}.{node.name}"
@@ -589,6 +614,7 @@ def test_every_class_that_the_glossary_names_exists():
     assert cited - known == set()
 
 
+@promise("layout:agnostic")
 def test_no_provider_is_known_by_name():
     names = {"gmail", "slack", "composio", "stripe", "notion", "mailbox"}
     faults = []
@@ -610,6 +636,7 @@ def test_no_provider_is_known_by_name():
     assert not faults, "\n".join(faults)
 
 
+@promise("layout:gen-ai")
 def test_the_names_of_opentelemetry_for_models_stand_in_one_file():
     holders = [
         named(path)
@@ -620,6 +647,7 @@ def test_the_names_of_opentelemetry_for_models_stand_in_one_file():
     assert holders == ["activities/telemetry/attributes.py"]
 
 
+@promise("layout:prompt")
 def test_there_is_one_prompt_and_it_teaches_the_rules():
     prompts = sorted(path.name for path in tracked() if path.parent == HOUSE / "activities/model/prompts")
     planner = (HOUSE / "activities/model/prompts/planner.md.j2").read_text(encoding="utf-8")

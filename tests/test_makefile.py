@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import promise
+
 HOUSE = Path(__file__).resolve().parents[1]
 
 
@@ -22,6 +24,7 @@ def explained(folder: Path, target: str, *more: str) -> str:
     return done.stdout
 
 
+@promise("testing:two-commands")
 @pytest.mark.parametrize(("target", "what"), [("demo", "-m examples.demo"), ("test", "-m pytest")])
 def test_each_of_the_two_commands_first_makes_its_own_environment_from_the_lock(tmp_path, target, what):
     for name in ("Makefile", "requirements.lock", "pyproject.toml", "tests/node/package.json"):
@@ -46,6 +49,7 @@ esac
 """Its tests end only when something was checked beside them."""
 
 
+@promise("testing:checks-beside")
 @pytest.mark.parametrize("failing", ["pyright", "lint-imports", "pytest", "nothing"])
 def test_checks_run_beside_the_tests_and_either_fails_the_whole_and_says_so(tmp_path, failing):
     (tmp_path / "Makefile").write_bytes((HOUSE / "Makefile").read_bytes())
@@ -71,6 +75,7 @@ def test_checks_run_beside_the_tests_and_either_fails_the_whole_and_says_so(tmp_
     assert ("the tests are over" in done.stdout) is (failing != "pytest")
 
 
+@promise("testing:matrix")
 def test_the_matrix_runs_the_same_tests_on_every_supported_python():
     least = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     told = explained(HOUSE, "test-matrix")
@@ -84,6 +89,7 @@ def test_the_matrix_runs_the_same_tests_on_every_supported_python():
     assert least == ">=3.11"
 
 
+@promise("testing:test-time")
 def test_no_test_is_skipped_or_expected_to_fail():
     skipping = {"skip", "skipif", "xfail", "importorskip"}
     found = [

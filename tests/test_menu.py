@@ -12,6 +12,7 @@ from activities.resources import Resources
 from backstay.calls import MENU
 from backstay.frozen import Frozen
 from backstay.requests import OfRun
+from tests.requirements import promise
 from workflows.activity_calls import name_of
 from workflows.options import TABLE
 
@@ -41,6 +42,7 @@ def shape(call: Any) -> tuple[list[Any], Any]:
     return [hints[name] for name in inspect.signature(call).parameters if name != "self"], hints["return"]
 
 
+@promise("layout:menu")
 def test_every_entry_has_one_body_of_the_same_name_in_the_same_order():
     menu = [temporal_name(entry) for entry in MENU]
 
@@ -49,14 +51,17 @@ def test_every_entry_has_one_body_of_the_same_name_in_the_same_order():
     assert None not in menu
 
 
+@promise("layout:menu")
 def test_every_body_takes_and_returns_what_the_menu_says():
     assert [shape(body) for body in bound()] == [shape(entry) for entry in MENU]
 
 
+@promise("layout:menu")
 def test_every_body_is_a_coroutine_method_bound_to_its_resources():
     assert [body for body in bound() if not inspect.iscoroutinefunction(body) or not inspect.ismethod(body)] == []
 
 
+@promise("layout:menu-entries")
 def test_an_entry_takes_one_noun_that_names_its_run():
     for entry in MENU:
         arguments, answer = shape(entry)
@@ -65,16 +70,19 @@ def test_an_entry_takes_one_noun_that_names_its_run():
         assert answer is int or issubclass(answer, Frozen), entry
 
 
+@promise("layout:menu-entries")
 def test_an_entry_has_no_body_of_its_own_and_promises_something():
     for entry in MENU:
         assert inspect.getsource(entry).rstrip().endswith("raise NotImplementedError"), entry
         assert inspect.getdoc(entry), entry
 
 
+@promise("layout:options")
 def test_the_table_of_timeouts_has_one_row_for_each_entry_and_no_other():
     assert sorted(TABLE) == sorted(name_of(entry) for entry in MENU)
 
 
+@promise("layout:workflows")
 def test_the_workflows_are_the_ones_that_other_programs_start_by_name():
     names = [workflow._Definition.must_from_class(found).name for found in workflows.WORKFLOWS]
 

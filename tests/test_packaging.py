@@ -18,6 +18,7 @@ from temporalio.client import Client
 from tests.cli.commands import at_terminal
 from tests.cli.test_dev import said
 from tests.ports import own_port
+from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[1]
 ROOMS = ("activities", "gateways", "sandbox", "store", "system", "toolbox", "workflows")
@@ -67,12 +68,14 @@ def run(installed: Path, *arguments: str, folder: Path, **environment: str) -> s
     )
 
 
+@promise("layout:wheel")
 def test_the_only_import_root_of_the_wheel_is_backstay(cargo):
     roots = {name.partition("/")[0] for name in cargo}
 
     assert {root for root in roots if not root.endswith(".dist-info")} == {"backstay"}
 
 
+@promise("layout:wheel")
 def test_the_wheel_carries_every_file_of_every_room_and_nothing_else(cargo):
     rooms = [path for room in ROOMS for path in (HOUSE / room).rglob("*") if path.is_file()]
     wanted = {path.relative_to(HOUSE).as_posix() for path in rooms if "__pycache__" not in path.parts}
@@ -89,6 +92,7 @@ def test_the_wheel_carries_every_file_of_every_room_and_nothing_else(cargo):
     assert any(name.endswith("/licenses/LICENSE") for name in cargo)
 
 
+@promise("layout:light")
 def test_a_service_that_imports_backstay_sees_none_of_the_rooms(installed, tmp_path):
     code = (
         "import importlib.util as u, backstay, sys;"
@@ -102,6 +106,7 @@ def test_a_service_that_imports_backstay_sees_none_of_the_rooms(installed, tmp_p
     assert seen.stdout.strip().endswith("/site-packages/backstay/__init__.py []")
 
 
+@promise("layout:light")
 def test_a_service_that_imports_backstay_pays_for_no_model_and_no_tools(installed, tmp_path):
     heavy = ("openai", "mcp", "jinja2", "sqlalchemy", "alembic", "httpx2")
 
@@ -158,6 +163,7 @@ async def main(context: ToolContext) -> None:
 """
 
 
+@promise("python:anywhere")
 def test_a_tool_is_written_called_and_tested_where_only_the_wheel_is_installed(installed, tmp_path):
     (tmp_path / "own_tools.py").write_text(TOOL, encoding="utf-8")
 
@@ -167,6 +173,7 @@ def test_a_tool_is_written_called_and_tested_where_only_the_wheel_is_installed(i
     assert seen.stdout.splitlines() == ["{'ana': 5} {'bo': 7}", "nothing to charge cy"]
 
 
+@promise("python:anywhere")
 def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_path):
     (tmp_path / "own_tools.py").write_text(TOOL, encoding="utf-8")
     (tmp_path / "uses.py").write_text(USES, encoding="utf-8")
@@ -185,6 +192,7 @@ def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_pa
     ]
 
 
+@promise("layout:shadow")
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_path, room):
     foreign = tmp_path / "foreign" / room
@@ -201,6 +209,7 @@ def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_pa
     assert "Traceback" not in refused.stderr
 
 
+@promise("layout:beside")
 async def test_the_installed_worker_command_serves_beside_a_foreign_package_named_workflows(
     installed, tmp_path, temporal: Client
 ):
@@ -257,6 +266,7 @@ def newcomers_commands() -> list[list[str]]:
     ]
 
 
+@promise("clients:newcomer")
 async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
     install, init, dev, first, planned = newcomers_commands()
     plan = (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]
@@ -305,6 +315,7 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
     ]
 
 
+@promise("clients:newcomer")
 def test_all_is_every_other_extra():
     extras = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     (every,) = extras.pop("all")

@@ -12,6 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from tests.requirements import promise
 from tests.serving import served
 from tests.slack_server import open_slack
 
@@ -94,6 +95,7 @@ async def workspace(mode):
             yield slack
 
 
+@promise("clients:local-slack")
 @MODES
 async def test_commands_buttons_modals_and_events_reach_an_app_and_its_answers_change_what_people_see(mode):
     async with workspace(mode) as slack:
@@ -125,6 +127,7 @@ async def test_commands_buttons_modals_and_events_reach_an_app_and_its_answers_c
         await slack.until(lambda: [m.text for m in slack.standing()].count("you said hello") == 2)
 
 
+@promise("clients:local-forged")
 async def test_what_is_forged_or_old_is_refused_over_http():
     async with workspace("http") as slack:
         assert (await slack.command("x", secret="another")).status == 401
@@ -132,6 +135,7 @@ async def test_what_is_forged_or_old_is_refused_over_http():
         assert (await slack.command("x")).status == 200
 
 
+@promise("clients:local-sockets")
 async def test_an_app_that_is_told_to_connect_anew_does():
     async with workspace("socket") as slack:
         await slack.command("before")
@@ -141,6 +145,7 @@ async def test_an_app_that_is_told_to_connect_anew_does():
     assert len(slack.called("apps.connections.open")) > 1
 
 
+@promise("clients:local-refused")
 async def test_what_slack_refuses_is_refused():
     async with open_slack() as slack:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url)
@@ -167,6 +172,7 @@ async def test_what_slack_refuses_is_refused():
         assert (await client.users_lookupByEmail(email="bo@example.com"))["user"]["id"] == "U2"
 
 
+@promise("clients:local-kept")
 async def test_files_and_threads_are_kept():
     async with open_slack() as slack:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url)

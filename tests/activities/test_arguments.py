@@ -14,6 +14,7 @@ from backstay.redaction.handles import MARK
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Safety, Tool
 from store.opening import open_store
+from tests.requirements import promise
 
 RUN = "workflow/run"
 LEAVES = st.one_of(
@@ -28,6 +29,7 @@ KEYS = st.text("abcdefgh", min_size=1, max_size=4)
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))
 
 
+@promise("secrets:big-leaf")
 async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_leaf_and_no_secret(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         arguments = Arguments(Records(store, RunSecrets(store.secrets, Redactor({"known-secret-value"}))))
@@ -53,6 +55,7 @@ def _drawn(strategy, count):
     return drawn
 
 
+@promise("secrets:forged-ref")
 async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth(opened):
     async with opened() as (arguments, _, _):
         for forged in ({"$ref": "a"}, {"a": [{"b": {"$ref": "a" * 40, "bytes": 1}}]}):
@@ -60,6 +63,7 @@ async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth
                 await arguments.fold(RUN, "desk", forged)
 
 
+@promise("secrets:forged-ref")
 async def test_a_ref_that_names_no_argument_is_refused(opened):
     async with opened() as (arguments, records, _):
         record = (await records.keep(RUN, "answer", {"secret_of": "another"}, "desk")).ref
@@ -72,6 +76,7 @@ async def test_a_ref_that_names_no_argument_is_refused(opened):
                 await arguments.unfold(RUN, {"a": {"$ref": ref, "bytes": 1}}, {})
 
 
+@promise("secrets:home")
 async def test_a_handle_of_another_run_is_unknown_here(opened):
     async with opened() as (arguments, _, _):
         folded = await arguments.fold("other/run", "desk", {"password": "opensesame-opensesame"})
@@ -80,6 +85,7 @@ async def test_a_handle_of_another_run_is_unknown_here(opened):
             await arguments.unfold(RUN, folded, {})
 
 
+@promise("secrets:argument-limits")
 async def test_what_is_too_large_or_too_deep_is_refused(opened):
     deep = {}
     for _ in range(DEEPEST + 5):
@@ -91,6 +97,7 @@ async def test_what_is_too_large_or_too_deep_is_refused(opened):
             await arguments.fold(RUN, "desk", {"a": "x" * MAX_BYTES})
 
 
+@promise("secrets:elsewhere")
 async def test_whose_secrets_stand_in_a_long_text_is_seen_by_the_policy_that_does_not_see_the_text(tmp_path):
     tool = Tool(name="web.search", safety=Safety.READ_ONLY)
     async with open_store(database_url=None, home=tmp_path) as store:

@@ -12,6 +12,7 @@ from activities.endpoints.endpoints import ANSWER_BYTES, open_http
 from activities.model.completion import complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
+from tests.requirements import promise
 
 REQUEST = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 
@@ -26,6 +27,7 @@ async def asked(reply, timeout=10):
         return await complete(client, written(REQUEST))
 
 
+@promise("models:budget-usage")
 async def test_usage_is_read_with_its_cached_and_reasoning_parts():
     usage = Tokens(prompt=100, cached=40, completion=20, reasoning=5)
     completion = await asked(Reply(text="hello", usage=usage))
@@ -40,6 +42,7 @@ async def test_usage_is_read_with_its_cached_and_reasoning_parts():
     )
 
 
+@promise("models:unbelieved")
 @pytest.mark.parametrize(
     "usage",
     [
@@ -61,12 +64,14 @@ async def test_a_usage_that_cannot_be_believed_counts_as_not_reported(usage):
     assert completion.message == {"content": "hello"}
 
 
+@promise("models:budget-usage")
 async def test_more_cached_than_there_is_is_cut_to_what_there_is():
     usage = {"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}
     completion = await asked(Reply(body=json.dumps({"choices": [{"message": {}}], "usage": usage}).encode()))
     assert (completion.usage.input_cached_tokens, completion.usage.input_new_tokens) == (5, 0)
 
 
+@promise("models:no-completion")
 @pytest.mark.parametrize(
     "body",
     [
@@ -87,6 +92,7 @@ async def test_what_is_no_completion_may_have_been_billed_and_is_tried_again(bod
     assert "check OPENAI_BASE_URL" in str(caught.value)
 
 
+@promise("models:refusals")
 @pytest.mark.parametrize(
     ("status", "code", "kind", "unbilled"),
     [
@@ -110,6 +116,7 @@ async def test_a_refusal_says_whether_it_may_be_tried_again_and_whether_it_was_b
     assert "zzzz" not in str(caught.value)
 
 
+@promise("models:no-completion")
 async def test_a_dropped_or_silent_connection_may_have_been_billed():
     for reply in (Reply(then="drop"), Reply(then="hang")):
         with pytest.raises(ModelUnavailable) as caught:
@@ -117,6 +124,7 @@ async def test_a_dropped_or_silent_connection_may_have_been_billed():
         assert caught.value.facts["unbilled"] is False
 
 
+@promise("models:retry-after")
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7), ("0.5", 0.5), ("soon", None), ("", None)])
 async def test_retry_after_is_read_in_seconds(said, seconds):
     with pytest.raises(ModelUnavailable) as caught:
@@ -124,6 +132,7 @@ async def test_retry_after_is_read_in_seconds(said, seconds):
     assert caught.value.facts["retry_after"] == seconds
 
 
+@promise("models:retry-after")
 async def test_retry_after_is_read_as_a_date():
     with pytest.raises(ModelUnavailable) as caught:
         await asked(Reply(status=429, headers={"retry-after": "Wed, 21 Oct 2065 07:28:00 GMT"}))
@@ -159,6 +168,7 @@ async def raw_endpoint(head, part, pause_s=0.0):
         yield client, written_bytes
 
 
+@promise("models:bounded")
 @pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error", b"400 Bad Request"])
 @pytest.mark.parametrize("length", [b"", b"content-length: 1073741824\r\n"], ids=["endless", "a gigabyte"])
 async def test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status(status, length):
@@ -171,6 +181,7 @@ async def test_an_answer_without_end_is_not_read_to_its_end_whatever_its_status(
     assert sum(written_bytes) < 4 * ANSWER_BYTES
 
 
+@promise("models:bounded")
 @pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"])
 async def test_an_answer_that_drips_is_given_up_although_it_never_falls_silent(status):
     async with raw_endpoint(HEAD % (status, b""), b" ", pause_s=0.05) as (client, written_bytes):
@@ -181,6 +192,7 @@ async def test_an_answer_that_drips_is_given_up_although_it_never_falls_silent(s
     assert len(written_bytes) > 1
 
 
+@promise("models:bounded")
 async def test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked():
     async with raw_endpoint(HEAD % (b"200 OK", b"content-encoding: gzip\r\n"), ENDLESS) as (client, _):
         with pytest.raises(ModelUnavailable) as caught:

@@ -11,6 +11,7 @@ from activities.tools.effects import Effects
 from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
 from store.effects.types import Intent
+from tests.requirements import promise
 from toolbox.configuration.meaning import judge
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
@@ -35,6 +36,7 @@ async def sent(sender, intent, call):
     return send.result
 
 
+@promise("effects:person")
 @pytest.mark.parametrize(
     "answer",
     [Answer(success=True, data={"sent": True}), Answer(success=False, error="refused")],
@@ -59,6 +61,7 @@ async def test_an_outcome_that_comes_after_a_persons_word_is_an_event_and_change
         assert (event.name, event.data["came"], event.data["recorded"]) == ("effect.late", came, "not_sent")
 
 
+@promise("effects:live-lease")
 async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workflow_to_wait_for(opened):
     async with opened() as (_, records, _):
         await records.store.effects.begin(intent_of(120), idempotency_ttl=None, attempt=1, epoch_differs=False)
@@ -73,6 +76,7 @@ async def test_a_send_that_may_still_be_under_way_for_long_is_left_to_the_workfl
         assert 100 < result.settle_in_s <= 120
 
 
+@promise("effects:repair")
 async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaired_later(opened, tmp_path, monkeypatch):
     async with opened() as (_, records, _):
         store = records.store

@@ -12,6 +12,7 @@ from activities.tools.effects import InFlight
 from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
 from store.database.faults import Collision
+from tests.requirements import promise
 
 REDACTOR = Redactor({"known-secret-value"})
 
@@ -20,6 +21,7 @@ def mapped(error: BackstayError, transient_s: float = 1e12) -> ApplicationError:
     return ActivityEnvironment().run(partial(to_application_error, final=error.final), error, transient_s, REDACTOR)
 
 
+@promise("models:errors")
 @pytest.mark.parametrize(
     ("error", "name"),
     [
@@ -33,12 +35,14 @@ def test_an_error_of_a_bodys_own_goes_by_the_name_that_workflows_know(error, nam
     assert mapped(error).type == name
 
 
+@promise("models:errors")
 def test_a_final_error_is_not_tried_again_and_a_transient_one_is_until_it_has_lasted():
     assert mapped(ArgumentsInvalid("x")).non_retryable
     assert not mapped(StoreUnavailable("x")).non_retryable
     assert mapped(StoreUnavailable("x"), transient_s=0).non_retryable
 
 
+@promise("models:errors")
 def test_a_message_is_free_of_secrets_and_the_facts_of_what_cannot_be_kept():
     failure = mapped(StoreUnavailable("it said known-secret-value", retry_after=float("inf")))
     assert "known-secret-value" not in failure.message
@@ -47,6 +51,7 @@ def test_a_message_is_free_of_secrets_and_the_facts_of_what_cannot_be_kept():
     assert failure.next_retry_delay.total_seconds() == LONGEST_WAIT_S
 
 
+@promise("models:retry-after")
 @pytest.mark.parametrize(
     ("said", "kept"),
     [

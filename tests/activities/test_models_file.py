@@ -8,6 +8,7 @@ from activities.endpoints.endpoints import open_endpoints
 from activities.endpoints.models_file import read_models
 from backstay.errors import SettingsInvalid, WorkerMisfit
 from backstay.settings import Settings
+from tests.requirements import promise
 
 GOOD = """
 endpoints:
@@ -41,6 +42,7 @@ def fault(folder, text, name="models.yaml"):
     return str(refused.value)
 
 
+@promise("models:file")
 async def test_without_a_file_there_is_the_default_endpoint_only(folder):
     async with open_endpoints(settings(openai_base_url="http://127.0.0.1:1/v1")) as endpoints:
         target = endpoints.main("any")
@@ -48,6 +50,7 @@ async def test_without_a_file_there_is_the_default_endpoint_only(folder):
         assert (endpoints.chain(target), endpoints.chain_for("closing")) == ((target,), ())
 
 
+@promise("models:file")
 async def test_entries_lead_to_their_endpoints_and_other_names_to_the_default_one(folder):
     (folder / "models.yaml").write_text(GOOD, encoding="utf-8")
     async with open_endpoints(settings()) as endpoints:
@@ -65,6 +68,7 @@ async def test_entries_lead_to_their_endpoints_and_other_names_to_the_default_on
             endpoints.target("gone", listed=True)
 
 
+@promise("models:setting")
 @pytest.mark.parametrize(("own", "name"), [({}, "main"), ({"model": "small"}, "small"), ({"model": "other"}, "other")])
 async def test_the_setting_comes_before_what_the_file_uses(folder, own, name):
     (folder / "models.yaml").write_text(GOOD, encoding="utf-8")
@@ -73,6 +77,7 @@ async def test_the_setting_comes_before_what_the_file_uses(folder, own, name):
         assert endpoints.main(None, "wanted").name == "wanted"
 
 
+@promise("plans:config")
 def test_it_may_be_json_too_but_not_both(folder):
     data = {"endpoints": {"a": {"base_url": "http://127.0.0.1:1/v1"}}, "models": {"m": {"endpoint": "a", "model": "x"}}}
     (folder / "models.json").write_text(json.dumps(data), encoding="utf-8")
@@ -80,11 +85,13 @@ def test_it_may_be_json_too_but_not_both(folder):
     assert "only one of them can be obeyed" in fault(folder, GOOD)
 
 
+@promise("models:setting")
 def test_a_file_that_a_setting_names_must_be_there(folder):
     with pytest.raises(SettingsInvalid, match=r"BACKSTAY_MODELS: there is no file .*elsewhere\.yaml"):
         read_models(settings(models=folder / "elsewhere.yaml"))
 
 
+@promise("models:strict")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -117,6 +124,7 @@ def test_what_is_wrong_is_named_with_its_field_and_its_fix(folder, old, new, sai
     assert "me:word" not in text
 
 
+@promise("models:strict")
 @pytest.mark.parametrize("text", ["[", "- main", "a: b: c", "models: 5", "\0"])
 def test_what_is_no_such_file_is_refused(folder, text):
     assert fault(folder, text).startswith("models.yaml: ")

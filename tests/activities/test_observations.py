@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from activities.endpoints.endpoints import Target
 from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
 from activities.model.transcript import Transcript
+from tests.requirements import promise
 
 NEW = Transcript("", ())
 CHATTED = Transcript("", ({"kind": "said", "text": "Hello!", "form": "text"},))
@@ -28,6 +29,7 @@ def choices(seen):
     return [begins_with_json(seen, transcript) for transcript in (NEW, CHATTED, AS_JSON, CALLED)]
 
 
+@promise("models:wire")
 def test_a_run_whose_model_wrote_text_tries_json_and_no_other_run_does():
     seen = Observations()
     assert choices(seen) == [False, True, True, False]
@@ -37,6 +39,7 @@ def test_a_run_whose_model_wrote_text_tries_json_and_no_other_run_does():
     assert choices(seen) == [False, True, True, False]
 
 
+@promise("models:wire")
 def test_where_json_worked_in_several_runs_others_begin_with_it_until_a_function_is_called():
     seen = Observations()
     for run in range(RUNS):
@@ -49,6 +52,7 @@ def test_where_json_worked_in_several_runs_others_begin_with_it_until_a_function
     assert choices(seen) == [False, False, False, False]
 
 
+@promise("models:wire")
 def test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_be_doubted():
     seen = Observations()
     seen.note_form("m", "run", None)
@@ -62,6 +66,7 @@ def test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_b
     assert not begins_with_json(seen, CHATTED)
 
 
+@promise("budget:marked")
 @pytest.mark.parametrize(("billed", "worst", "factor"), [(50, 100, 1), (100, 100, 1), (300, 100, 3), (5, 0, 1)])
 def test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on(billed, worst, factor):
     seen = Observations()
@@ -71,6 +76,7 @@ def test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on(bille
     assert [entry["event"] for entry in logs] == (["model.overbilled"] if factor > 1 else [])
 
 
+@promise("budget:marked")
 def test_honest_bills_bring_the_trust_back_step_by_step():
     seen = Observations()
     seen.note_bill("m", 300, 100)
@@ -81,6 +87,7 @@ def test_honest_bills_bring_the_trust_back_step_by_step():
     assert factors == [1.5, 1, 1]
 
 
+@promise("budget:marked")
 def test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while():
     now = [0.0]
     seen = Observations(clock=lambda: now[0])
@@ -91,6 +98,7 @@ def test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while
     assert seen.factor("m") == 1
 
 
+@promise("models:wire")
 def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats():
     seen = Observations()
     seen.note_refused("m", "strict")
@@ -101,6 +109,7 @@ def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only
     assert begins_with_json(seen, CHATTED)
 
 
+@promise("budget:marked")
 def test_only_so_many_models_are_remembered():
     seen = Observations()
     for number in range(2000):
@@ -109,6 +118,7 @@ def test_only_so_many_models_are_remembered():
     assert seen.factor("m0") == 1
 
 
+@promise("models:capabilities")
 def test_what_an_endpoint_refuses_is_not_sent_again_for_an_hour():
     now = [0.0]
     seen = Observations(clock=lambda: now[0])
@@ -120,6 +130,7 @@ def test_what_an_endpoint_refuses_is_not_sent_again_for_an_hour():
     assert seen.ways(target(), NEW) == ["functions", "strict", "loose", "free"]
 
 
+@promise("models:capabilities")
 def test_what_a_run_found_out_holds_where_the_worker_knows_nothing():
     said = {"kind": "said", "text": "", "calls": [], "form": "json", "refuses": ["functions", "strict"]}
     assert Observations().ways(target(), Transcript("", (said,))) == ["loose", "free"]
@@ -129,6 +140,7 @@ def test_what_a_run_found_out_holds_where_the_worker_knows_nothing():
     assert Observations().ways(replace(target(), listed=True), signed) == ["loose", "free"]
 
 
+@promise("models:capabilities")
 @pytest.mark.parametrize(
     ("declared", "ways"),
     [

@@ -11,6 +11,7 @@ from backstay.redaction.redactor import Redactor
 from store.opening import open_store
 from tests.e2e.servers.spellings import SPELLINGS, token_of
 from tests.logs import logged
+from tests.requirements import promise
 
 RUN = "workflow/run"
 SECRET = token_of(7)
@@ -20,6 +21,7 @@ async def shown(records, payload, provider="desk", run=RUN):
     return (await records.show(run, payload, provider)).payload
 
 
+@promise("secrets:held")
 async def test_a_provider_that_repeats_its_secret_gets_the_same_handle(opened):
     async with opened() as (_, records, _):
         first = await shown(records, {"reset_token": SECRET})
@@ -27,6 +29,7 @@ async def test_a_provider_that_repeats_its_secret_gets_the_same_handle(opened):
         assert again == {"text": f"use {first['reset_token']} now", "list": [first["reset_token"]]}
 
 
+@promise("secrets:beside")
 async def test_a_secret_is_masked_beside_the_field_that_gives_it_away(opened):
     async with opened() as (arguments, records, _):
         payload = {"note": f"paste {SECRET.upper()} there", "reset_token": SECRET, "also": f"or {SECRET}"}
@@ -35,6 +38,7 @@ async def test_a_secret_is_masked_beside_the_field_that_gives_it_away(opened):
         assert await arguments.unfold(RUN, answer, {}) == payload
 
 
+@promise("secrets:spelling")
 @pytest.mark.parametrize("spelling", SPELLINGS)
 async def test_what_is_said_in_another_spelling_goes_back_as_it_was_said(opened, spelling):
     async with opened() as (arguments, records, _):
@@ -46,6 +50,7 @@ async def test_what_is_said_in_another_spelling_goes_back_as_it_was_said(opened,
             assert await arguments.unfold(RUN, answer, {}) == {"echo": said}
 
 
+@promise("secrets:workers")
 async def test_another_worker_knows_what_a_run_holds_at_once(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         here, there = (Records(store, RunSecrets(store.secrets, Redactor(()))) for _ in range(2))
@@ -56,6 +61,7 @@ async def test_another_worker_knows_what_a_run_holds_at_once(tmp_path):
         assert SECRET in json.dumps(await shown(there, {"echo": SECRET}, run="another/run"))
 
 
+@promise("secrets:carriers")
 async def test_a_handle_or_a_mask_that_is_made_up_carries_no_secret(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})
@@ -71,6 +77,7 @@ async def test_a_handle_or_a_mask_that_is_made_up_carries_no_secret(opened):
         assert data[:40] not in answer
 
 
+@promise("secrets:carriers")
 async def test_a_provider_whose_name_is_a_secret_keeps_its_handles(opened):
     async with opened() as (_, records, _):
         name = "production-database"
@@ -78,6 +85,7 @@ async def test_a_provider_whose_name_is_a_secret_keeps_its_handles(opened):
         assert await shown(records, first, provider=name) == first
 
 
+@promise("secrets:carriers")
 async def test_masking_again_changes_nothing_and_a_spelling_is_no_new_secret(opened):
     async with opened() as (_, records, _):
         answers = [await shown(records, {"reset_token": SECRET})]
@@ -92,6 +100,7 @@ async def test_masking_again_changes_nothing_and_a_spelling_is_no_new_secret(ope
         }
 
 
+@promise("secrets:errors")
 async def test_errors_and_progress_are_masked_too(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})
@@ -101,6 +110,7 @@ async def test_errors_and_progress_are_masked_too(opened):
             assert "[REDACTED:known]" in await records.text(RUN, f"refused: {line}")
 
 
+@promise("secrets:errors")
 async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})
@@ -113,6 +123,7 @@ async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
         assert SECRET not in buffer.getvalue()
 
 
+@promise("secrets:carriers")
 async def test_a_handle_of_another_run_says_nothing_here(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET}, run="another/run")

@@ -5,10 +5,12 @@ from dataclasses import replace
 from activities.model.request import messages_of
 from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts
 from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim
+from tests.requirements import promise
 
 RUN = "workflow/run"
 
 
+@promise("context:addressed")
 async def test_a_chain_reads_the_same_from_disk_as_from_memory(opened):
     async with opened() as (_, records, transcripts):
         first = await transcripts.begin(RUN, [{"kind": "task", "text": "t"}])
@@ -20,12 +22,14 @@ async def test_a_chain_reads_the_same_from_disk_as_from_memory(opened):
         assert [item["text"] for item in fresh.items] == ["t", "0", "1", "2", "3", "4"]
 
 
+@promise("context:addressed")
 async def test_extending_by_nothing_writes_nothing(opened):
     async with opened() as (_, _, transcripts):
         transcript = await transcripts.load(RUN, await transcripts.begin(RUN, [{"kind": "task", "text": "t"}]))
         assert await transcripts.extend(RUN, transcript, []) is transcript
 
 
+@promise("context:shown")
 async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_form(opened):
     async with opened() as (_, records, transcripts):
         ref = (await records.keep(RUN, "desk.look", {"password": "opensesame-opensesame"}, "desk")).ref
@@ -37,6 +41,7 @@ async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_fo
         assert message == {"role": "tool", "tool_call_id": "c1", "content": item["text"]}
 
 
+@promise("runs:full")
 def test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves():
     names = [f"desk.t{number}" for number in range(MOST_VISIBLE)]
     items = (
@@ -49,6 +54,7 @@ def test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves():
     assert visible == [names[0], *names[2:], "desk.new"]
 
 
+@promise("context:bounded")
 async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the_same_tools(opened):
     async with opened() as (_, records, transcripts):
         transcripts.context_tokens = 1000
@@ -76,6 +82,7 @@ async def test_a_very_long_chain_is_cut_at_its_beginning_and_shows_the_model_the
         assert f"{dropped} older items were dropped" in str(items)
 
 
+@promise("sessions:tools")
 async def test_a_run_of_many_pieces_is_followed_from_one_piece_with_the_same_tools_and_sources(opened):
     async with opened() as (_, records, transcripts):
         store = records.store

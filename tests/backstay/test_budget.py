@@ -5,10 +5,12 @@ from hypothesis import strategies as st
 from backstay.budgets.budget import Budget, Ledger, calls_refused, first_limit_hit
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded, TaskInvalid
+from tests.requirements import promise
 
 ENDS = st.sampled_from(["settled", "charged", "released", "still open"])
 
 
+@promise("budget:ceiling")
 @given(
     ceiling=st.integers(0, 10**6),
     finalize=st.integers(0, 10**6),
@@ -43,6 +45,7 @@ def _ended(ledger, held, share, how):
     return ledger
 
 
+@promise("budget:accounted")
 def test_a_reservation_is_accounted_for_once():
     ledger, held = Ledger(ceiling=100).reserve(60)
     ledger = ledger.settle(held, 10)
@@ -51,6 +54,7 @@ def test_a_reservation_is_accounted_for_once():
     assert ledger.spent == 10
 
 
+@promise("budget:finalize")
 def test_a_closing_summary_may_use_what_was_kept_back_for_it():
     ledger = Ledger(ceiling=100, finalize=30)
 
@@ -63,12 +67,14 @@ def test_a_closing_summary_may_use_what_was_kept_back_for_it():
     assert spent.left(closing=True) == 30
 
 
+@promise("budget:accounted")
 def test_a_bill_above_its_reservation_is_kept_whole():
     ledger, held = Ledger(ceiling=100).reserve(10)
 
     assert ledger.settle(held, 40).spent == 40
 
 
+@promise("budget:named")
 @pytest.mark.parametrize(
     ("usage", "seconds", "message"),
     [
@@ -81,10 +87,12 @@ def test_the_first_bound_that_is_hit_is_named(usage, seconds, message):
     assert first_limit_hit(Budget(max_steps=10, max_wall_seconds=5), usage, seconds) == message
 
 
+@promise("budget:plan-steps")
 def test_a_plan_is_not_bounded_by_decisions():
     assert first_limit_hit(Budget(max_steps=1), Usage(steps=7), 0, decisions=False) is None
 
 
+@promise("budget:batch")
 def test_a_batch_fits_whole_or_not_at_all():
     budget = Budget(max_tool_calls=3, quotas={"mail.send": 1})
 
@@ -95,6 +103,7 @@ def test_a_batch_fits_whole_or_not_at_all():
     )
 
 
+@promise("budget:top-up")
 def test_top_up_adds_to_limits_and_refuses_the_rest():
     budget = Budget(max_steps=3, quotas={"a.b": 1})
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from backstay.canonical import canonical
 from backstay.digests.digest import clean_json, digest_of_result, summarize_payload, words_of
+from tests.requirements import promise
 
 KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
 PURPOSES = ["for_planning", "for_user", "for_debug"]
@@ -31,6 +32,7 @@ ROWS = [
 ]
 
 
+@promise("context:digest-keys")
 @given(st.text(alphabet=st.characters()), JSON | WIDE | st.binary(), st.sampled_from(PURPOSES), st.integers(400, 5000))
 @settings(max_examples=200, deadline=None)
 def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, purpose, max_chars):
@@ -41,6 +43,7 @@ def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, p
     assert digest == summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
 
 
+@promise("context:tables")
 def test_a_table_is_told_in_columns():
     digest = summarize_payload("invoices", {"items": ROWS, "next": None})
     assert digest["original_size"] == {"bytes": len(canonical({"items": ROWS, "next": None}).encode()), "rows": 1000}
@@ -75,6 +78,7 @@ def test_a_table_is_told_in_columns():
     assert digest["schema"]["properties"]["items"]["items"]["properties"]["amount"] == {"type": ["null", "number"]}
 
 
+@promise("context:purposes")
 def test_the_purposes_tell_different_things():
     planning, user, debug = (summarize_payload("x", ROWS, purpose=purpose) for purpose in PURPOSES)
     assert len(planning["sample"]) < len(user["sample"]) < len(debug["sample"])
@@ -84,6 +88,7 @@ def test_the_purposes_tell_different_things():
     assert debug["notes"][0] == "sha256 " + hashlib.sha256(canonical(ROWS).encode()).hexdigest()
 
 
+@promise("context:oddities")
 def test_oddities_are_noted():
     rows = [
         {"a": 1, "b": "x" * 5000},
@@ -115,6 +120,7 @@ PRODUCT = {
 VARIANTS = PRODUCT["variants"]
 
 
+@promise("context:by-id")
 def test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries():
     for payload, path in ((PRODUCT, {"table": "variants"}), (VARIANTS, {})):
         digest = digest_of_result("retail", payload, "r")
@@ -131,11 +137,13 @@ def test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries():
         assert told.get("beside") == ({"name": "T-Shirt", "product_id": "9523456873"} if path else None)
 
 
+@promise("context:by-id")
 def test_unlike_parts_of_a_record_are_no_entries():
     record = {"name": {"first": "x" * 900}, "address": {"city": "y" * 900}, "pay": {"card": 1}, "order": {"id": 2}}
     assert summarize_payload("x", record, max_chars=1000)["aggregates"] == {"entries": 4}
 
 
+@promise("context:entries")
 @given(
     st.integers(2, 400),
     st.integers(1, 60),
@@ -158,6 +166,7 @@ def test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room(entrie
     assert first
 
 
+@promise("context:task")
 def test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all():
     wide = [{**{f"column_{n:03}": "w" * 90 for n in range(150)}, "unitPrice": n, "zone": "z"} for n in range(50)]
     for payload in (wide, {str(n): row for n, row in enumerate(wide)}):
@@ -170,12 +179,14 @@ def test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all():
         assert told["aggregates"]["columns"]["unitPrice"]["max"] == 49
 
 
+@promise("context:size")
 def test_a_digest_is_as_long_as_it_may_be():
     short, long = (digest_of_result("x", PRODUCT, "r", max_chars=size) for size in (1000, 9000))
     assert len(canonical(short)) <= 1000 < len(canonical(long)) <= 9000
     assert next(iter(short["sample"].values()))["price"] == 46.85
 
 
+@promise("context:summarize-lines")
 def test_a_text_is_told_by_its_head_and_tail():
     text = "\n".join(f"line {n}" for n in range(5000))
     digest = summarize_payload("log", text)
@@ -185,6 +196,7 @@ def test_a_text_is_told_by_its_head_and_tail():
     assert text.endswith(digest["sample"]["tail"])
 
 
+@promise("context:summarize-lines")
 def test_a_log_is_told_by_levels_times_and_what_its_lines_have_in_common():
     level = ["INFO"] * 7 + ["ERROR"] + ["INFO"] * 92
     lines = [
@@ -200,6 +212,7 @@ def test_a_log_is_told_by_levels_times_and_what_its_lines_have_in_common():
     assert digest["notes"][1].startswith(f"25 of 2500 lines report errors; the first: {lines[7][:40]}")
 
 
+@promise("context:summarize-lines")
 @pytest.mark.parametrize(
     "line", ["[error] it broke", "level=error msg=broke", '{"level": "error"} x', "12:00 FATAL: no"]
 )
@@ -208,11 +221,13 @@ def test_a_level_is_read_as_loggers_write_it(line):
     assert told["levels"] == {"critical" if "FATAL" in line else "error": 9}
 
 
+@promise("context:summarize-lines")
 def test_words_that_only_look_like_levels_make_no_log():
     text = "\n".join(f"The error of line {n} is a matter of INFO/desk and of warnings." for n in range(50))
     assert summarize_payload("letter", text)["aggregates"].keys() == {"characters", "lines", "longest_line"}
 
 
+@promise("context:summarize-lines")
 def test_a_thread_of_mails_is_told_by_who_wrote_about_what():
     mails = [f"From: {who}@example.com\nDate: today\nSubject: Re: the boat\n\nAye." for who in ("ana", "bo", "ana")]
     told = summarize_payload("thread", "\n\n".join(mails))["aggregates"]
@@ -221,6 +236,7 @@ def test_a_thread_of_mails_is_told_by_who_wrote_about_what():
     assert told["subjects"] == {"Re: the boat": 3}
 
 
+@promise("context:oddities")
 def test_what_lies_far_out_is_noted():
     amounts = [{"amount": 10 + n % 5} for n in range(99)]
     assert summarize_payload("calm", amounts)["notes"] == []
@@ -230,6 +246,7 @@ def test_what_lies_far_out_is_noted():
     )
 
 
+@promise("context:other-payloads")
 def test_a_text_that_holds_json_is_told_like_json():
     digest = summarize_payload("x", json.dumps(ROWS))
     assert digest["original_size"]["rows"] == 1000
@@ -239,6 +256,7 @@ def test_a_text_that_holds_json_is_told_like_json():
     assert digest["original_size"] == {"bytes": len(long), "rows": 30_000}
 
 
+@promise("context:other-payloads")
 def test_bytes_are_told_by_size_and_hash():
     digest = summarize_payload("image", b"\x00" * 3000)
     assert digest["original_size"]["bytes"] == 3000
@@ -246,12 +264,14 @@ def test_bytes_are_told_by_size_and_hash():
     assert digest["truncated"]
 
 
+@promise("context:whole")
 def test_a_payload_that_fits_is_shown_whole_in_its_digest():
     digest = summarize_payload("x", {"a": [1, 2, 3]})
     assert digest["sample"] == {"a": [1, 2, 3]}
     assert not digest["truncated"]
 
 
+@promise("context:whole")
 def test_a_small_result_passes_whole_and_a_large_one_by_its_digest():
     assert digest_of_result("x", {"a": float("inf")}, "ref-1") == {"data": {"a": "Infinity"}, "ref": "ref-1"}
     assert digest_of_result("x", "é" * 1000, "ref-1")["data"] == "é" * 1000
@@ -260,6 +280,7 @@ def test_a_small_result_passes_whole_and_a_large_one_by_its_digest():
     assert len(canonical(digest_of_result("x", ROWS, "r" * 80))) <= 4000
 
 
+@promise("context:refused")
 @pytest.mark.parametrize(
     ("arguments", "fault"), [({"max_chars": 399}, "max_chars"), ({"purpose": "for_fun"}, "purpose")]
 )
@@ -268,6 +289,7 @@ def test_what_cannot_be_done_is_refused(arguments, fault):
         summarize_payload("x", {}, **arguments)
 
 
+@promise("context:20mb")
 def test_twenty_megabytes_are_digested():
     rows = [{"id": n, "text": "words " * 30, "amount": n / 7} for n in range(90_000)]
     digest = summarize_payload("x", rows)
@@ -275,6 +297,7 @@ def test_twenty_megabytes_are_digested():
     assert digest["aggregates"]["columns"]["id"]["sum"] == sum(range(90_000))
 
 
+@promise("context:clean")
 @given(JSON)
 @settings(deadline=None)
 def test_cleaning_is_total_strict_and_idempotent(value):
@@ -290,6 +313,7 @@ def nested_lists(depth):
     return found
 
 
+@promise("context:clean")
 @pytest.mark.parametrize(
     "value", [{"a": [[{"é": [1, 2.5, "ß", None, True, -(2**1000)]}], {}]}, nested_lists(100), "x", 1]
 )
@@ -297,6 +321,7 @@ def test_what_is_json_already_is_not_built_anew(value):
     assert clean_json(value) is value
 
 
+@promise("context:clean")
 @pytest.mark.parametrize(
     ("leaf", "said"),
     [
@@ -319,6 +344,7 @@ def test_what_is_no_json_is_found_at_any_depth(leaf, said):
     )
 
 
+@promise("context:clean")
 def test_values_of_python_become_json():
     class Colour(Enum):
         RED = "red"
@@ -362,6 +388,7 @@ def test_values_of_python_become_json():
     }
 
 
+@promise("context:clean")
 def test_deep_nesting_is_cut():
     deep = []
     for _ in range(5000):

@@ -3,6 +3,7 @@
 import pytest
 
 from backstay.approvals.fields import answer_of, fields_of, form_lines
+from tests.requirements import promise
 
 BOOKING = {
     "type": "object",
@@ -24,6 +25,7 @@ def typed(schema, **answers):
     return answer_of({fields[name].path: fields[name].parse(text) for name, text in answers.items()})
 
 
+@promise("approvals:fields")
 def test_each_field_says_in_one_line_what_fits():
     assert list(form_lines(BOOKING)) == [
         "day: Day - when to come (one of [1] friday, [2] monday; required)",
@@ -36,6 +38,7 @@ def test_each_field_says_in_one_line_what_fits():
     ]
 
 
+@promise("page:form-of-a-server")
 def test_what_fits_is_hinted_where_a_field_does_not_show_it_by_itself():
     plain = {"type": "object", "properties": {"who": {"type": "string", "title": "Name"}, "any": {}}}
     assert {field.name: field.hint for field in [*fields_of(BOOKING), *fields_of(plain)]} == {
@@ -50,6 +53,7 @@ def test_what_fits_is_hinted_where_a_field_does_not_show_it_by_itself():
     }
 
 
+@promise("approvals:typed")
 def test_what_is_typed_becomes_the_value_of_its_type():
     said = {"day": "2", "seats": "3", "mail": "a@x.example", "lunch": "No", "size": "l", "extras": "1, desk"}
     assert typed(BOOKING, **said) == {
@@ -63,12 +67,14 @@ def test_what_is_typed_becomes_the_value_of_its_type():
     assert typed(BOOKING, day="friday", mail='""') == {"day": "friday", "mail": ""}
 
 
+@promise("approvals:typed")
 def test_choices_that_read_as_numbers_are_named_and_never_counted():
     schema = {"type": "object", "properties": {"rooms": {"enum": [2, 3, "1"]}}}
     assert list(form_lines(schema)) == ["rooms (one of 2, 3, 1; optional)"]
     assert (typed(schema, rooms="2"), typed(schema, rooms="1")) == ({"rooms": 2}, {"rooms": "1"})
 
 
+@promise("approvals:unread")
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -83,6 +89,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_type(name, text, said):
         typed(BOOKING, **{name: text})
 
 
+@promise("approvals:several")
 def test_several_questions_at_once_are_asked_by_their_names_and_one_without_a_form_is_not_asked():
     schema = {"type": "object", "properties": {"who": BOOKING, "visit": {"type": "null"}}, "required": ["who", "visit"]}
     names = [(field.name, field.required, field.kind == "nothing") for field in fields_of(schema)]
@@ -91,6 +98,7 @@ def test_several_questions_at_once_are_asked_by_their_names_and_one_without_a_fo
     assert typed(schema, **{"who.day": "1", "who.seats": "4"}) == {"who": {"day": "friday", "seats": 4}}
 
 
+@promise("approvals:no-form")
 def test_a_schema_that_is_no_form_is_one_field():
     assert list(form_lines({"type": "boolean"})) == ["answer (yes or no; required)"]
     assert typed({"type": "boolean"}, answer="yes") is True

@@ -16,6 +16,7 @@ from backstay.task.decision import CallTools, Decision
 from backstay.task.plan import Plan
 from backstay.task.result import Result
 from backstay.task.task import Task
+from tests.requirements import promise
 
 
 def every_noun():
@@ -31,12 +32,14 @@ def every_noun():
     return sorted(set(found), key=lambda noun: noun.__qualname__)
 
 
+@promise("runs:old-history")
 @pytest.mark.parametrize("noun", every_noun(), ids=lambda noun: noun.__qualname__)
 def test_no_noun_forbids_what_an_older_or_newer_history_holds_besides(noun):
     assert noun.model_config["extra"] == "ignore"
     assert noun.model_config["frozen"] is True
 
 
+@promise("runs:old-history")
 @pytest.mark.parametrize(
     ("noun", "data"),
     [
@@ -53,6 +56,7 @@ def test_what_is_read_from_history_may_hold_unknown_fields_at_any_depth(noun, da
     assert "later" not in read.model_dump_json()
 
 
+@promise("runs:kinds")
 def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
     (action,) = Decision.model_validate(
         {"context": "c", "actions": [{"kind": "call_tools", "calls": [], "x": 1}]}
@@ -61,6 +65,7 @@ def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
     assert isinstance(action, CallTools)
 
 
+@promise("runs:door")
 @pytest.mark.parametrize(
     ("noun", "data", "field"),
     [
@@ -76,6 +81,7 @@ def test_what_comes_in_at_the_door_is_refused_by_the_name_of_the_unknown_field(n
         noun.admit(data)
 
 
+@promise("runs:small-history")
 def test_history_holds_of_a_message_what_says_something_and_of_a_noun_in_it_what_somebody_gave():
     task = Task.admit({"text": "t", "user_id": "singleton", "budget": {"max_steps": 20}})
     asked = OpenRun(task=task, at="", workflow_run_id="r", user_id="singleton", events=(), store="s")

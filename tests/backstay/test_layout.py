@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from backstay.approvals.layout import BAR, argument_lines, changed_lines
 from backstay.shown import shown_arguments
+from tests.requirements import promise
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -18,6 +19,7 @@ def lines(**arguments):
     return [line for name, value in shown.items() for line in argument_lines(name, value)]
 
 
+@promise("approvals:lines")
 def test_a_text_of_several_lines_is_shown_as_lines_and_its_own_signs_stay_apart_from_them():
     assert lines(to="ana@x.example", body="Dear Ana,\n\nplease ⏎ pay.") == [
         "to: ana@x.example",
@@ -28,6 +30,7 @@ def test_a_text_of_several_lines_is_shown_as_lines_and_its_own_signs_stay_apart_
     ]
 
 
+@promise("approvals:tables")
 def test_objects_with_the_same_names_are_a_table():
     rows = [{"number": "A-17", "days": 71, "paid": False}, {"number": "A-20", "days": 6400, "paid": None}]
     assert lines(invoices=rows * 2)[:3] == [
@@ -37,6 +40,7 @@ def test_objects_with_the_same_names_are_a_table():
     ]
 
 
+@promise("approvals:long-json")
 def test_other_long_json_has_a_line_for_each_value_and_short_json_stays_as_it_is():
     rows = [{"a": "x" * 40}, {"b": {"text": "one\ntwo", "list": [1, "2"]}}, {"a │ b": "c", "d": "e" * 30}]
     assert lines(short={"bcc": ["x@y.example"]}, filter=rows) == [
@@ -53,11 +57,13 @@ def test_other_long_json_has_a_line_for_each_value_and_short_json_stays_as_it_is
     ]
 
 
+@promise("approvals:tables")
 def test_a_cell_cannot_pass_for_two():
     rows = [{"to": "ana │ 5", "cents": 900_000, "why": "x" * 30}, {"to": "bo", "cents": 1, "why": "y" * 30}]
     assert "│ │ to: ana │ 5" in lines(transfers=rows)
 
 
+@promise("approvals:quoted")
 def test_a_text_that_reads_as_another_value_is_quoted():
     assert lines(a="5", b=5, c="null", d=None, e="", f=" x", g='{"h": 1}', i='"') == [
         *('a: "5"', "b: 5", 'c: "null"', "d: null", 'e: ""', 'f: " x"'),
@@ -65,6 +71,7 @@ def test_a_text_that_reads_as_another_value_is_quoted():
     ]
 
 
+@promise("approvals:bar")
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=5))
 @settings(deadline=None)
 def test_whatever_an_argument_says_its_lines_stand_behind_a_bar_and_names_are_one_name(arguments):
@@ -75,6 +82,7 @@ def test_whatever_an_argument_says_its_lines_stand_behind_a_bar_and_names_are_on
         assert not head.startswith((" ", BAR))
 
 
+@promise("approvals:changes")
 def test_a_change_is_told_value_by_value():
     before = {"to": "ana", "rows": [{"cents": 80}, {"cents": 7}], "cc": ["x"], "n": 1, "body": "a⏎b⏎c⏎d⏎e"}
     after = {"to": "bo", "rows": [{"cents": 75}, {"cents": 7}], "bcc": "z", "n": True, "body": "a⏎b⏎C⏎d⏎e"}

@@ -6,10 +6,12 @@ import pytest
 
 from backstay.plans.plan_run import PLAN_EDGES, STEP_EDGES, PlanEnd, PlanRun, PlanState, StepRun, StepStatus
 from backstay.task.plan import Plan
+from tests.requirements import promise
 
 PLAN = Plan.model_validate({"steps": [{"tool": "mail.send_email"}]})
 
 
+@promise("plans:edges")
 def test_a_plan_and_a_step_follow_exactly_the_edges():
     for before, after in product(PlanState, PlanState):
         run = PlanRun.of(PLAN).model_copy(update={"state": before})
@@ -27,6 +29,7 @@ def test_a_plan_and_a_step_follow_exactly_the_edges():
                 step.moved(after)
 
 
+@promise("plans:edges")
 @pytest.mark.parametrize(
     ("undone", "state", "first"),
     [

@@ -8,6 +8,7 @@ from backstay.policies.policy import Policy, forbids, rule, rule_on_change
 from backstay.policies.ruling import Ruling, stricter
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
+from tests.requirements import promise
 
 PUBLISHED = {
     "default": {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"},
@@ -42,6 +43,7 @@ def verdict(policy, tool, arguments=None, **more):
     return ruled(policy, tool, arguments, **more).verdict
 
 
+@promise("policy:published")
 def test_the_published_policy_is_read_and_ruled_by():
     assert ruled(PUBLISHED, "stripe.pay", {"amount": 20000}) == Ruling(
         verdict="ask",
@@ -60,6 +62,7 @@ def test_the_published_policy_is_read_and_ruled_by():
     assert verdict(PUBLISHED, "fs.delete_file", {"path": "/etc/passwd"}) == "deny"
 
 
+@promise("policy:default")
 def test_where_no_rule_applies_the_safety_of_the_tool_decides():
     policy = Policy()
     said = {s: rule(policy, Tool(name="a.b", safety=s), {}) for s in Safety}
@@ -71,16 +74,19 @@ def test_where_no_rule_applies_the_safety_of_the_tool_decides():
     assert said[Safety.WRITE_SAFE].rule == "default: write_safe asks"
 
 
+@promise("policy:order")
 def test_deny_comes_before_ask_and_ask_before_allow():
     everything = {"deny": ["a.deny"], "ask": ["a.deny", "a.ask"], "allow": ["*"]}
     assert [verdict(everything, f"a.{name}") for name in ("deny", "ask", "other")] == ["deny", "ask", "allow"]
 
 
+@promise("undo:policy")
 def test_compensations_follow_their_own_section_and_are_allowed_by_default():
     assert verdict(PUBLISHED, "shell.run", purpose="undo") == "allow"
     assert ruled(PUBLISHED, "stripe.refund", purpose="undo").rule == "undo.ask[0]: stripe.refund"
 
 
+@promise("policy:policy")
 @pytest.mark.parametrize(
     ("policy", "field", "fix"),
     [
@@ -119,6 +125,7 @@ def test_a_faulty_policy_is_refused_naming_field_and_fix(policy, field, fix):
     assert fix in str(refused.value)
 
 
+@promise("policy:read")
 @pytest.mark.parametrize(
     ("written", "seconds"), [("45s", 45), ("30m", 1800), ("24h", 86400), ("7d", 604800), (90, 90), (1.5, 1.5)]
 )
@@ -126,11 +133,13 @@ def test_durations_are_read_in_seconds(written, seconds):
     assert ruled({"ask": [{"tool": "a.b", "timeout": written}]}, "a.b").timeout_s == seconds
 
 
+@promise("policy:read")
 def test_sections_whose_lines_are_commented_out_are_empty():
     assert Policy.admit({"deny": None, "undo": None, "groups": None, "default": None}) == Policy()
     assert Policy.admit(None) == Policy()
 
 
+@promise("policy:history")
 def test_a_policy_survives_history_with_the_same_hash():
     policy = Policy.admit(PUBLISHED).tightened_by({"deny": ["mail.*"]})
     again = Policy.model_validate(policy.plain())
@@ -190,18 +199,21 @@ def by_condition(operator, operand, value, section):
     )
 
 
+@promise("policy:conditions")
 @pytest.mark.parametrize(("operator", "operand", "value"), HOLDING)
 @pytest.mark.parametrize("section", ["deny", "ask", "allow"])
 def test_a_condition_that_holds_makes_the_rule_apply(operator, operand, value, section):
     assert by_condition(operator, operand, value, section) == section
 
 
+@promise("policy:conditions")
 @pytest.mark.parametrize(("operator", "operand", "value"), FAILING)
 @pytest.mark.parametrize("section", ["deny", "ask", "allow"])
 def test_a_condition_that_fails_leaves_the_rule_aside(operator, operand, value, section):
     assert by_condition(operator, operand, value, section) != section
 
 
+@promise("policy:against")
 @pytest.mark.parametrize(("operator", "operand", "value"), UNFIT)
 def test_a_value_of_another_type_counts_against_the_call(operator, operand, value):
     assert by_condition(operator, operand, value, "deny") == "deny"
@@ -209,6 +221,7 @@ def test_a_value_of_another_type_counts_against_the_call(operator, operand, valu
     assert by_condition(operator, operand, value, "allow") != "allow"
 
 
+@promise("policy:against")
 def test_a_missing_argument_counts_against_the_call():
     condition = {"tool": "a.b", "when": {"to.address": {"ends_with": "@example.com"}}}
     for arguments in ({}, {"to": {}}, {"to": "ana@example.com"}, {"to.address": "ana@example.com"}):
@@ -217,6 +230,7 @@ def test_a_missing_argument_counts_against_the_call():
     assert verdict({"allow": [condition]}, "a.b", {"to": {"address": "ana@example.com"}}) == "allow"
 
 
+@promise("policy:unless")
 def test_an_exception_that_cannot_be_judged_exempts_nothing():
     unless = {"tool": "a.b", "unless": {"amount": {"lt": 10}}}
     assert verdict({"deny": [unless]}, "a.b", {}) == "deny"
@@ -227,6 +241,7 @@ def test_an_exception_that_cannot_be_judged_exempts_nothing():
     assert verdict({"allow": [limited]}, "a.b", {"amount": "5000"}) == "ask"
 
 
+@promise("policy:conditions")
 def test_all_conditions_of_a_rule_must_hold():
     both = {"tool": "a.b", "when": {"x": {"gte": 1, "lte": 5}, "y": {"equals": "z"}}}
     assert verdict({"deny": [both]}, "a.b", {"x": 3, "y": "z"}) == "deny"
@@ -234,6 +249,7 @@ def test_all_conditions_of_a_rule_must_hold():
     assert verdict({"deny": [both]}, "a.b", {"x": 3, "y": "-"}) == "ask"
 
 
+@promise("policy:lists")
 def test_a_list_must_fit_whole_to_be_allowed_and_in_part_to_be_stopped():
     ours = {"tool": "a.b", "when": {"to": {"ends_with": "@example.com"}}}
     mixed = {"to": ["ana@example.com", "eve@example.org"]}
@@ -246,12 +262,14 @@ def test_a_list_must_fit_whole_to_be_allowed_and_in_part_to_be_stopped():
     assert verdict({"allow": [people]}, "a.b", {"to": [{"address": "ana@example.com"}, {"address": "eve@x"}]}) == "ask"
 
 
+@promise("policy:lists")
 def test_a_forbidden_word_is_found_inside_a_list_but_permits_nothing_there():
     word = {"tool": "a.b", "when": {"to": {"contains": "example.org"}}}
     assert verdict({"deny": [word]}, "a.b", {"to": ["eve@example.org"]}) == "deny"
     assert verdict({"allow": [word]}, "a.b", {"to": ["eve@example.org"]}) == "ask"
 
 
+@promise("policy:paths")
 @pytest.mark.parametrize(
     "detour", ["/tmp/../etc/x", "/tmp/..", "/tmp\\..\\etc", "/tmp/%2e%2e/etc", "/tmp/%252e%252e/etc", "/tmp/ .. /etc"]
 )
@@ -262,6 +280,7 @@ def test_a_path_that_climbs_is_never_inside_an_allowed_place(detour):
     )
 
 
+@promise("policy:paths")
 @pytest.mark.parametrize("detour", ["/etc/x", "/tmp/../etc/x", "//etc/x", "/./etc/x"])
 def test_a_forbidden_place_is_not_reached_by_a_detour(detour):
     policy = {"deny": [{"tool": "a.b", "when": {"p": {"starts_with": "/etc/"}}}]}
@@ -278,6 +297,7 @@ HIDDEN = [
 ]
 
 
+@promise("policy:opaque")
 @pytest.mark.parametrize("value", HIDDEN)
 @pytest.mark.parametrize("section", ["deny", "ask", "allow"])
 def test_a_condition_on_what_cannot_be_looked_into_asks_and_says_so(value, section):
@@ -298,6 +318,7 @@ MASKED = {
 }
 
 
+@promise("policy:masked")
 @pytest.mark.parametrize("masked", MASKED)
 def test_a_condition_on_a_secret_decides_the_strict_way(masked):
     allowing = {"default": {"restricted_write": "allow"}}
@@ -314,11 +335,13 @@ def test_a_condition_on_a_secret_decides_the_strict_way(masked):
         assert rule(policy, tool, arguments | {"y": other}).verdict == expected
 
 
+@promise("policy:opaque")
 @pytest.mark.parametrize("value", [hidden for hidden in HIDDEN if hidden != SECRET])
 def test_what_is_hidden_but_no_secret_still_asks_where_a_rule_denies(value):
     assert verdict({"deny": [{"tool": "a.b", "when": {"x": {"equals": "v"}}}]}, "a.b", {"x": value}) == "ask"
 
 
+@promise("policy:secret-arguments")
 def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about():
     policy = Policy.admit({"allow": ["*"]})
     write = Tool(name="a.login", secret_arguments=("password", "/auth/token"))
@@ -342,11 +365,13 @@ def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about():
     assert rule(policy, write, {"undo": f"a.logout({SECRET})"}, purpose="undo").verdict == "allow"
 
 
+@promise("policy:opaque")
 def test_what_cannot_be_looked_into_does_not_save_a_call_that_another_rule_denies():
     policy = {"deny": [{"tool": "a.b", "when": {"x": {"equals": 1}}}, "a.*"]}
     assert verdict(policy, "a.b", {"x": "${input.x}"}) == "deny"
 
 
+@promise("policy:strictest")
 def test_a_rule_that_only_may_apply_does_not_stand_before_a_stricter_one():
     policy = {
         "ask": [
@@ -360,6 +385,7 @@ def test_a_rule_that_only_may_apply_does_not_stand_before_a_stricter_one():
         assert (ruling.approvers, ruling.quorum) == (("ana", "bo"), 2)
 
 
+@promise("secrets:elsewhere")
 def test_a_secret_of_another_provider_is_asked_about():
     policy = Policy.admit({"allow": ["*"], "deny": ["mail.never"]})
     arguments = {"body": f"see {handle_for(b'k', 'crm', 'api_key', 'value')}"}
@@ -370,6 +396,7 @@ def test_a_secret_of_another_provider_is_asked_about():
     assert rule(policy, Tool(name="mail.never"), arguments).verdict == "deny"
 
 
+@promise("policy:floor")
 def test_a_task_can_only_tighten():
     floor = Policy.admit({"deny": ["a.deny"], "ask": ["a.ask"], "allow": ["a.*"]})
     loosened = floor.tightened_by({"allow": ["*"], "default": {"restricted_write": "allow"}})
@@ -382,6 +409,7 @@ def test_a_task_can_only_tighten():
     assert floor.tightened_by(None) == floor
 
 
+@promise("policy:floor")
 def test_a_tightened_policy_can_be_tightened_again():
     policy = Policy.admit({"deny": ["a.one"]}).tightened_by({"deny": ["a.two"]}).tightened_by({"deny": ["a.three"]})
     assert [rule(policy, Tool(name=f"a.{n}"), {}).verdict for n in ("one", "two", "three", "four")] == [
@@ -392,6 +420,7 @@ def test_a_tightened_policy_can_be_tightened_again():
     ]
 
 
+@promise("policy:both")
 def test_of_two_asking_rules_both_must_be_satisfied():
     floor = Policy.admit(
         {
@@ -414,6 +443,7 @@ def test_of_two_asking_rules_both_must_be_satisfied():
     )
 
 
+@promise("policy:task-rules")
 @pytest.mark.parametrize("own", [{"approvers": ["eve"]}, {"approvers": ["ana"], "quorum": 1}, {"quorum": 3}])
 def test_a_task_that_leaves_too_few_approvers_is_refused(own):
     floor = Policy.admit({"ask": [{"tool": "pay.*", "approvers": ["ana", "bo"], "quorum": 2}]})
@@ -422,6 +452,7 @@ def test_a_task_that_leaves_too_few_approvers_is_refused(own):
     assert floor.tightened_by({"ask": [{"tool": "mail.*", **own}]})
 
 
+@promise("policy:task-rules")
 def test_a_task_may_use_but_not_redefine_the_operators_groups():
     floor = Policy.admit({"ask": ["pay.*"], "groups": {"@finance": ["ana"]}})
     assert rule(
@@ -431,11 +462,13 @@ def test_a_task_may_use_but_not_redefine_the_operators_groups():
         floor.tightened_by({"groups": {"@finance": ["eve"]}})
 
 
+@promise("policy:both")
 def test_two_rulings_that_nobody_can_satisfy_are_a_denial():
     first, other = (Ruling(verdict="ask", rule=name, approvers=(name,)) for name in ("ana", "bo"))
     assert stricter(first, other).verdict == "deny"
 
 
+@promise("policy:escalation")
 @pytest.mark.parametrize(
     "own",
     [
@@ -455,11 +488,13 @@ def test_a_task_cannot_let_anybody_decide_before_the_operator_would(own):
     assert (as_late.escalate_to, as_late.on_expiry) == (("boss",), "reject")
 
 
+@promise("policy:escalation")
 def test_a_rule_about_secrets_cannot_remind_anybody_of_a_request_that_there_is_not():
     with pytest.raises(PolicyInvalid, match="remind_after"):
         Policy.admit({"reveal": {"ask": [{"tool": "mail.*", "approvers": ["ana"], "remind_after": "1h"}]}})
 
 
+@promise("policy:hostile")
 def test_a_hostile_policy_of_a_task_is_shown_as_plain_ascii():
     own = {"ask": [{"tool": "a.*", "when": {"x": {"equals": "\u202e[link](x)\n"}}}]}
     line = rule(Policy().tightened_by(own), Tool(name="a.b"), {"x": "\u202e[link](x)\n"}).rule
@@ -484,6 +519,7 @@ POLICIES = st.fixed_dictionaries({section: st.lists(RULES, max_size=2) for secti
 ORDER = {"allow": 0, "ask": 1, "deny": 2}
 
 
+@promise("policy:total")
 @given(POLICIES, POLICIES, st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
 @settings(deadline=None)
 def test_ruling_is_total_and_tightening_never_loosens(floor, own, arguments):
@@ -493,6 +529,7 @@ def test_ruling_is_total_and_tightening_never_loosens(floor, own, arguments):
     assert ORDER[after.verdict] >= ORDER[before.verdict]
 
 
+@promise("tools:changed-definitions")
 @pytest.mark.parametrize(
     ("tool", "quoted"),
     [
@@ -519,6 +556,7 @@ def test_a_changed_tool_asks_and_its_name_is_quoted_for_a_shell(tool, quoted):
 REMIND = Tool(name="billing.remind", safety=Safety.WRITE_SAFE, calls=("mail.find", "mail.send"))
 
 
+@promise("python:one-path")
 @pytest.mark.parametrize(
     ("policy", "verdict", "said"),
     [
@@ -542,6 +580,7 @@ def test_a_ruling_on_a_tool_is_one_on_the_tools_that_it_calls(policy, verdict, s
     assert found.approvers == (("ana",) if "approvers" in str(policy) else ())
 
 
+@promise("python:one-path")
 def test_a_task_can_deny_a_tool_for_what_it_calls_and_every_reader_sees_it():
     policy = Policy.admit({"allow": ["billing.*"]}).tightened_by({"deny": ["mail.send"]})
     assert rule(policy, REMIND, {}).verdict == "deny"

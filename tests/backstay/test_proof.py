@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.approvals.proof import Binding, message, nonce_of, sign, verify
+from tests.requirements import promise
 
 KEY = b"a key only gateways and workers hold"
 PAYLOAD = {"request_id": "r1", "verdict": "approve", "by": "ana@example.com"}
@@ -16,6 +17,7 @@ BOUND = Binding(
 NONCE = "0123456789abcdef" * 2
 
 
+@promise("approvals:proof")
 def test_a_proof_holds_for_exactly_what_was_signed():
     proof = sign(KEY, BOUND, 2000, PAYLOAD, NONCE)
     assert verify(KEY, proof, BOUND, {**PAYLOAD, "proof": proof}, 1000) is None
@@ -30,6 +32,7 @@ def test_a_proof_holds_for_exactly_what_was_signed():
     assert verify(KEY, proof.replace(NONCE, NONCE[::-1]), BOUND, PAYLOAD, 1000) == "wrong"
 
 
+@promise("approvals:proof-foreign")
 def test_a_program_without_this_package_can_sign():
     said = ["default", "task-1", "first", "decide", "r1", "d" * 64, 2000, NONCE, PAYLOAD]
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -38,6 +41,7 @@ def test_a_program_without_this_package_can_sign():
     assert verify(KEY, f"2.2000.{NONCE}.{mac}", BOUND, PAYLOAD, 1999.5) is None
 
 
+@promise("approvals:proof")
 def test_a_proof_lives_for_a_day_at_most():
     proof = sign(KEY, BOUND, 100_000, PAYLOAD, NONCE)
     assert verify(KEY, proof, BOUND, PAYLOAD, 100_000 - 24 * 3600) is None
@@ -45,6 +49,7 @@ def test_a_proof_lives_for_a_day_at_most():
     assert verify(KEY, proof, BOUND, PAYLOAD, 100_000) == "expired"
 
 
+@promise("approvals:no-proof")
 @pytest.mark.parametrize(
     "proof",
     [
@@ -69,6 +74,7 @@ def test_what_is_no_proof_is_malformed(proof):
     assert verify(KEY, proof, BOUND, PAYLOAD, 1000) == "malformed"
 
 
+@promise("approvals:no-proof")
 @given(st.text(), st.text(), st.text())
 @settings(deadline=None)
 def test_no_text_is_taken_for_a_proof(proof, workflow_id, update):
@@ -76,6 +82,7 @@ def test_no_text_is_taken_for_a_proof(proof, workflow_id, update):
     assert verify(KEY, proof, bound, {"x": "\ud800"}, 1000) is not None
 
 
+@promise("approvals:no-key")
 def test_without_a_key_nothing_is_signed_and_nothing_holds():
     with pytest.raises(ValueError, match="BACKSTAY_APPROVER_KEY"):
         sign(b"", BOUND, 2000, PAYLOAD, NONCE)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from backstay.redaction.handles import handle_for, handles_in
 from backstay.redaction.redactor import Redactor, redact_payload
+from tests.requirements import promise
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -67,6 +68,7 @@ def shape(value):
             return None
 
 
+@promise("secrets:total")
 @given(JSON | SCRAPS | st.dictionaries(SCRAPS, SCRAPS | st.integers(), max_size=3) | st.lists(SCRAPS, max_size=3))
 @settings(max_examples=400, deadline=None)
 def test_redaction_is_total_idempotent_and_keeps_the_structure(payload):
@@ -77,6 +79,7 @@ def test_redaction_is_total_idempotent_and_keeps_the_structure(payload):
     assert "hunter2hunter2" not in json.dumps(once)
 
 
+@promise("secrets:handles")
 @given(SCRAPS | st.dictionaries(SCRAPS, SCRAPS | JSON, max_size=3))
 @settings(deadline=None)
 def test_handles_are_left_alone_when_they_are_met_again(payload):
@@ -129,6 +132,7 @@ PLACES = {
 LEAKS = [SECRET, "48151623", "x" * 20, "y" * 36, "Z" * 16, "1" * 12, "z" * 35, "4" * 16, "w" * 20, "h" * 20, "s" * 20]
 
 
+@promise("secrets:total")
 @pytest.mark.parametrize("place", PLACES)
 def test_no_secret_survives(place):
     redacted = json.dumps(redact_payload(PLACES[place]), ensure_ascii=False)
@@ -136,6 +140,7 @@ def test_no_secret_survives(place):
     assert not [leak for leak in [*LEAKS, base64.b64encode(SECRET.encode()).decode()[:16]] if leak in redacted]
 
 
+@promise("secrets:no-secret")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -153,6 +158,7 @@ def test_what_is_no_secret_stays(payload):
     assert redact_payload(payload) == payload
 
 
+@promise("secrets:from-afar")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -170,6 +176,7 @@ def test_words_beside_a_name_and_sentences_do_not_hide_a_secret(name, value):
         assert value not in redact_payload(f"{name}={value}")
 
 
+@promise("secrets:no-secret")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -182,6 +189,7 @@ def test_what_only_refers_to_a_secret_or_speaks_of_one_stays(payload):
     assert redact_payload(payload) == payload
 
 
+@promise("secrets:redact")
 def test_masks_say_what_was_there():
     assert redact_payload({"apiKey": "v", "url": "postgres://u:v@h/d"}) == {
         "apiKey": "[REDACTED:api_key]",
@@ -189,6 +197,7 @@ def test_masks_say_what_was_there():
     }
 
 
+@promise("secrets:redact")
 def test_own_names_replace_the_usual_ones():
     assert redact_payload({"shoeSize": 43, "password": "x"}, ["shoe_size"]) == {
         "shoeSize": "[REDACTED:shoe_size]",
@@ -196,6 +205,7 @@ def test_own_names_replace_the_usual_ones():
     }
 
 
+@promise("secrets:secret-known")
 @given(st.text(min_size=8, max_size=30).filter(lambda s: len(s.encode("utf-8", "surrogatepass")) >= 8))
 @example("000000\\0²")
 @example("abcdef\\n²")
@@ -208,6 +218,7 @@ def test_a_known_secret_is_found_in_every_place_and_spelling(secret):
     assert all("[REDACTED:" in text for text in redacted["k[REDACTED:known]"])
 
 
+@promise("secrets:secret-known")
 def test_a_known_number_is_found_among_numbers():
     assert Redactor(["12345678"]).redact([12345678, 1234567, 123456789.5]) == [
         "[REDACTED:known]",
@@ -216,14 +227,17 @@ def test_a_known_number_is_found_among_numbers():
     ]
 
 
+@promise("secrets:secret-known")
 def test_short_known_values_are_not_looked_for():
     assert Redactor(["", "abc"]).redact("abc") == "abc"
 
 
+@promise("secrets:logs")
 def test_a_text_for_logs_is_redacted_like_a_payload():
     assert Redactor([SECRET]).text(f"failed with {SECRET}") == "failed with [REDACTED:known]"
 
 
+@promise("secrets:handles")
 def test_handles_take_the_place_of_secrets_and_tell_their_values():
     known = {}
 
@@ -237,11 +251,13 @@ def test_handles_take_the_place_of_secrets_and_tell_their_values():
     assert set(handles_in(shown)) == set(known)
 
 
+@promise("secrets:odd-payloads")
 def test_two_secrets_as_names_keep_both_entries():
     redacted = redact_payload({"sk-" + "a" * 20: 1, "sk-" + "b" * 20: 2})
     assert sorted(redacted.values()) == [1, 2]
 
 
+@promise("secrets:odd-payloads")
 @pytest.mark.parametrize(
     "piece",
     [
@@ -266,6 +282,7 @@ def test_a_long_hostile_text_is_redacted(piece):
     assert redact_payload(once) == once
 
 
+@promise("secrets:odd-payloads")
 def test_values_that_are_no_json_are_redacted_too():
     loop = []
     loop.append(loop)
@@ -275,6 +292,7 @@ def test_values_that_are_no_json_are_redacted_too():
     json.dumps(redacted, allow_nan=False)
 
 
+@promise("secrets:no-secret")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -292,6 +310,7 @@ def test_what_only_has_to_do_with_a_secret_stays(payload):
     assert redact_payload(payload) == payload
 
 
+@promise("secrets:from-afar")
 @pytest.mark.parametrize(
     "text",
     [

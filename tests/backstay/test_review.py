@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from backstay.errors import TaskInvalid
 from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules, judge_answer, score_of
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 
 CUSTOM = {"name": "custom", "tool": "crm.count", "condition": {"result.open": {"equals": 0}}}
 
@@ -15,6 +16,7 @@ def rules(*checks, **fields):
     return ReviewRules.admit({"checks": list(checks), **fields})
 
 
+@promise("plans:rules")
 def test_rules_that_were_written_out_are_read_again_as_they_were():
     admitted = rules(
         {"name": "lint", "weight": 2, "critical": True},
@@ -26,6 +28,7 @@ def test_rules_that_were_written_out_are_read_again_as_they_were():
     assert ReviewRules.model_validate_json(admitted.model_dump_json(by_alias=True, exclude_unset=True)) == admitted
 
 
+@promise("plans:rules")
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
@@ -57,6 +60,7 @@ def test_bad_rules_are_refused_with_the_field_and_the_fix(given_, told):
     assert told in str(caught.value)
 
 
+@promise("plans:custom")
 def test_a_tool_that_does_more_than_read_is_refused():
     declared = rules(CUSTOM, {"name": "lint"}, CUSTOM | {"tool": "crm.gone"}, CUSTOM | {"tool": "crm.close"})
     safety = {"crm.count": Safety.READ_ONLY, "crm.close": Safety.WRITE_SAFE}
@@ -67,6 +71,7 @@ def test_a_tool_that_does_more_than_read_is_refused():
     ]
 
 
+@promise("plans:confidence")
 @pytest.mark.parametrize(
     ("name", "counted", "failed", "score"),
     [
@@ -79,6 +84,7 @@ def test_a_check_loses_with_every_fault(name, counted, failed, score):
     assert score_of(name, counted, failed) == score
 
 
+@promise("plans:confidence")
 def test_the_confidence_is_the_weighted_mean_and_a_failed_critical_check_leaves_none():
     lint, tests = CheckResult(name="lint", score=0.5, weight=1), CheckResult(name="tests", score=1, weight=3)
     assert Review.of(0.8, [lint, tests]).confidence == 0.875
@@ -98,6 +104,7 @@ checks = st.builds(
 )
 
 
+@promise("plans:confidence")
 @given(st.lists(checks, min_size=1, max_size=20))
 def test_no_check_lifts_the_confidence_above_the_best_or_below_the_worst(found):
     confidence = Review.of(0.8, found).confidence
@@ -108,6 +115,7 @@ def test_no_check_lifts_the_confidence_above_the_best_or_below_the_worst(found):
         assert min(scores) - 1e-6 <= confidence <= max(scores) + 1e-6
 
 
+@promise("plans:custom")
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

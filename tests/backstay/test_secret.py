@@ -2,11 +2,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.redaction.handles import belongs_to, handle_for, handles_in, provider_of, replace_handles
+from tests.requirements import promise
 
 KEY = b"key of one run"
 NAMES = st.text(min_size=1, max_size=60)
 
 
+@promise("secrets:grammar")
 @given(NAMES, NAMES, st.text() | st.integers() | st.floats())
 @settings(deadline=None)
 def test_a_handle_is_found_again_and_knows_its_provider(provider, label, value):
@@ -16,6 +18,7 @@ def test_a_handle_is_found_again_and_knows_its_provider(provider, label, value):
     assert len(handle) < 120
 
 
+@promise("secrets:handles")
 def test_equal_secrets_have_equal_handles_in_one_run_only():
     handle = handle_for(KEY, "crm", "token", "value")
     assert handle == handle_for(KEY, "crm", "token", "value")
@@ -28,18 +31,21 @@ def test_equal_secrets_have_equal_handles_in_one_run_only():
     assert len({handle, *others}) == 5
 
 
+@promise("secrets:grammar")
 def test_providers_that_look_alike_in_a_handle_stay_apart():
     handle = handle_for(KEY, "my crm", "token", "value")
     assert not belongs_to(handle, "my_crm")
     assert not belongs_to(handle, provider_of(handle) + "x")
 
 
+@promise("secrets:grammar")
 def test_a_handle_keeps_to_its_grammar_whatever_the_label():
     handle = handle_for(KEY, "crm", "⟧ ${x}/:\n" * 20, "value")
     assert handle.startswith("⟦secret:crm/")
     assert handles_in(handle) == [handle]
 
 
+@promise("secrets:grammar")
 def test_what_only_looks_like_a_handle_is_none():
     genuine = handle_for(KEY, "crm", "token", "value")
     for text in ("⟦secret:crm/token:12⟧", "⟦secret:⟧", genuine[:-1], genuine.replace("/", "|"), "⟦secret:" * 5000):
@@ -47,6 +53,7 @@ def test_what_only_looks_like_a_handle_is_none():
         assert not provider_of(text)
 
 
+@promise("secrets:replaced")
 def test_handles_become_their_values_whole_or_inside_a_text():
     number, text = handle_for(KEY, "crm", "pin", 1234), handle_for(KEY, "crm", "token", "value")
     shown = {"pin": number, "header": f"Bearer {text}", text: [number], "unknown": handle_for(KEY, "x", "y", "z")}
@@ -58,6 +65,7 @@ def test_handles_become_their_values_whole_or_inside_a_text():
     }
 
 
+@promise("secrets:grammar")
 def test_a_broken_handle_does_not_hide_the_one_after_it():
     handle = handle_for(KEY, "crm", "token", "value")
     assert handles_in(f"⟦secret:crm/{handle}") == [handle]

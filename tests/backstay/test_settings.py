@@ -5,6 +5,7 @@ import pytest
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings, environment
 from sandbox.workspaces.workspace import WorkspaceSettings
+from tests.requirements import promise
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,7 @@ def empty_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("BACKSTAY_TRUSTED", str(tmp_path))
 
 
+@promise("operations:model")
 def test_without_anything_set_the_defaults_hold():
     settings = Settings.load()
     assert (settings.home, settings.toolbox, settings.policy) == (
@@ -30,6 +32,7 @@ def test_without_anything_set_the_defaults_hold():
     assert settings.secrets() == frozenset()
 
 
+@promise("operations:limits")
 def test_without_anything_set_plans_and_artifacts_have_their_limits():
     settings = Settings.load()
     assert (settings.max_steps_per_plan, settings.step_timeout_seconds, settings.plans_days) == (20, 30, 90)
@@ -38,6 +41,7 @@ def test_without_anything_set_plans_and_artifacts_have_their_limits():
     assert WorkspaceSettings(home=settings.home, workspaces=settings.home).artifacts_mb == 200
 
 
+@promise("operations:settings")
 def test_the_environment_comes_before_the_file(monkeypatch, tmp_path):
     (tmp_path / ".env").write_text("BACKSTAY_MODEL=from-file\nBACKSTAY_HOME=/from/file\nOTHER=1\n", encoding="utf-8")
     monkeypatch.setenv("BACKSTAY_MODEL", "from-environment")
@@ -48,6 +52,7 @@ def test_the_environment_comes_before_the_file(monkeypatch, tmp_path):
     assert Settings.load(None).home == Path(".backstay")
 
 
+@promise("secrets:names")
 def test_secrets_are_known_but_never_shown(monkeypatch):
     values = {
         "OPENAI_API_KEY": "o" * 20,
@@ -73,12 +78,14 @@ def test_secrets_are_known_but_never_shown(monkeypatch):
     assert settings.database_url_text == values["BACKSTAY_DATABASE_URL"]
 
 
+@promise("budget:prices")
 def test_prices_are_read_by_model(monkeypatch):
     monkeypatch.setenv("BACKSTAY_PRICES", '{"own": {"input": 0.5, "output": 2}}')
     price = Settings.load().prices["own"]
     assert (price.input, price.cached, price.output) == (0.5, None, 2)
 
 
+@promise("operations:settings-refused")
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -102,18 +109,21 @@ def test_a_faulty_setting_is_refused_by_name_without_telling_secrets(monkeypatch
     assert "secret-value" not in str(refused.value)
 
 
+@promise("operations:settings-refused")
 def test_an_unknown_setting_in_the_file_is_refused(tmp_path):
     (tmp_path / ".env").write_text("BACKSTAY_MODLE=x\n", encoding="utf-8")
     with pytest.raises(SettingsInvalid, match="BACKSTAY_MODEL"):
         Settings.load()
 
 
+@promise("operations:settings")
 def test_values_given_in_code_come_first(monkeypatch):
     monkeypatch.setenv("BACKSTAY_MODEL", "from-environment")
     settings = Settings.load(model="from-code", openai_api_key="k" * 10)
     assert (settings.model, settings.secrets()) == ("from-code", {"k" * 10})
 
 
+@promise("deployment:secret-files")
 def test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_it(monkeypatch, tmp_path):
     folder = tmp_path / "held"
     folder.mkdir()
@@ -148,6 +158,7 @@ def test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_i
     assert Settings.load(model="model-in-code").model == "model-in-code"
 
 
+@promise("deployment:not-sent")
 def test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file(monkeypatch, tmp_path):
     (tmp_path / "held").mkdir()
     (tmp_path / "held/OPENAI_API_KEY").write_text("model-key-of-a-file", encoding="utf-8")
@@ -160,6 +171,7 @@ def test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file(mo
     assert settings.withheld_key
 
 
+@promise("deployment:refused")
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.shown import markdown_code, markdown_line, one_line, shell_words, shown_arguments, shown_line
+from tests.requirements import promise
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
 JSON = st.recursive(
@@ -16,6 +17,7 @@ JSON = st.recursive(
 )
 
 
+@promise("approvals:one-line")
 def test_what_cannot_be_seen_is_written_out():
     assert one_line("a\u202eb\u200bc\x1b[2Jd\u00a0e\ue000\ud800", 200) == (
         "a<U+202E>b<U+200B>c<U+001B>[2Jd<U+00A0>e<U+E000><U+D800>"
@@ -25,10 +27,12 @@ def test_what_cannot_be_seen_is_written_out():
     )
 
 
+@promise("approvals:one-line")
 def test_letters_of_all_scripts_stay_as_they_are():
     assert shown_line("Grüße, 你好, שלום, 🙂 é", 100) == ("Grüße, 你好, שלום, 🙂 é", 0)
 
 
+@promise("approvals:one-line")
 @given(st.text(alphabet=st.characters()), st.integers(0, 60))
 @settings(deadline=None)
 def test_a_line_is_visible_short_and_counts_what_it_hides(text, limit):
@@ -39,10 +43,12 @@ def test_a_line_is_visible_short_and_counts_what_it_hides(text, limit):
     assert (hidden == 0) == (one_line(text, 10 * len(text) + 10) == line)
 
 
+@promise("approvals:one-line")
 def test_a_clipped_line_says_how_much_is_hidden():
     assert shown_line("x" * 50, 10) == ("xxxxxxxxx…", 41)
 
 
+@promise("approvals:arguments")
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=4), st.integers(1, 300))
 @settings(deadline=None)
 def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
@@ -55,11 +61,13 @@ def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
     assert hidden > 0 or shown == everything
 
 
+@promise("approvals:alike-names")
 def test_names_that_look_alike_do_not_hide_each_other():
     shown, *_ = shown_arguments({"to\u200b": "eve", "to<U+200B>": "ana"})
     assert sorted(shown.values()) == ["ana", "eve"]
 
 
+@promise("approvals:left-out")
 def test_what_is_left_out_of_arguments_is_counted():
     shown, hidden, left_out = shown_arguments({"body": "x" * 5000, "then": {"deep": ["y" * 100]}}, 100)
     assert left_out == 1
@@ -68,6 +76,7 @@ def test_what_is_left_out_of_arguments_is_counted():
     assert shown["…"] == "1 more"
 
 
+@promise("approvals:arguments")
 def test_deep_and_huge_values_are_shown_without_failing():
     deep = []
     for _ in range(5000):
@@ -78,6 +87,7 @@ def test_deep_and_huge_values_are_shown_without_failing():
     assert shown["nan"] == "nan"
 
 
+@promise("approvals:markdown")
 def test_markdown_shows_hostile_text_literally():
     hostile = "[click](https://evil.example) ![i](x) `rm -rf` <b>|a|b| **bold** # no\n- list"
     assert markdown_line(hostile) == (
@@ -89,11 +99,13 @@ def test_markdown_shows_hostile_text_literally():
     assert markdown_line("www.evil.example") == "www .evil.example"
 
 
+@promise("approvals:left-out")
 def test_an_argument_that_is_named_like_the_count_is_not_hidden_by_it():
     shown, _, left_out = shown_arguments({"…": "bcc@x.example", "body": "x" * 90, "then": "y", "last": "z"}, 40)
     assert (shown["…"], left_out) == ("bcc@x.example", 2)
 
 
+@promise("approvals:lookalikes")
 def test_a_letter_of_another_script_is_written_out_in_a_word():
     assert one_line("p\u0430ypal.com and \u0430\u0440\u0440\u04cf\u0435.com", 200) == (
         "p<U+0430>ypal.com and <U+0430><U+0440><U+0440><U+04CF><U+0435>.com"
@@ -104,12 +116,14 @@ def test_a_letter_of_another_script_is_written_out_in_a_word():
     assert one_line("DE\u09ea9 1\u0967", 200) == "DE<U+09EA>9 1<U+0967>"
 
 
+@promise("approvals:marks")
 def test_marks_that_strike_out_or_change_nothing_that_can_be_seen_are_written_out():
     assert one_line("pay 10\u03360 i\u0307d a\u20dd e" + "\u0301" * 6, 200) == (
         "pay 10<U+0336>0 i<U+0307>d a<U+20DD> e" + "\u0301" * 4 + "<U+0301>" * 2
     )
 
 
+@promise("approvals:honest")
 @pytest.mark.parametrize(
     "text",
     [
@@ -124,6 +138,7 @@ def test_honest_text_in_any_script_is_not_marked(text):
     assert one_line(text, 1000) == text
 
 
+@promise("approvals:once")
 @given(st.text(alphabet=st.sampled_from("a\u0431\u0432o\u0430\u043e\u03bf\u0301\u0336 \n.-1\u0661\uff50")))
 @settings(deadline=None)
 def test_a_text_that_is_shown_twice_is_marked_once(text):
@@ -131,6 +146,7 @@ def test_a_text_that_is_shown_twice_is_marked_once(text):
     assert one_line(line, 1000) == line
 
 
+@promise("approvals:commands")
 @given(st.text(max_size=60))
 @settings(deadline=None)
 def test_words_for_a_shell_are_one_visible_line_and_mean_the_text(text):
@@ -140,15 +156,18 @@ def test_words_for_a_shell_are_one_visible_line_and_mean_the_text(text):
         assert shlex.split(words)[-1:] == [text]
 
 
+@promise("approvals:markdown")
 def test_code_in_markdown_cannot_be_left():
     assert markdown_code("backstay undo x") == "`backstay undo x`"
     assert markdown_code("a ``b`` c") == "``` a ``b`` c ```"
 
 
+@promise("approvals:markdown")
 def test_markdown_says_how_much_of_a_line_is_left_out():
     assert markdown_line("x" * 3000, 10) == "xxxxxxxxx… (2,991 characters clipped)"
 
 
+@promise("approvals:markdown")
 @given(st.text())
 @settings(deadline=None)
 def test_no_acting_sign_stands_unescaped_in_markdown(text):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from backstay.canonical import canonical
 from backstay.task.context import BYTES_PER_TOKEN, PINNED, as_earlier, shorten, trim, weigh, weight
+from tests.requirements import promise
 
 TEXTS = st.text(max_size=600)
 
@@ -26,6 +27,7 @@ def transcripts(draw):
     return items
 
 
+@promise("context:trim")
 @settings(deadline=None)
 @given(transcripts(), st.integers(50, 3000))
 def test_what_is_pinned_stays_in_order_and_every_answer_keeps_its_call(items, cap):
@@ -37,6 +39,7 @@ def test_what_is_pinned_stays_in_order_and_every_answer_keeps_its_call(items, ca
     assert called == answered
 
 
+@promise("context:trim")
 @settings(deadline=None)
 @given(transcripts(), st.integers(50, 3000))
 def test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left(items, cap):
@@ -49,6 +52,7 @@ def test_it_fits_or_only_the_last_exchange_and_what_is_pinned_are_left(items, ca
     assert trim(items, cap) == (kept, dropped)
 
 
+@promise("context:trim")
 @settings(deadline=None)
 @given(transcripts(), st.integers(50, 3000), st.integers(50, 3000))
 def test_to_shorten_what_was_shortened_to_a_larger_cap_leads_to_the_same(items, cap, more):
@@ -60,6 +64,7 @@ def test_to_shorten_what_was_shortened_to_a_larger_cap_leads_to_the_same(items, 
     assert dropped + again >= len(items) - len(twice)
 
 
+@promise("context:trim")
 def test_the_oldest_answers_go_first_and_the_newest_two_stay():
     items = [{"kind": "task", "text": "t"}]
     for step in range(4):
@@ -74,6 +79,7 @@ def test_the_oldest_answers_go_first_and_the_newest_two_stay():
     assert "read_result reads it again" in answers[0]["dropped"]
 
 
+@promise("sessions:bound")
 def test_earlier_tasks_can_be_dropped_and_the_own_one_stays():
     before = [
         {"kind": "system", "text": "old"},
@@ -91,6 +97,7 @@ def test_earlier_tasks_can_be_dropped_and_the_own_one_stays():
     assert [item["text"] for item in shorten(items, 10, weigh(items))[0]] == ["new", "own", "second"]
 
 
+@promise("context:trim")
 def test_what_was_dropped_whole_is_named():
     items = [{"kind": "task", "text": "t"}, *({"kind": "said", "text": "y" * 4000} for _ in range(4))]
     kept, dropped = trim(items, 1500)

@@ -13,6 +13,7 @@ from backstay.effects.compensation import (
     authority_over,
     standing,
 )
+from tests.requirements import promise
 
 ANYBODY = Authority()
 ANA_OR_BO = Authority(approvers=("ana", "bo"))
@@ -51,6 +52,7 @@ STACKS = st.lists(st.tuples(st.integers(0, 2), st.none() | AUTHORITIES, st.boole
 )
 
 
+@promise("undo:undo-trimmed")
 def test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others():
     whole = stack_of(slot(1), slot(2, authority=ANA_OR_BO), slot(3, unknown=True), slot(4), slot(5))
 
@@ -65,6 +67,7 @@ def test_a_trimmed_stack_keeps_the_newest_slots_and_tells_of_the_others():
     assert UndoStack.model_validate(trimmed.model_dump(mode="json")) == trimmed
 
 
+@promise("undo:undo-trimmed")
 def test_a_trimmed_stack_takes_further_slots():
     trimmed = stack_of(slot(1), slot(2)).trimmed(1).push(slot(3)).push(slot(3, unknown=True)).drop(2)
 
@@ -72,11 +75,13 @@ def test_a_trimmed_stack_takes_further_slots():
     assert [kept.effect for kept in trimmed.to_undo()] == [3]
 
 
+@promise("undo:no-head")
 def test_a_stack_that_was_carried_before_there_was_a_head_is_read():
     assert UndoStack.model_validate({"slots": []}) == UndoStack()
     assert not UndoStack().reaches_below()
 
 
+@promise("undo:trimmed")
 @given(STACKS, st.integers(0, 12), st.integers(0, 12), st.none() | st.integers(0, 24), AUTHORITIES)
 def test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it(whole, first, then, to_step, run):
     trimmed = whole.trimmed(first).trimmed(then)
@@ -90,6 +95,7 @@ def test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it(whole, fir
     assert all(trimmed.covers(gone) for gone in whole.slots if gone.effect <= trimmed.below_effect)
 
 
+@promise("undo:order")
 @given(STACKS, st.integers(0, 12), st.none() | st.integers(0, 24))
 def test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store(whole, keep, to_step):
     trimmed = whole.trimmed(keep)
@@ -101,6 +107,7 @@ def test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store(w
     assert bool(stored) == trimmed.reaches_below(to_step)
 
 
+@promise("undo:left")
 def test_an_effect_that_other_people_decide_about_is_not_covered():
     trimmed = stack_of(slot(1, authority=ANA_OR_BO)).trimmed(0)
 
@@ -111,6 +118,7 @@ def test_an_effect_that_other_people_decide_about_is_not_covered():
     assert not stack_of(slot(1)).trimmed(0).covers(slot(1, authority=EVE))
 
 
+@promise("undo:once")
 def test_what_was_dealt_with_is_not_reached_again():
     trimmed = stack_of(*(slot(n) for n in range(1, 9))).trimmed(2)
     for effect in (8, 7, 6, 5):
@@ -123,6 +131,7 @@ def test_what_was_dealt_with_is_not_reached_again():
     assert trimmed.dealt_with_below(None) == UndoStack()
 
 
+@promise("undo:outcome")
 def test_of_many_outcomes_all_are_counted_and_the_last_named_with_parked_ones_before_others():
     outcome = UndoOutcome()
     for effect in range(3 * KEPT_UNDONE, 0, -1):
@@ -133,6 +142,7 @@ def test_of_many_outcomes_all_are_counted_and_the_last_named_with_parked_ones_be
     assert [undone.effect for undone in outcome.last] == [300, 299, *range(KEPT_UNDONE - 2, 0, -1)]
 
 
+@promise("undo:outcome")
 def test_when_all_are_parked_the_last_are_named():
     outcome = UndoOutcome()
     for effect in range(KEPT_UNDONE + 5, 0, -1):
@@ -141,6 +151,7 @@ def test_when_all_are_parked_the_last_are_named():
     assert [undone.effect for undone in outcome.last] == list(range(KEPT_UNDONE, 0, -1))
 
 
+@promise("programs:stands")
 def test_what_stands_is_named_in_order_unless_it_was_undone():
     stack = stack_of(slot(5, unknown=True), slot(3, arguments='{"n":1}'), slot(1))
     undone = [
@@ -156,6 +167,7 @@ def test_what_stands_is_named_in_order_unless_it_was_undone():
     assert standing(stack, undone, 6) == []
 
 
+@promise("programs:stands")
 def test_of_many_effects_that_stand_the_last_are_named():
     stack = stack_of(*(slot(n) for n in range(1, 2 * KEPT_UNDONE)))
     hidden, *named = standing(stack, [], 10)

@@ -7,10 +7,12 @@ import pytest
 
 from backstay.cli.app import run
 from tests.cli.commands import bare, forked
+from tests.requirements import promise
 
 NOWHERE = bare(TEMPORAL_ADDRESS="127.0.0.1:9")
 
 
+@promise("clients:exit-2")
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -49,6 +51,7 @@ async def test_what_is_wrong_is_named_in_one_line(tmp_path, monkeypatch, capsys,
     assert [word for word in named if word not in err] == []
 
 
+@promise("clients:temporal")
 @pytest.mark.parametrize("arguments", [["run", "x"], ["list"], ["approve", "w", "r1", "--by", "ana"], ["show", "w"]])
 async def test_without_temporal_the_address_and_the_remedy_are_named(nursery, tmp_path, arguments):
     done = await forked(nursery, *arguments, environment=NOWHERE, folder=tmp_path)
@@ -60,6 +63,7 @@ async def test_without_temporal_the_address_and_the_remedy_are_named(nursery, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@promise("clients:temporal")
 async def test_an_address_that_answers_something_else_ends_in_the_same_words(nursery, tmp_path):
     # The kernel takes connections, and nobody ever says a word.
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -70,6 +74,7 @@ async def test_an_address_that_answers_something_else_ends_in_the_same_words(nur
     assert f"Temporal cannot be reached at {address}" in done.err
 
 
+@promise("clients:temporal")
 async def test_a_namespace_that_does_not_exist_is_named(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
 
@@ -82,6 +87,7 @@ async def test_a_namespace_that_does_not_exist_is_named(temporal, nursery, tmp_p
     assert "'nowhere'" in done.err
 
 
+@promise("clients:exit-2")
 async def test_a_run_that_does_not_exist_is_named(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
 
@@ -93,6 +99,7 @@ async def test_a_run_that_does_not_exist_is_named(temporal, nursery, tmp_path):
     assert "there is no run no-such-run" in done.err
 
 
+@promise("clients:exit-2")
 async def test_a_misspelt_setting_is_named_with_its_likely_name(nursery, tmp_path):
     done = await forked(nursery, "list", environment=bare(BACKSTAY_HOMME="x"), folder=tmp_path)
 

@@ -10,6 +10,7 @@ from backstay.testing import Conversation, Reply
 from tests.cli.commands import environment_of, forked
 from tests.cli.screen import ESC, chatting, read_along
 from tests.engine import PRICES, engine
+from tests.requirements import promise
 from tests.turns import Turns, calls, finished
 from tests.web.pages import served_page
 
@@ -86,6 +87,7 @@ class Gate:
         return "a gate"
 
 
+@promise("sessions:turns")
 async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_line(chat, turns, opened):
     first = turns.text(mail("one@inline.example"), finished("sent to one"))
     second = turns.text(lambda talk: finished(f"I wrote to {talk.calls('mail__send_email')[0].arguments['to']}"))
@@ -105,6 +107,7 @@ async def test_each_turn_goes_on_from_the_one_before_and_approvals_are_met_in_li
     assert sent(opened, "@inline.example") == ["one@inline.example"]
 
 
+@promise("sessions:words")
 async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_acts_on_the_terminal(office, chat):
     (opened, turns, served), session = office, "read-along"
     hostile = "Look: \x1b]0;owned\x07\x1b[2J\x1b[31m red \u202e and\rover. "
@@ -143,6 +146,7 @@ async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_a
         await leave(screen)
 
 
+@promise("sessions:esc")
 async def test_esc_tells_a_working_run_something(chat, turns):
     gate = Gate(calls(("search_tools", {"query": "a"})))
     text = turns.text(gate, lambda talk: finished(f"heard: {'in French' in talk.last_text or _heard(talk)}"))
@@ -164,6 +168,7 @@ def _heard(talk):
     return any("in French" in str(message.get("content")) for message in talk.messages)
 
 
+@promise("sessions:early")
 async def test_what_is_typed_before_a_request_is_shown_does_not_decide_it(chat, turns, opened):
     gate = Gate(mail("one@early.example"))
     text = turns.text(gate, finished("over"))
@@ -185,6 +190,7 @@ async def test_what_is_typed_before_a_request_is_shown_does_not_decide_it(chat, 
     assert sent(opened, "@early.example") == []
 
 
+@promise("sessions:pasted")
 async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns, opened):
     text = turns.text(finished("read"))
     async with chat() as screen:
@@ -213,6 +219,7 @@ async def test_a_long_text_may_be_pasted_and_a_longer_one_is_refused(chat, turns
     assert told.rstrip().endswith("last line")
 
 
+@promise("sessions:back")
 async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
     gate = Gate(finished("it went on alone"))
     text, next_text = turns.text(gate), turns.text(finished("and on"))
@@ -238,6 +245,7 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
         await leave(screen)
 
 
+@promise("sessions:looks")
 async def test_commands_look_and_take_back(chat, turns, opened):
     text = turns.text(mail("one@undone.example"), finished("sent"))
     async with chat("--by", "ana", "--budget.max-steps", "7") as screen:
@@ -289,6 +297,7 @@ async def test_commands_look_and_take_back(chat, turns, opened):
     assert sent(opened, "@undone.example") == []
 
 
+@promise("sessions:commands")
 async def test_the_plan_of_the_last_turn_is_shown_with_its_steps(chat, turns):
     steps = [
         {"tool": "mail.list_sent", "arguments": {"to": "one@planned.example"}, "summary": "what they were sent"},
@@ -313,6 +322,7 @@ async def test_the_plan_of_the_last_turn_is_shown_with_its_steps(chat, turns):
         await leave(screen)
 
 
+@promise("sessions:model")
 async def test_a_chosen_model_is_asked_from_the_next_turn_on_until_the_usual_one_is(chat, turns, opened):
     texts = [turns.text(finished(f"answer {number}")) for number in range(3)]
     async with chat("--session", "two-models") as screen:
@@ -336,6 +346,7 @@ async def test_a_chosen_model_is_asked_from_the_next_turn_on_until_the_usual_one
     assert (used, asked) == ([["scripted"], ["other"], ["scripted"]], ["scripted", "other", "scripted"])
 
 
+@promise("sessions:session")
 async def test_a_turn_goes_on_in_the_session_that_was_chosen_and_knows_nothing_of_the_other(chat, turns, opened):
     def knows(talk):
         said = str(talk.messages)
@@ -372,6 +383,7 @@ async def turn_of(opened, session, number):
     return opened.client.get_workflow_handle(name)
 
 
+@promise("sessions:left-out")
 async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
     first, gate = turns.text(finished("the first")), Gate(finished("never"))
     second = turns.text(gate)
@@ -418,6 +430,7 @@ async def open_runs(opened, prefix):
         yield name
 
 
+@promise("sessions:no-page")
 async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -436,6 +449,7 @@ async def test_without_a_page_the_chat_goes_on_and_says_so_once(chat, turns):
         await leave(screen)
 
 
+@promise("sessions:no-terminal")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [([], "chat: needs a terminal to type at"), (["--session", "a b"], "chat: needs a terminal")],
@@ -446,6 +460,7 @@ async def test_without_a_terminal_it_says_what_to_use_instead(opened, nursery, t
     assert said in done.err
 
 
+@promise("sessions:session-name")
 async def test_a_session_that_cannot_be_named_so_is_refused(chat):
     async with chat("--session", "a b/c") as screen:
         await screen.shows("--session: 'a b/c' is no name of a session; use up to 60 letters, digits, - _ .")

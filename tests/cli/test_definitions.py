@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from tests.cli.commands import HOUSE, bare, environment_of, forked
+from tests.requirements import promise
 
 EXAMPLES = HOUSE / "examples/definitions"
 SEED = {
@@ -40,6 +41,7 @@ def write(folder, name, definition):
     (folder / name).write_text(definition if isinstance(definition, str) else json.dumps(definition), encoding="utf-8")
 
 
+@promise("plans:definitions")
 async def test_a_definition_runs_with_its_input_and_without_a_model(run, opened, folder):
     shutil.copy(EXAMPLES / "tell_customer.yaml", folder)
     asked = len(opened.model.requests)
@@ -52,6 +54,7 @@ async def test_a_definition_runs_with_its_input_and_without_a_model(run, opened,
     assert sent == ("ana@defined.example", "the fair", "Hello, this is about the fair.")
 
 
+@promise("plans:look")
 async def test_definitions_are_listed_and_shown_as_text_and_json(run, folder):
     shutil.copy(EXAMPLES / "tell_customer.yaml", folder)
     write(folder, "seed.json", json.dumps(SEED | {"offer": True}, indent="\t"))
@@ -76,6 +79,7 @@ async def test_definitions_are_listed_and_shown_as_text_and_json(run, folder):
     }
 
 
+@promise("plans:look")
 async def test_one_bad_file_is_told_by_validate_and_hides_no_other(run, folder):
     write(folder, "bad.yaml", "id: bad\nsteps: [{tool: mail.list_sent, argument: {}}]\n")
     write(folder, "good.json", {"id": "good", "steps": STEPS})
@@ -94,6 +98,7 @@ async def test_one_bad_file_is_told_by_validate_and_hides_no_other(run, folder):
     assert (await run("definitions", "validate")).code == 0
 
 
+@promise("plans:bad")
 @pytest.mark.parametrize(
     ("definition", "told"),
     [
@@ -134,6 +139,7 @@ async def test_a_bad_definition_names_file_field_and_fix(run, folder, definition
     assert told in checked.out
 
 
+@promise("plans:bad")
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -159,6 +165,7 @@ async def test_bad_input_for_a_definition_starts_nothing(run, folder, arguments,
     assert told in done.err
 
 
+@promise("plans:definitions")
 async def test_steps_without_a_tool_take_class_and_method_as_its_name(run, folder):
     steps = [{"params": {}}, {"mcp_method": "save", "params": {}}, {"mcp_class": "Other", "mcp_method": "close"}]
     write(folder, "it.json", SEED | {"steps": steps})
@@ -168,6 +175,7 @@ async def test_steps_without_a_tool_take_class_and_method_as_its_name(run, folde
     ]  # fmt: skip
 
 
+@promise("plans:trust")
 async def test_definitions_of_a_folder_that_is_not_trusted_are_not_obeyed(nursery, tmp_path):
     place = tmp_path / "definitions"
     place.mkdir()

@@ -14,6 +14,7 @@ import pytest_asyncio
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
+from tests.requirements import promise
 
 DEMO = (sys.executable, "-m", "examples.demo")
 OVERDUE = (HOUSE / "examples/mailbox/overdue.sql").read_text(encoding="utf-8")
@@ -60,6 +61,7 @@ def assert_every_mail_was_sent_once(folder):
     assert mailbox(folder, "SELECT count(*) FROM requests WHERE tool = 'send_email'") == [(len(recipients),)]
 
 
+@promise("demo:no-terminal")
 async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(tmp_path):
     async with demo(tmp_path) as process:
         out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 100))
@@ -77,6 +79,7 @@ async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(t
     assert_every_mail_was_sent_once(tmp_path)
 
 
+@promise("demo:crash")
 @pytest.mark.timeout(200)
 async def test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(tmp_path):
     async with demo(tmp_path, "--crash") as process:
@@ -90,6 +93,7 @@ async def test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(tm
     assert_every_mail_was_sent_once(tmp_path)
 
 
+@promise("demo:first-step")
 async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_back(tmp_path):
     async with at_terminal(
         *DEMO, "--home", str(share_images(tmp_path / "demo")), environment=bare(), folder=HOUSE
@@ -120,6 +124,7 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
     assert recalled.count("sent 1, recalled 1") == len(overdue(tmp_path)[0])
 
 
+@promise("demo:ctrl-c")
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
 )
@@ -153,12 +158,14 @@ async def waiting(tmp_path_factory):
         yield Waiting(folder, process, lines)
 
 
+@promise("demo:real-model")
 def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(waiting):
     assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in waiting.lines)
     assert not any("SCRIPTED" in line for line in waiting.lines)
     assert [file.name for file in (waiting.folder / "demo" / "logs").glob("model*")] == []
 
 
+@promise("demo:alone")
 async def test_two_demos_do_not_share_a_folder(waiting):
     second = await asyncio.create_subprocess_exec(
         *(*DEMO, "--home", str(waiting.folder / "demo")),

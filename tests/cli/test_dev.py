@@ -17,6 +17,7 @@ from backstay.testing import Reply, ScriptedModel
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of, forked
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
 from tests.ports import own_port
+from tests.requirements import promise
 
 
 def descendants_of(folder):
@@ -119,6 +120,7 @@ async def lone_dev(tmp_path_factory):
         await dev.end()
 
 
+@promise("page:dev")
 async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lead_there(dev, nursery):
     write = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "Hi", "body": "Hello"})])
     await dev.up()
@@ -144,12 +146,14 @@ async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lea
     assert "May the run" in run.text
 
 
+@promise("clients:said")
 async def test_dev_says_that_the_model_answers(dev):
     await dev.up()
 
     assert await dev.says("scripted answers") == "model       scripted answers"
 
 
+@promise("clients:cli-dev")
 async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(dev):
     process = await dev.up()
     task = dev.scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
@@ -169,6 +173,7 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
     assert (dev.folder / "home" / "temporal.db").is_file()
 
 
+@promise("clients:said")
 async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone_dev):
     await lone_dev.up()
     line = await lone_dev.says("does not answer")
@@ -179,6 +184,7 @@ async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone
     assert not any(line.startswith("no ") for line in lone_dev.lines)
 
 
+@promise("clients:cli-dev")
 async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_replaced(lone_dev):
     process = await lone_dev.up()
     worker_of = descendants_of(lone_dev.folder)
@@ -193,6 +199,7 @@ async def test_nothing_is_left_when_dev_itself_is_killed_and_a_dead_worker_is_re
     await nothing_left(lone_dev.folder)
 
 
+@promise("clients:port")
 async def test_a_taken_port_names_its_holder(nursery, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
@@ -211,6 +218,7 @@ async def test_a_taken_port_names_its_holder(nursery, tmp_path):
     assert f"--page-port: port {port} is taken by process {os.getpid()} (" in page.err
 
 
+@promise("clients:reason")
 async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(nursery, tmp_path):
     (tmp_path / "toolbox.json").write_text('{"mcpServers": 7}', encoding="utf-8")
     done = await forked(
@@ -224,6 +232,7 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(nurs
     await nothing_left(tmp_path)
 
 
+@promise("clients:said")
 async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missing(nursery, tmp_path):
     port = own_port()
     environment = bare(XDG_STATE_HOME=str(tmp_path / "state"))
@@ -257,6 +266,7 @@ async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missi
     assert "approval.asked" not in done.err
 
 
+@promise("clients:cli-worker")
 async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigterm(opened, tmp_path):
     environment = environment_of(
         opened,
@@ -279,6 +289,7 @@ async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigte
     assert (code, "a queue of its own" in lines[-1]) == (0, True)
 
 
+@promise("clients:dev-faults")
 async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_path, monkeypatch):
     marks = tmp_path / "started"
     stand_in = tmp_path / "temporal"

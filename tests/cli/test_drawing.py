@@ -6,10 +6,12 @@ from backstay.cli.render import ending_lines, event_line, style_of
 from backstay.effects.effect import Effect, EffectState
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
+from tests.requirements import promise
 
 READ = {"tool": "mail.read", "request": '{"id":1}'}
 
 
+@promise("demo:failed-read")
 @pytest.mark.parametrize(
     ("name", "data", "red"),
     [
@@ -26,6 +28,7 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
     assert ('mail.read {"id":1}: not there' in event_line(event)) is bool(data.get("tool"))
 
 
+@promise("clients:end")
 @pytest.mark.parametrize(
     ("undo", "said"),
     [

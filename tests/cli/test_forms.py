@@ -9,6 +9,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 
 DESK = '''
 from typing import Any
@@ -66,6 +67,7 @@ def told(opened):
     return json.dumps(opened.model.requests[-1]["messages"])
 
 
+@promise("approvals:form")
 async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_typed(desk, nursery):
     opened, scripts = desk
     text = books(scripts)["text"]
@@ -98,6 +100,7 @@ async def test_two_kilobytes_of_schema_are_a_form_that_is_checked_where_it_is_ty
     assert '\\"day\\":\\"monday\\"' in told(opened).replace(" ", "")
 
 
+@promise("approvals:flags")
 async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_field(desk, nursery, tmp_path):
     opened, scripts = desk
     run, request = await asked(opened, scripts, "by-flags")
@@ -123,6 +126,7 @@ async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_fiel
     assert "ana@x.example" in told(opened)
 
 
+@promise("approvals:stopped")
 async def test_a_person_can_stop_in_the_middle_of_a_form_and_decline(desk, nursery):
     opened, scripts = desk
     text = books(scripts)["text"]

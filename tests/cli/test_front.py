@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from backstay.cli.local.embedded import start_temporal
 from tests.ports import own_port
+from tests.requirements import promise
 
 KEYS = {"OPENAI_API_KEY": "a-key-of-a-model", "BACKSTAY_APPROVER_KEY": "a-key-of-an-approver"}
 START = b'{"workflowType": {"name": "RunTask"}, "taskQueue": {"name": "backstay"}}'
@@ -75,6 +76,7 @@ async def workflows(running):
     return [found.id async for found in client.list_workflows()]
 
 
+@promise("operations:front")
 async def test_the_web_ui_answers_to_its_own_page(running):
     page = await answer(running.ui_port, head("/namespaces/default/workflows", f"Host: {running.own}"))
     async with asyncio.timeout(30):
@@ -90,6 +92,7 @@ async def test_the_web_ui_answers_to_its_own_page(running):
     assert b"backstay: " not in posted
 
 
+@promise("operations:front")
 async def test_a_page_whose_name_leads_here_reads_nothing_and_starts_nothing(running):
     evil = f"evil.example:{running.ui_port}"
     attempts = {
@@ -115,6 +118,7 @@ async def test_a_page_whose_name_leads_here_reads_nothing_and_starts_nothing(run
     assert await workflows(running) == []
 
 
+@promise("operations:front")
 async def test_nothing_follows_a_request_on_its_connection_that_was_not_looked_at(running):
     first = head("/api/v1/settings", f"Host: {running.own}", "Connection: keep-alive")
     second = head("/api/v1/namespaces", "Host: evil.example")
@@ -124,6 +128,7 @@ async def test_nothing_follows_a_request_on_its_connection_that_was_not_looked_a
     assert b"namespaceInfo" not in said
 
 
+@promise("operations:front")
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "evil.example", "*", ""])
 async def test_no_port_of_temporal_obeys_plain_http(running, host):
     said = {}
@@ -141,6 +146,7 @@ async def test_no_port_of_temporal_obeys_plain_http(running, host):
     assert await workflows(running) == []
 
 
+@promise("operations:front")
 async def test_the_web_ui_itself_listens_where_no_page_can_guess(running):
     own = await asyncio.to_thread(listening, running.server.child.process.pid)
     (address,) = {address for address, _ in own if address != "127.0.0.1"}
@@ -162,6 +168,7 @@ def listening(process=None):
     return {(".".join(str(byte) for byte in bytes.fromhex(address)[::-1]), int(port, 16)) for address, port in places}
 
 
+@promise("operations:private")
 async def test_its_files_are_private_and_it_is_told_no_key(running):
     files = [file for file in running.folder.rglob("*") if file.is_file()]
     told = Path(f"/proc/{running.server.child.process.pid}/environ")

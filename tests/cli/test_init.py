@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.commands import BACKSTAY, at_terminal, bare, forked
 from tests.e2e.scripted_server import SERVER, ScriptedServer, reads, writes
+from tests.requirements import promise
 from toolbox.configuration.commented import read
 
 TOKEN = "made-up-token-of-a-tracker"
@@ -66,6 +67,7 @@ def was_started(folder):
     return (folder.parent / "mark").exists()
 
 
+@promise("clients:init")
 async def test_init_writes_an_example_that_works_and_keeps_what_is_there(run, folder):
     first = await run("init")
     listed = await run("tools", "list", "--output", "json")
@@ -92,6 +94,7 @@ async def test_init_writes_an_example_that_works_and_keeps_what_is_there(run, fo
     assert (folder / "policy.yaml").read_text(encoding="utf-8") == "deny: ['*.delete_*']\n"
 
 
+@promise("clients:init")
 @pytest.mark.parametrize("name", ["toolbox.json", "policy.yaml", ".env", ".backstay"])
 async def test_init_and_add_refuse_a_folder_that_came_with_files(run, folder, name):
     (folder / name).symlink_to(folder.parent / "elsewhere")
@@ -103,6 +106,7 @@ async def test_init_and_add_refuse_a_folder_that_came_with_files(run, folder, na
     assert [path.name for path in folder.iterdir()] == [name]
 
 
+@promise("clients:init")
 async def test_init_names_no_server_that_came_with_the_folder(run, folder):
     (folder / "example_server.py").write_text("open('mark', 'w')", encoding="utf-8")
     done = await run("init")
@@ -112,6 +116,7 @@ async def test_init_names_no_server_that_came_with_the_folder(run, folder):
     assert [path.name for path in folder.iterdir()] == ["example_server.py"]
 
 
+@promise("clients:init")
 async def test_modules_that_lie_in_the_folder_are_not_imported_by_the_example(run, folder):
     for name in ("json.py", "mcp.py", "uuid.py"):
         (folder / name).write_text("open('mark', 'w')", encoding="utf-8")
@@ -122,6 +127,7 @@ async def test_modules_that_lie_in_the_folder_are_not_imported_by_the_example(ru
     assert not (folder / "mark").exists()
 
 
+@promise("clients:init")
 async def test_init_trusts_no_folder_in_which_everybody_may_write(run, folder):
     folder.chmod(0o777)
     done = await run("init")
@@ -131,6 +137,7 @@ async def test_init_trusts_no_folder_in_which_everybody_may_write(run, folder):
     assert list(folder.iterdir()) == []
 
 
+@promise("clients:init")
 async def test_init_says_that_another_file_would_count(run, folder):
     done = await run("init", BACKSTAY_TOOLBOX="/etc/toolbox.json")
 
@@ -138,6 +145,7 @@ async def test_init_says_that_another_file_would_count(run, folder):
     assert "BACKSTAY_TOOLBOX: set to /etc/toolbox.json" in done.err
 
 
+@promise("clients:import")
 @pytest.mark.parametrize("arguments", [("init", "--import"), ("toolbox", "import")])
 async def test_where_nobody_can_be_asked_nothing_is_started(run, folder, tracker, arguments):
     done = await run(*arguments, str(tracker))
@@ -148,6 +156,7 @@ async def test_where_nobody_can_be_asked_nothing_is_started(run, folder, tracker
     assert not was_started(folder)
 
 
+@promise("clients:import")
 async def test_yes_takes_over_and_classes_everything_and_no_token_stays_in_toolbox_json(run, folder, tracker):
     done = await run("init", "--import", str(tracker), "--yes")
     listed = await run("tools", "list", "--output", "json")
@@ -170,6 +179,7 @@ async def test_yes_takes_over_and_classes_everything_and_no_token_stays_in_toolb
     assert classes["tracker.delete_all"] == classes["tracker.close_issue"] == "restricted_write"
 
 
+@promise("clients:import")
 async def test_a_person_sees_how_a_server_is_started_and_accepts_each_group(person, folder, tracker):
     async with person("init", "--import", str(tracker)) as terminal:
         shown = await terminal.shows("[n]o?")
@@ -194,6 +204,7 @@ async def test_a_person_sees_how_a_server_is_started_and_accepts_each_group(pers
     assert toolbox(folder)["providers"]["tracker"]["tools"] == {"get_issue": {"safety": "read_only"}}
 
 
+@promise("clients:import")
 @pytest.mark.parametrize(("letter", "added"), [("a", True), ("n", False)])
 async def test_a_server_that_the_person_does_not_want_started_is_not(person, folder, tracker, letter, added):
     async with person("toolbox", "import", str(tracker)) as terminal:
@@ -210,6 +221,7 @@ async def test_a_server_that_the_person_does_not_want_started_is_not(person, fol
     assert not was_started(folder)
 
 
+@promise("clients:import")
 async def test_hostile_names_are_shown_as_what_they_are_and_get_no_class(run, folder, tmp_path):
     names = ["get_\u202eevil", "l\u0456st_a", "get_a  delete_b", "read_" + "x" * 200, "get_[bold]"]
     script = ScriptedServer(tmp_path / "s.json", [reads(name) for name in names])
@@ -222,6 +234,7 @@ async def test_hostile_names_are_shown_as_what_they_are_and_get_no_class(run, fo
     assert set(toolbox(folder)["providers"]["evil"]["tools"]) <= {"get_a  delete_b", "get_[bold]"}
 
 
+@promise("clients:import")
 async def test_add_takes_a_command_or_an_address_and_refuses_a_name_that_is_taken(run, folder, tmp_path):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a")])
     script.write()
@@ -247,6 +260,7 @@ async def test_add_takes_a_command_or_an_address_and_refuses_a_name_that_is_take
     assert "a.b: not a usable provider name" in name.err
 
 
+@promise("clients:remove")
 async def test_what_was_added_is_removed_again_with_all_that_is_said_of_it(run, folder, tmp_path):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a")])
     script.write()
@@ -276,6 +290,7 @@ async def test_what_was_added_is_removed_again_with_all_that_is_said_of_it(run, 
     assert "A_TOKEN" in (folder / ".env").read_text(encoding="utf-8")
 
 
+@promise("clients:remove-refused")
 async def test_a_server_that_is_not_there_or_is_needed_is_not_removed(run, folder):
     nothing = await run("toolbox", "remove", "notes")
     await run("init")
@@ -295,6 +310,7 @@ async def test_a_server_that_is_not_there_or_is_needed_is_not_removed(run, folde
     assert (folder / "toolbox.json").read_text(encoding="utf-8") == needed
 
 
+@promise("clients:import")
 async def test_what_is_added_is_seen_by_everybody_who_sees_the_others(run, folder, tmp_path, variables):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a"), writes("do_b")])
     script.write()
@@ -311,6 +327,7 @@ async def test_what_is_added_is_seen_by_everybody_who_sees_the_others(run, folde
     assert stat.S_IMODE((folder / "toolbox.json").stat().st_mode) == 0o640
 
 
+@promise("clients:import")
 async def test_classes_are_proposed_for_servers_that_are_there_already(run, folder, tmp_path):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a"), reads("get_b"), reads("get_c")])
     script.write()
@@ -339,6 +356,7 @@ async def test_classes_are_proposed_for_servers_that_are_there_already(run, fold
     assert "read_only" not in again.err
 
 
+@promise("clients:said")
 async def test_without_tools_the_list_says_how_to_get_some(run, folder):
     without = await run("tools", "list")
     (folder / "toolbox.json").write_text("{}", encoding="utf-8")
@@ -352,6 +370,7 @@ async def test_without_tools_the_list_says_how_to_get_some(run, folder):
     assert "names no server" in proposed.err
 
 
+@promise("clients:import")
 async def test_import_without_a_file_names_those_that_are_there(run, tmp_path):
     file = tmp_path / "config/Claude/claude_desktop_config.json"
     file.parent.mkdir(parents=True)
@@ -366,6 +385,7 @@ async def test_import_without_a_file_names_those_that_are_there(run, tmp_path):
     assert f"{file}: names no server" in empty.err
 
 
+@promise("clients:import")
 async def test_a_command_that_fails_leaves_toolbox_json_as_it_was(run, folder):
     await run("init")
     before = (folder / "toolbox.json").read_bytes()

@@ -17,6 +17,7 @@ from backstay.testing import Reply, ScriptedModel
 from store.opening import open_store
 from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
+from tests.requirements import promise
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
 APPROVER = "an approver key of this test"
@@ -115,6 +116,7 @@ async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **
     return misfit.said()
 
 
+@promise("workers:misfit")
 @pytest.mark.parametrize("role", ["runs", "all"])
 @pytest.mark.parametrize(
     ("without", "changed", "names"),
@@ -135,6 +137,7 @@ async def test_a_worker_with_other_keys_or_another_folder_takes_no_work(site, ro
     assert [key for key in (KEY, OTHER, APPROVER) if key in said] == []
 
 
+@promise("workers:payloads")
 @pytest.mark.parametrize("role", ["runs", "sandbox"])
 async def test_a_worker_with_the_payloads_of_another_store_takes_no_work(site, role):
     async with undisturbed(site):
@@ -142,6 +145,7 @@ async def test_a_worker_with_the_payloads_of_another_store_takes_no_work(site, r
     assert ("BACKSTAY_BLOBS" in said, "store" in said) == (True, True)
 
 
+@promise("workers:database")
 async def test_a_worker_with_another_database_takes_no_work(site):
     async with undisturbed(site):
         said = await refused(site, "--role", "runs", BACKSTAY_HOME=site.home("elsewhere"))
@@ -149,6 +153,7 @@ async def test_a_worker_with_another_database_takes_no_work(site):
     assert "BACKSTAY_TASK_QUEUE" in said
 
 
+@promise("workers:sandbox")
 async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(site):
     async with undisturbed(site):
         said = await refused(site, "--role", "sandbox", BACKSTAY_BLOBS=str(site.folder / "unmounted"))
@@ -156,6 +161,7 @@ async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(s
     assert "belongs to no store" in said
 
 
+@promise("workers:toolbox")
 async def test_another_toolbox_is_only_named(site):
     other = site.folder / "other.json"
     shutil.copy(site.environment["BACKSTAY_TOOLBOX"], other)
@@ -168,6 +174,7 @@ async def test_another_toolbox_is_only_named(site):
         assert await named.ended(60) == 0
 
 
+@promise("workers:home")
 @pytest.mark.parametrize("deed", ["deleted", "replaced by another one"])
 async def test_a_worker_whose_home_is_gone_stops_and_says_so(site, deed):
     home, whole = site.folder / f"home-{deed[:7]}", Path(site.home(f"whole-{deed[:7]}"))

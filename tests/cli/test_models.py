@@ -7,6 +7,7 @@ import yaml
 from backstay.testing import ScriptedModel
 from tests.cli.commands import bare, forked
 from tests.engine import share_images
+from tests.requirements import promise
 
 PRICE = {"input": 1, "output": 4}
 KEY = "a-key-of-this-test"
@@ -22,6 +23,7 @@ def written(folder, said):
     )
 
 
+@promise("models:strict")
 async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(nursery, tmp_path):
     said = {"endpoints": {"a": {"base_url": "http://127.0.0.1:9/v1", "key": KEY}}}
 
@@ -32,6 +34,7 @@ async def test_a_worker_names_what_is_wrong_in_models_yaml_and_does_not_start(nu
     assert KEY not in done.err
 
 
+@promise("models:untrusted")
 async def test_a_models_yaml_of_a_folder_that_nobody_trusts_is_not_obeyed(nursery, tmp_path):
     environment = written(tmp_path, {}) | {"BACKSTAY_TRUSTED": ""}
 
@@ -41,6 +44,7 @@ async def test_a_models_yaml_of_a_folder_that_nobody_trusts_is_not_obeyed(nurser
     assert "not trusted, so models.yaml in it is not obeyed" in done.err
 
 
+@promise("models:doctor")
 async def test_doctor_checks_every_endpoint_that_runs_may_use_and_every_price(nursery, tmp_path):
     share_images(tmp_path / ".backstay")
     with socket.socket() as held:

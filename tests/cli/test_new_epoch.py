@@ -5,6 +5,7 @@ import sqlite3
 
 from store.opening import open_store
 from tests.cli.commands import BACKSTAY, at_terminal, bare, forked
+from tests.requirements import promise
 
 
 async def made(home):
@@ -12,6 +13,7 @@ async def made(home):
         return store.identity
 
 
+@promise("store:retention-epoch")
 async def test_a_new_epoch_begins_only_when_it_is_confirmed(tmp_path, nursery):
     old = await made(tmp_path)
     environment = bare(BACKSTAY_HOME=str(tmp_path))
@@ -31,6 +33,7 @@ async def test_a_new_epoch_begins_only_when_it_is_confirmed(tmp_path, nursery):
     assert new.epoch > old.epoch
 
 
+@promise("store:retention-epoch")
 async def test_a_script_confirms_by_a_flag_and_reads_both_epochs(tmp_path, nursery):
     old = await made(tmp_path)
     arguments = ("store", "new-epoch", "--yes", "--output", "json")
@@ -42,6 +45,7 @@ async def test_a_script_confirms_by_a_flag_and_reads_both_epochs(tmp_path, nurse
     assert old.epoch < told["new_epoch"]
 
 
+@promise("workers:adopt")
 async def test_other_settings_are_adopted_only_when_that_is_confirmed(tmp_path, nursery):
     await made(tmp_path)
     environment = bare(BACKSTAY_HOME=str(tmp_path), BACKSTAY_APPROVER_KEY="a new key of approvers")

@@ -14,6 +14,7 @@ from tests.cli.screen import chatting, read_along
 from tests.cli.test_dev import nothing_left, said
 from tests.engine import share_images
 from tests.ports import own_port
+from tests.requirements import promise
 
 
 class Example:
@@ -63,6 +64,7 @@ async def open_request(run, name):
             pass
 
 
+@promise("clients:example-goes-on")
 async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and_plans_where_it_must(example):
     run, folder, before = example.run, example.folder, notes(example.folder)
     first = await run("run", "Note buy pears", "--yes")
@@ -81,6 +83,7 @@ async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and
     assert notes(folder) == [*before, "Buy pears", "Buy plums", "Buy figs"]
 
 
+@promise("clients:beside-dev")
 async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page(example):
     done = await example.run("doctor", "--all")
     async with chatting(environment=example.environment, folder=example.folder, nursery=example.nursery) as screen:
@@ -101,6 +104,7 @@ async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_p
     assert "no live text" not in screen.all
 
 
+@promise("clients:not-believed")
 @pytest.mark.parametrize("how", ["killed", "of another Temporal"])
 async def test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed(nursery, opened, tmp_path, how):
     home = share_images(tmp_path / "home")

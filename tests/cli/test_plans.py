@@ -8,6 +8,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
 from tests.engine import ended, pending
+from tests.requirements import promise
 
 
 def send(to, subject="s", body="b", **fields):
@@ -53,6 +54,7 @@ async def decided(opened, handle, request, **more):
     return await handle.execute_update("decide", said)
 
 
+@promise("plans:drawn")
 async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alternative(command, opened, scripts):
     steps = [
         READS,
@@ -92,6 +94,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
     assert "steps 1, 3: waits for anyone" in page
 
 
+@promise("plans:flags")
 async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(command, opened, scripts):
     steps = [send("a@story.example", summary="tell a"), READS, send("b@story.example", subject="second")]
     task = scripts.task(propose(*steps), Reply(calls=[("ask_person", {"question": "all right?"})]))
@@ -151,6 +154,7 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
     assert "\x1b" not in text
 
 
+@promise("plans:plan-export")
 async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_after_the_undo(
     command, opened, scripts, tmp_path
 ):
@@ -200,6 +204,7 @@ async def test_diff_tells_what_a_child_plan_changes_and_export_tells_all_until_a
     assert "one is enough" in page
 
 
+@promise("plans:asked")
 async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(person, opened, scripts):
     steps = [send("a@chosen.example"), send("b@chosen.example"), READS]
     other = plan(send("c@chosen.example"), title="one letter")
@@ -237,6 +242,7 @@ async def test_a_person_chooses_another_plan_edits_a_step_and_leaves_a_step_out(
     assert (code, sent) == (0, [("a@chosen.example", "polite")])
 
 
+@promise("plans:mode")
 async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened, scripts):
     task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
     done = await command("run", task["text"], "--mode", "plan_first", "--id", f"planless-{opened.settings.task_queue}")
@@ -250,6 +256,7 @@ async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened
     assert "--mode" in wrong.err
 
 
+@promise("approvals:cli")
 async def test_run_rehearses_and_shows_what_would_be_done_before_anything_is(command, opened, tmp_path):
     file, name = tmp_path / "plan.json", f"rehearsed-{opened.settings.task_queue}"
     steps = [send("a@rehearsed.example"), send("b@rehearsed.example", body="after ${steps.0.result.message_id}")]
@@ -266,6 +273,7 @@ async def test_run_rehearses_and_shows_what_would_be_done_before_anything_is(com
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("plans:answers")
 async def test_the_result_of_a_plan_holds_the_short_answers_of_its_steps(opened):
     missing = {"tool": "mail.list_sent", "arguments": {"to": "${steps.0.result.nowhere}"}}
     steps = [READS, {"tool": "mail.list_customers", "arguments": {"limit": 50}}, missing]

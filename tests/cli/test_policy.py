@@ -12,6 +12,7 @@ from backstay.settings import Settings
 from backstay.testing import Reply
 from store.opening import open_store
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
+from tests.requirements import promise
 
 
 def mails(*recipients):
@@ -54,6 +55,7 @@ async def remembered_by(opened, scripts, user, **said):
     return answer["remembered"][0]["line"]
 
 
+@promise("policy:commands")
 async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_at_once(person, scripts, opened):
     first = scripts.task(mails("a@prompt.example"), mails("b@prompt.example"))["text"]
     later = scripts.task(mails("c@prompt.example"))["text"]
@@ -73,6 +75,7 @@ async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_a
     assert (code, "[d]etach?" in shown) == (0, False)
 
 
+@promise("policy:commands")
 async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(person, scripts, opened):
     text = scripts.task(mails("a@turns.example"), mails("b@turns.example"))["text"]
     async with person("run", text, "--user", "turns") as terminal:
@@ -102,6 +105,7 @@ async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(p
     assert len(sent(opened, "@turns.example")) == 2
 
 
+@promise("policy:commands")
 async def test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_removed(command, scripts, opened):
     waiting = await remembered_by(opened, scripts, "waiting", remember="always", remember_arguments="any")
     why = ("policy", "why", "mail.send_email", '{"to": "x@waiting.example"}', "--user", "waiting")
@@ -127,6 +131,7 @@ async def test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_re
     assert json.loads((await command(*why, "--output", "ndjson")).out)["verdict"] == "ask"
 
 
+@promise("policy:commands")
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
@@ -145,6 +150,7 @@ async def test_what_cannot_be_done_is_said_in_one_line(command, arguments, fault
     assert fault in done.err
 
 
+@promise("policy:commands")
 async def test_who_cannot_write_the_policy_accepts_nothing(command, opened, scripts, tmp_path):
     waiting = await remembered_by(opened, scripts, "unwritable", remember="always")
     nowhere = {"BACKSTAY_POLICY": "/no-such-folder/policy.yaml"}
@@ -157,6 +163,7 @@ async def test_who_cannot_write_the_policy_accepts_nothing(command, opened, scri
     assert not await accept_here(settings, [waiting], "ana", lambda line: True)
 
 
+@promise("policy:commands")
 async def test_the_prompt_accepts_only_a_line_that_says_what_the_person_said(tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("{}", encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of
+from tests.requirements import promise
 
 
 def mails(*recipients, text="I write.", body="b"):
@@ -26,6 +27,7 @@ def sent(opened, domain):
     return sorted(to for to in opened.mailbox.sent() if to.endswith(domain))
 
 
+@promise("clients:cli-run")
 async def test_a_person_sees_what_would_be_called_and_approves_it(person, scripts, opened):
     text = scripts.task(mails("one@seen.example", text="Trust me."))["text"]
 
@@ -48,6 +50,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     assert sent(opened, "@seen.example") == ["one@seen.example"]
 
 
+@promise("clients:cli-run")
 async def test_live_steps_come_with_budget_bars(person, scripts):
     text = scripts.task(mails("one@bars.example"))["text"]
 
@@ -64,6 +67,7 @@ async def test_live_steps_come_with_budget_bars(person, scripts):
     assert "USD" in shown
 
 
+@promise("clients:prompt")
 async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, scripts, opened):
     text = scripts.task(mails("one@inline.example"))["text"]
 
@@ -83,6 +87,7 @@ async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, s
     assert (code, sent(opened, "@inline.example")) == (0, ["two@inline.example"])
 
 
+@promise("clients:prompt")
 async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, opened, tmp_path):
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/one@edited/two@edited/ "$1"\n', encoding="utf-8")
@@ -100,6 +105,7 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
     assert sent(opened, "@edited.example") == ["two@edited.example", "zero@edited.example"]
 
 
+@promise("approvals:edited-lines")
 async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(person, scripts, opened, tmp_path):
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/second/2nd/ "$1"\n', encoding="utf-8")
@@ -122,6 +128,7 @@ async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(p
     assert row[0] == body.replace("second", "2nd")
 
 
+@promise("clients:prompt")
 async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened):
     text = scripts.task(mails("one@each.example", "two@each.example"))["text"]
 
@@ -138,6 +145,7 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
     assert sent(opened, "@each.example") == ["two@each.example"]
 
 
+@promise("clients:prompt")
 async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_asked_once_more(person, opened, tmp_path):
     steps = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 120
     unseen = {"tool": "mail.send_email", "arguments": {"to": "one@unseen.example", "subject": "s", "body": "b"}}
@@ -158,6 +166,7 @@ async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_asked_on
     assert sent(opened, "@unseen.example") == []
 
 
+@promise("clients:prompt")
 async def test_a_person_rejects_and_stops_the_run(person, scripts, opened):
     text = scripts.task(mails("one@free.example"), mails("one@halt.example"))["text"]
 
@@ -173,6 +182,7 @@ async def test_a_person_rejects_and_stops_the_run(person, scripts, opened):
     assert sent(opened, "@halt.example") == []
 
 
+@promise("clients:prompt")
 async def test_a_person_answers_a_question(person, scripts, opened):
     text = scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})]))["text"]
 
@@ -188,6 +198,7 @@ async def test_a_person_answers_a_question(person, scripts, opened):
     assert "light blue" in str(opened.model.requests[-1]["messages"])
 
 
+@promise("clients:elsewhere")
 async def test_a_request_that_is_decided_elsewhere_leaves_the_prompt(person, scripts, opened):
     backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
     text = scripts.task(mails("one@taken.example"))["text"]
@@ -201,6 +212,7 @@ async def test_a_request_that_is_decided_elsewhere_leaves_the_prompt(person, scr
     assert (code, sent(opened, "@taken.example")) == (0, [])
 
 
+@promise("clients:cli-detach")
 @pytest.mark.parametrize("how", ["d", "Ctrl-C"])
 async def test_letting_go_leaves_the_run_going_and_says_how_to_come_back(person, scripts, opened, how):
     text = scripts.task(mails("one@detached.example"))["text"]
@@ -222,6 +234,7 @@ async def test_letting_go_leaves_the_run_going_and_says_how_to_come_back(person,
     assert code == 0
 
 
+@promise("clients:cli-detach")
 async def test_ctrl_c_lets_go_while_the_run_is_at_work(person, scripts, opened):
     asked = asyncio.Event()
     going = asyncio.Event()

@@ -13,6 +13,7 @@ from store.blobs.shown import folder_of
 from store.opening import open_store
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending, reset
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -90,6 +91,7 @@ async def approve(handle):
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
 
 
+@promise("store:pruned")
 async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(opened, prune):
     old = await opened.start(plan("a@free.example"))
     assert (await ended(old))["outcome"] == "completed"
@@ -118,6 +120,7 @@ async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(op
     assert (await ended(undoing))["outcome"] == "rolled_back"
 
 
+@promise("store:said")
 async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, command, prune):
     run = await opened.start(plan("a@free.example"))
     await ended(run)
@@ -137,6 +140,7 @@ async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, comma
     assert len(opened.mailbox.sent()) == 1
 
 
+@promise("store:reset")
 async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     run = await opened.start(plan("a@free.example", "b@free.example"))
     await ended(run)
@@ -151,6 +155,7 @@ async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     assert rows(opened, "SELECT count(*) FROM effects") == [(0,)]
 
 
+@promise("store:said")
 async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_pruned(open_engine, nursery, tmp_path):
     scripts, queue = Scripts(), f"queue-{uuid.uuid4()}"
     async with open_engine(scripts, policy=POLICY, task_queue=queue) as first:
@@ -169,6 +174,7 @@ async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_prune
     assert (result["outcome"], result["error"]["type"]) == ("failed", "Pruned")
 
 
+@promise("store:retention-ended")
 async def test_a_terminated_run_counts_from_when_it_was_closed(opened, prune):
     run = await opened.start(plan("a@free.example", "b@x.example"))
     await pending(run)
@@ -184,6 +190,7 @@ async def test_a_terminated_run_counts_from_when_it_was_closed(opened, prune):
     assert (await prune())["runs"] == 1
 
 
+@promise("store:undoing")
 @pytest.mark.parametrize("name", ["undo-{}", "by-another-name-{}"])
 async def test_an_open_undo_keeps_its_run(opened, prune, name):
     run = await opened.start(plan("a@free.example"))
@@ -202,6 +209,7 @@ async def test_an_open_undo_keeps_its_run(opened, prune, name):
     assert opened.mailbox.sent() == ["b@free.example"]
 
 
+@promise("store:unanswered")
 async def test_without_temporal_nothing_is_removed(opened, command, prune):
     run = await opened.start(plan("a@free.example"))
     await ended(run)
@@ -224,6 +232,7 @@ async def remember(opened, run_id, *, closed):
             await store.runs.closed(f"long-ago/{run_id}", {})
 
 
+@promise("store:kept")
 async def test_a_run_about_which_temporal_gives_no_answer_is_kept(opened, command):
     await remember(opened, "no-uuid", closed=True)
     await remember(opened, str(uuid.uuid4()), closed=True)
@@ -236,6 +245,7 @@ async def test_a_run_about_which_temporal_gives_no_answer_is_kept(opened, comman
     assert rows(opened, "SELECT run FROM runs WHERE pruned_at IS NULL") == [("long-ago/no-uuid",)]
 
 
+@promise("store:unseen")
 async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_one(opened, command):
     await remember(opened, str(uuid.uuid4()), closed=False)
 
@@ -248,6 +258,7 @@ async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_o
     assert known.out.startswith("pruned 1 runs: ")
 
 
+@promise("store:usage")
 @pytest.mark.parametrize("window", ["30", "-1d", "0d", "1y", "", "30 d"])
 async def test_a_window_that_is_no_duration_is_refused_by_its_flag(opened, command, window):
     done = await command("prune", f"--older-than={window}")
@@ -256,6 +267,7 @@ async def test_a_window_that_is_no_duration_is_refused_by_its_flag(opened, comma
     assert "--older-than: " in done.err
 
 
+@promise("store:usage")
 async def test_a_home_without_a_store_is_named_and_gets_none(opened, command, tmp_path):
     for arguments in (("prune",), ("store", "new-epoch", "--yes")):
         done = await command(*arguments, BACKSTAY_HOME=str(tmp_path / "nowhere"))
@@ -263,6 +275,7 @@ async def test_a_home_without_a_store_is_named_and_gets_none(opened, command, tm
     assert not (tmp_path / "nowhere").exists()
 
 
+@promise("plans:retention")
 async def test_the_plans_and_decisions_of_a_pruned_run_stay_until_they_are_old_enough_themselves(
     opened, command, prune
 ):

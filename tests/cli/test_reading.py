@@ -6,6 +6,7 @@ import pytest
 
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
+from tests.requirements import promise
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def plan(tmp_path):
     return path
 
 
+@promise("clients:cli-reading")
 async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so(run, plan, tmp_path):
     started = await run("run", "--plan", str(plan), "--yes", "--id", "reading-plan")
     assert started.code == 0
@@ -66,6 +68,7 @@ async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call
     assert json.loads(file.read_text(encoding="utf-8"))["calls"][0]["tool"] == "mail.list_customers"
 
 
+@promise("clients:response")
 async def test_every_call_is_told_in_one_shape_also_one_that_was_only_rehearsed(run, tmp_path):
     file = tmp_path / "rehearsed.json"
     steps = [{"tool": "mail.send_email", "arguments": {"to": "a@x.example", "subject": "s", "body": "b"}}]
@@ -81,6 +84,7 @@ async def test_every_call_is_told_in_one_shape_also_one_that_was_only_rehearsed(
     assert "  simulated" in (await run("result", "reading-dry", "--step", step)).out.splitlines()
 
 
+@promise("clients:cli-reading")
 async def test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are(run, scripts):
     outputs = {"ref": "INV-2041", "note": "paid"}
     task = scripts.task(Reply(calls=[("finish", {"summary": "done", "outputs": outputs})]))
@@ -91,6 +95,7 @@ async def test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are(run,
     assert '"INV-2041"' in told.out
 
 
+@promise("clients:cli-reading")
 async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, scripts, tmp_path):
     read = Reply(text="I look.", calls=[("mail__list_customers", {"limit": 2})])
     await run("run", scripts.task(read)["text"], "--id", "exported")
@@ -109,6 +114,7 @@ async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, 
     assert (unwritable.code, "--output-file: " in unwritable.err) == (2, True)
 
 
+@promise("clients:cli-reading")
 async def test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do(run, scripts):
     for name in ("named-one", "named-two"):
         started = await run("run", scripts.task()["text"], "--id", name, "--detach")

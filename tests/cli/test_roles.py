@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.cli.test_dev import descendants_of, nothing_left, said
 from tests.engine import share_images, toolbox_of
+from tests.requirements import promise
 
 SECRETS = {
     "OPENAI_API_KEY": "made-up-key-of-a-model",
@@ -52,6 +53,7 @@ def sandbox_role_of(folder):
     return None, ""
 
 
+@promise("sandbox:role")
 async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_often_it_dies(temporal, tmp_path):
     async with worker_of_all_roles(tmp_path, temporal) as process:
         (*_, ready) = await said(process, "backstay worker ready:")
@@ -75,6 +77,7 @@ async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_o
     assert [name for name in SECRETS if f"{name}=" in told] == []
 
 
+@promise("sandbox:code")
 async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database():
     code = f"import sys, worker; print([name for name in {FOREIGN} if name in sys.modules])"
     process = await asyncio.create_subprocess_exec(
@@ -85,6 +88,7 @@ async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_dat
     assert out.decode() == "[]\n"
 
 
+@promise("deployment:health")
 async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(open_engine, nursery, tmp_path):
     async with open_engine(lambda _: Reply(text="done")) as opened:
         here = environment_of(opened)
@@ -104,6 +108,7 @@ async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(op
     assert "127.0.0.1:9" in unreachable.err
 
 
+@promise("deployment:not-handed")
 async def test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secret_files(temporal, tmp_path):
     (tmp_path / "held").mkdir()
     (tmp_path / "held/OPENAI_API_KEY").write_text(SECRETS["OPENAI_API_KEY"], encoding="utf-8")

@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from tests.cli.commands import bare, command, environment_of, forked
 from tests.engine import share_images
 from tests.nursery.nursery import COMMAND
+from tests.requirements import promise
 from tests.skew import skewed
 
 
@@ -50,6 +51,7 @@ def cannot_be_recalled(mailbox, workflow_id):
         connection.execute(gone, (f"{workflow_id}/%/1",))
 
 
+@promise("clients:cli-streams")
 async def test_people_read_stderr_and_programs_read_stdout(run, scripts, opened):
     task = scripts.task(mails("one@streams.example"))
 
@@ -67,6 +69,7 @@ async def test_people_read_stderr_and_programs_read_stdout(run, scripts, opened)
     assert opened.mailbox.sent().count("one@streams.example") == 1
 
 
+@promise("clients:result-text")
 async def test_a_result_as_text_is_the_summary_and_the_outputs(run, scripts):
     finish = Reply(calls=[("finish", {"summary": "Two.\nThree.", "outputs": {"n": 2}, "success": True})])
 
@@ -75,6 +78,7 @@ async def test_a_result_as_text_is_the_summary_and_the_outputs(run, scripts):
     assert (done.code, done.out) == (0, 'Two.\nThree.\n{\n  "n": 2\n}\n')
 
 
+@promise("clients:codes")
 @pytest.mark.parametrize(
     ("replies", "flags", "code"),
     [
@@ -99,6 +103,7 @@ async def test_the_exit_code_says_how_the_run_ended(run, scripts, replies, flags
     assert done.code == code, done.err
 
 
+@promise("clients:no-terminal")
 async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_of_them_decides(
     run, scripts, backstay, opened, nursery, tmp_path
 ):
@@ -125,6 +130,7 @@ async def test_without_a_terminal_the_commands_that_decide_are_printed_and_one_o
     assert (code, opened.mailbox.sent().count("one@elsewhere.example")) == (0, 1)
 
 
+@promise("clients:codes")
 async def test_rejecting_with_stop_ends_the_run_and_attach_tells_how(run, scripts, backstay):
     await backstay.start(scripts.task(mails("one@stopped.example")), id="stopped")
     request = await waiting(backstay, "stopped")
@@ -136,6 +142,7 @@ async def test_rejecting_with_stop_ends_the_run_and_attach_tells_how(run, script
     assert "rejected by ana: not today" in done.out
 
 
+@promise("clients:answers")
 async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_digest(run, scripts, backstay):
     replies = (Reply(calls=[("ask_person", {"question": "Which?"})]), mails("one@clipped.example", body="x" * 3000))
     started = await backstay.start(scripts.task(*replies), id="asked")
@@ -162,6 +169,7 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
     assert "args_digest: required" in unseen.err
 
 
+@promise("clients:steers")
 async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@steered.example")), id="steered")
     await waiting(backstay, "steered")
@@ -186,6 +194,7 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert (await run("attach", "steered")).code == 7
 
 
+@promise("undo:by-hand")
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
     await waiting(backstay, "parked")
@@ -213,6 +222,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
     assert "an undo of it has failed; a person must take it back by hand, or undo the run again" in why
 
 
+@promise("clients:steers")
 async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
     assert "one@ended.example" in opened.mailbox.sent()
@@ -234,6 +244,7 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     assert (again.code, again.out) == (0, "already undone\n")
 
 
+@promise("clients:undo-nothing")
 async def test_an_undo_of_a_run_that_did_nothing_says_so_and_starts_nothing(run, scripts, opened):
     reads = Reply(calls=[("mail__list_customers", {"limit": 1})])
     await run("run", scripts.task(reads, mails("nobody"))["text"], "--yes", "--id", "harmless")
@@ -245,6 +256,7 @@ async def test_an_undo_of_a_run_that_did_nothing_says_so_and_starts_nothing(run,
     assert "no run undo-harmless" in (await run("show", "undo-harmless")).err
 
 
+@promise("clients:told-truly")
 async def test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix(run, opened):
     # Another program may start what no command of ours would send.
     handle = await opened.start({"text": "x", "mode": "fly"}, workflow_id="not-valid")
@@ -260,6 +272,7 @@ async def test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix(ru
     assert (data["status"]["state"], data["invalid"][:6]) == ("starting", "mode: ")
 
 
+@promise("clients:told-truly")
 async def test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_with_and_why(run, scripts):
     replies = (Reply(calls=[("mail__list_customers", {"limit": 1})]), mails("nobody"))
     done = await run("run", scripts.task(*replies)["text"], "--yes")
@@ -271,6 +284,7 @@ async def test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_wit
     assert "is not an e-mail address" in failed
 
 
+@promise("clients:cli-plan")
 async def test_a_plan_from_a_file_runs_without_a_model(run, opened, tmp_path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(
@@ -284,6 +298,7 @@ async def test_a_plan_from_a_file_runs_without_a_model(run, opened, tmp_path):
     assert done.out.startswith("1 of 1 steps of the plan done\n")
 
 
+@promise("models:cli")
 async def test_the_output_fits_the_schema_from_a_file(run, scripts, tmp_path):
     schema = tmp_path / "count.yaml"
     schema.write_text("{type: object, properties: {n: {type: integer}}, required: [n]}", encoding="utf-8")
@@ -295,6 +310,7 @@ async def test_the_output_fits_the_schema_from_a_file(run, scripts, tmp_path):
     assert "answer 1 was not taken: output.n: must be integer, not string" in done.err
 
 
+@promise("clients:cli-plan")
 async def test_a_policy_of_the_task_only_tightens(run, scripts, tmp_path):
     policy = tmp_path / "tight.yaml"
     policy.write_text("deny: ['mail.*']", encoding="utf-8")
@@ -304,6 +320,7 @@ async def test_a_policy_of_the_task_only_tightens(run, scripts, tmp_path):
     assert "action.failed" in done.err
 
 
+@promise("clients:list")
 async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, scripts, opened):
     await run("run", scripts.task()["text"], "--id", "listed")
 
@@ -318,6 +335,7 @@ async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, 
     assert "outcome completed" in shown.out
 
 
+@promise("clients:light-list")
 async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
     await run("run", scripts.task()["text"], "--id", "listed-lightly")
     done = await command("list", environment=environment_of(opened, PYTHONPROFILEIMPORTTIME="1"), folder=tmp_path)
@@ -328,6 +346,7 @@ async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
     assert not loaded & {"sqlalchemy", "alembic", "mcp", "openai", "jinja2"}
 
 
+@promise("clients:tools")
 async def test_the_tools_are_listed_and_searched(run):
     listed = await run("tools", "list", "--output", "json")
     found = await run("tools", "search", "send mail", "--limit", "1")
@@ -336,6 +355,7 @@ async def test_the_tools_are_listed_and_searched(run):
     assert found.out.splitlines()[0].split() == ["mail.send_email", *found.out.splitlines()[0].split()[1:]]
 
 
+@promise("clients:hostile")
 async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
     hostile = "\x1b[31mred\x1b[0m \u202eback [bold]b[/bold]"
     finish = Reply(calls=[("finish", {"summary": hostile, "outputs": {}, "success": True})])
@@ -347,6 +367,7 @@ async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
     assert done.out == "<U+001B>[31mred<U+001B>[0m <U+202E>back [bold]b[/bold]\n"
 
 
+@promise("clients:cli-doctor")
 async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, opened):
     asked_before = len(opened.model.requests)
     model = {
@@ -377,6 +398,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     assert "missing  worker             no worker polls task queue" in late.out
 
 
+@promise("clients:cli-doctor")
 async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery, tmp_path):
     share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("deny: 7", encoding="utf-8")

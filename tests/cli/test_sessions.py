@@ -8,6 +8,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 from tests.engine import pending
+from tests.requirements import promise
 
 QUESTION = Reply(calls=[("ask_person", {"question": "Which?"})])
 
@@ -24,6 +25,7 @@ def run(opened, nursery, tmp_path):
     return run
 
 
+@promise("sessions:session-commands")
 async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run, scripts, opened):
     task = scripts.task(finish("first"), finish("second"), finish("third"))
     done = await run("run", task["text"], "--user", "ana", "--id", "turn-of-ana", "--output", "json")
@@ -38,6 +40,7 @@ async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run
     assert "belongs to another user" in done.err
 
 
+@promise("sessions:last")
 async def test_last_is_never_an_undo_and_where_it_is_to_decide_the_newest_run_that_waits(run, scripts, opened):
     older = scripts.task(QUESTION, finish("answered"))
     await run("run", older["text"], "--detach", "--id", "older-that-waits")
@@ -60,6 +63,7 @@ async def test_last_is_never_an_undo_and_where_it_is_to_decide_the_newest_run_th
     assert (await waits.result())["final_summary"] == "answered"
 
 
+@promise("sessions:session-commands")
 async def test_an_open_run_is_told_something(run, scripts, opened):
     backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
     started = await backstay.start(scripts.task(QUESTION))
@@ -74,6 +78,7 @@ async def test_an_open_run_is_told_something(run, scripts, opened):
     assert "A person says while you work: leave out France" in json.dumps(opened.model.requests[-1])
 
 
+@promise("sessions:session-commands")
 async def test_a_message_to_a_run_that_has_ended_names_the_command_that_goes_on(run, scripts, opened):
     backstay = Backstay(opened.client, task_queue=opened.settings.task_queue)
     started = await backstay.start(scripts.task())

@@ -13,6 +13,7 @@ from examples.mailbox.faults import Faults
 from examples.mailbox.server import mailbox
 from tests.cli.commands import HOUSE, bare, forked
 from tests.e2e.scripted_server import SERVER, ScriptedServer
+from tests.requirements import promise
 
 TOOLS = ("mail.send_email", "mail.recall_email", "mail.search_messages")
 OLD = {"name": "old", "description": "Send mail to nobody.", "input": {}, "annotations": {}, "declaration": {}}
@@ -54,6 +55,7 @@ def run(environment, nursery, tmp_path):
     return run
 
 
+@promise("tools:reasons")
 async def test_the_list_says_what_cannot_be_called_and_why(run):
     listed = await run("tools", "list", "--output", "json")
     text = await run("tools", "list")
@@ -66,6 +68,7 @@ async def test_the_list_says_what_cannot_be_called_and_why(run):
     assert "bank is not available: denied: users.*.providers does not name it in toolbox.json" in text.err
 
 
+@promise("tools:show")
 async def test_all_of_one_tool_is_shown(run):
     shown = await run("tools", "show", "send_email")
     plain = await run("tools", "show", "mail__send_email", "--output", "json")
@@ -81,6 +84,7 @@ async def test_all_of_one_tool_is_shown(run):
     assert json.loads(plain.out)["name"] == "mail.send_email"
 
 
+@promise("tools:show")
 async def test_a_tool_that_is_denied_is_shown_as_denied(run):
     shown = await run("tools", "show", "mail.delete_message")
     withheld = await run("tools", "show", "bank.send_email")
@@ -90,6 +94,7 @@ async def test_a_tool_that_is_denied_is_shown_as_denied(run):
     assert "bank is not available: denied" in withheld.err
 
 
+@promise("tools:closest")
 async def test_an_unknown_tool_is_answered_with_the_closest_names(run):
     done = await run("tools", "show", "mail.send_mail")
 
@@ -97,6 +102,7 @@ async def test_an_unknown_tool_is_answered_with_the_closest_names(run):
     assert "there is no tool 'mail.send_mail'; the closest are mail.send_email" in done.err
 
 
+@promise("tools:late-library")
 async def test_refresh_writes_once_and_says_where(run, tmp_path):
     first = await run("tools", "refresh")
     second = await run("tools", "refresh", "--user", "singleton")
@@ -112,6 +118,7 @@ async def test_refresh_writes_once_and_says_where(run, tmp_path):
     assert head["counts"]["tools"] == 7
 
 
+@promise("tools:docs")
 async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
     written = await run("tools", "docs", "--output-folder", "pages")
     printed = await run("tools", "docs")
@@ -123,6 +130,7 @@ async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
     assert "- Taken back: by recall\\_email" in page
 
 
+@promise("tools:docs")
 async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
     (tmp_path / "taken").write_text("", encoding="utf-8")
     done = await run("tools", "docs", "--output-folder", "taken/pages")
@@ -131,6 +139,7 @@ async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
     assert "--output-folder: taken/pages" in done.err
 
 
+@promise("tools:diff")
 async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern(run, tmp_path, listed, environment):
     settings = Settings.load(None, home=tmp_path / "home")
     token = environment["MAIL_KEY"]
@@ -163,6 +172,7 @@ async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_patt
     assert token not in whole.out + every.out
 
 
+@promise("tools:accepting")
 async def test_accepting_needs_a_store_and_a_tool_that_is_there(run, tmp_path):
     without = await run("tools", "accept", "mail.send_email")
     settings = Settings.load(None, home=tmp_path / "home")

@@ -9,6 +9,7 @@ import pytest
 from backstay.errors import SettingsInvalid
 from backstay.settings import OBEYED, Settings, environment
 from tests.cli.commands import bare, forked
+from tests.requirements import promise
 
 KEY = "key-of-the-environment"
 
@@ -32,6 +33,7 @@ def run(nursery, tmp_path):
     return run
 
 
+@promise("operations:folder")
 async def test_a_strange_folder_starts_nothing_until_it_is_trusted_once(run, strange, tmp_path):
     before = await run("tools", "list", folder=strange)
     started_before = (tmp_path / "mark").exists()
@@ -48,6 +50,7 @@ async def test_a_strange_folder_starts_nothing_until_it_is_trusted_once(run, str
     assert not any(path for path in strange.iterdir() if path.name != "toolbox.json")
 
 
+@promise("operations:folder")
 @pytest.mark.parametrize("name", [name for name in OBEYED if name != ".backstay"])
 @pytest.mark.parametrize("arguments", [("list",), ("doctor",), ("run", "do it"), ("dev", "--headless")])
 async def test_each_command_refuses_each_file_of_a_strange_folder(run, tmp_path, name, arguments):
@@ -69,6 +72,7 @@ def settings(monkeypatch, folder, **variables):
     return Settings.load()
 
 
+@promise("operations:folder")
 def test_what_the_process_names_itself_is_the_operators_word(monkeypatch, strange, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     named = settings(monkeypatch, strange, BACKSTAY_TOOLBOX=strange / "toolbox.json")
@@ -81,6 +85,7 @@ def test_what_the_process_names_itself_is_the_operators_word(monkeypatch, strang
     assert listed.trusted[1] == strange
 
 
+@promise("operations:folder")
 def test_trust_holds_for_the_real_folder_and_not_for_those_inside_it(monkeypatch, strange, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "link").symlink_to(strange)
@@ -96,6 +101,7 @@ def test_trust_holds_for_the_real_folder_and_not_for_those_inside_it(monkeypatch
         Settings.load()
 
 
+@promise("operations:folder")
 def test_a_home_that_this_user_made_is_obeyed_and_one_that_came_with_the_folder_is_not(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     made, came = tmp_path / "made", tmp_path / "came"
@@ -112,6 +118,7 @@ def test_a_home_that_this_user_made_is_obeyed_and_one_that_came_with_the_folder_
         settings(monkeypatch, made)
 
 
+@promise("operations:key")
 @pytest.mark.parametrize("spelling", ["OPENAI_BASE_URL", "openai_base_url"])
 def test_an_address_from_a_file_gets_no_key_from_the_environment(monkeypatch, tmp_path, spelling):
     file = tmp_path / ".env"
@@ -129,6 +136,7 @@ def test_an_address_from_a_file_gets_no_key_from_the_environment(monkeypatch, tm
     assert beside.environment["OPENAI_API_KEY"] == "key-of-the-file"
 
 
+@promise("operations:key")
 async def test_no_request_to_an_address_from_a_file_carries_the_key_of_the_environment(run, tmp_path):
     heads = []
 

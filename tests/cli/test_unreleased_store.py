@@ -8,6 +8,7 @@ import pytest
 from store.opening import open_store
 from tests.cli.commands import bare, forked
 from tests.engine import share_images, toolbox_of
+from tests.requirements import promise
 
 SLACK = {
     "SLACK_BOT_TOKEN": "xoxb-of-this-test",
@@ -26,6 +27,7 @@ WAYS = {
 }
 
 
+@promise("store:unreleased")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_store_of_before_the_first_release_is_refused_at_every_way_in(temporal, nursery, tmp_path, way):
     home = share_images(tmp_path / "home")

@@ -13,6 +13,7 @@ from backstay.calls import DATA_CONVERTER
 from backstay.errors import TaskInvalid
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[2]
 
@@ -29,6 +30,7 @@ def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@promise("clients:library")
 async def test_one_call_carries_a_task_to_its_result(tmp_path, monkeypatch):
     scripts = Scripts()
     task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
@@ -49,28 +51,33 @@ async def test_one_call_carries_a_task_to_its_result(tmp_path, monkeypatch):
     assert "budget_usage" not in result.plain()
 
 
+@promise("clients:library")
 async def test_one_call_refuses_what_is_no_task():
     with pytest.raises(TaskInvalid, match=r"text: empty"):
         await execute_mcp_task("")
 
 
+@promise("clients:library-rooms")
 def test_every_exported_name_can_be_imported_and_nothing_else_is_offered():
     assert {name for name in backstay.__all__ if getattr(backstay, name, None) is None} == set()
     assert not hasattr(backstay, "nothing_of_this_name")
 
 
+@promise("clients:nouns-light")
 def test_a_program_that_uses_nouns_only_loads_no_temporal_client(tmp_path):
     done = python("import sys, backstay; backstay.Task; print('temporalio' in sys.modules)", tmp_path)
 
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
+@promise("clients:library-rooms")
 def test_the_library_finds_the_rooms_of_its_own_house(tmp_path):
     done = python("import backstay.library, toolbox; print(toolbox.search_tools.__name__, toolbox.__file__)", tmp_path)
 
     assert done.stdout == f"search_tools {HOUSE / 'toolbox' / '__init__.py'}\n", done.stderr
 
 
+@promise("clients:library-rooms")
 @pytest.mark.parametrize("room", ["toolbox", "sandbox"])
 def test_the_library_refuses_a_foreign_room_that_was_imported_before(tmp_path, room):
     (tmp_path / f"{room}.py").write_text("", encoding="utf-8")

@@ -13,6 +13,7 @@ from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.e2e.sessions.test_continuing import continued
 from tests.engine import Scripts, engine, pending
+from tests.requirements import promise
 from workflows import carrying
 
 POLICY = """
@@ -62,6 +63,7 @@ async def only_waiting(handle):
     return described.workflow_execution_info.history_length
 
 
+@promise("clients:messages")
 async def test_the_messages_are_those_of_the_model_with_every_answer_whole_and_the_cost_of_each_step(opened):
     running, scripts, backstay = opened
     run = await backstay.start(scripts.task(ALL, mail("nobody"), mail("a@example.com", f"the key is {SECRET}")))
@@ -93,6 +95,7 @@ async def test_the_messages_are_those_of_the_model_with_every_answer_whole_and_t
     assert SECRET not in json.dumps(messages)
 
 
+@promise("clients:long")
 async def test_a_long_run_that_was_cut_and_continued_is_read_back_whole(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
     # A script cannot count the answers of a model that is shown only the last ones.
@@ -117,6 +120,7 @@ async def test_a_long_run_that_was_cut_and_continued_is_read_back_whole(temporal
     assert [len(json.loads(content)["invoices"]) for content in whole if "invoices" in content] == [100] * 15
 
 
+@promise("clients:plan")
 async def test_the_calls_of_a_plan_stand_for_what_a_model_says(opened):
     _, _, backstay = opened
     steps = [
@@ -133,6 +137,7 @@ async def test_the_calls_of_a_plan_stand_for_what_a_model_says(opened):
     assert "is not an e-mail address" in failed
 
 
+@promise("clients:large-item")
 async def test_an_answer_with_an_item_larger_than_a_page_is_read_whole(temporal, tmp_path):
     answer = [{"text": "long " * 40_000}, "short", "\u20ac" * 150_000]
     desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": {"found": answer}}})
@@ -146,6 +151,7 @@ async def test_an_answer_with_an_item_larger_than_a_page_is_read_whole(temporal,
     assert json.loads(told) == {"found": answer}
 
 
+@promise("clients:nobody")
 async def test_messages_of_nobody_are_not_found(opened):
     with pytest.raises(RunNotFound):
         await read(opened[2].run("nobody-of-that-name"))

@@ -15,6 +15,7 @@ from backstay.errors import Unreachable
 from backstay.task.result import Outcome
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 
 
 def place_in(folder):
@@ -27,6 +28,7 @@ def place_in(folder):
     }
 
 
+@promise("clients:outages")
 @pytest.mark.timeout(150)
 async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     scripts = Scripts()
@@ -65,6 +67,7 @@ async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     assert (names.count("approval.asked"), names[-1]) == (1, "run.ended")
 
 
+@promise("clients:outages")
 async def test_a_temporal_that_is_silent_is_told_from_a_worker_that_is(tmp_path, monkeypatch):
     monkeypatch.setattr(client_run, "ANSWERED_WITHIN", timedelta(seconds=1))
     server = await start_temporal(**place_in(tmp_path))

@@ -12,6 +12,7 @@ from backstay.errors import BudgetExceeded, OutputInvalid, TaskInvalid, Unfinish
 from backstay.testing import Reply
 from tests.cli.commands import environment_of
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 
 
 class Invoice(BaseModel):
@@ -42,6 +43,7 @@ async def started(office, *replies, schema=Invoice, **fields):
     return await backstay.start(Task(**scripts.task(*replies), output_schema=schema, **fields))
 
 
+@promise("models:client")
 async def test_a_class_of_pydantic_goes_in_and_a_value_of_it_comes_out(office):
     run = await started(office, finish({**WRITTEN, "due": 3}), finish(WRITTEN))
     assert await run.result(Invoice) == READ
@@ -50,12 +52,14 @@ async def test_a_class_of_pydantic_goes_in_and_a_value_of_it_comes_out(office):
     assert result.usage["steps"] == 2
 
 
+@promise("models:client")
 async def test_any_type_that_pydantic_knows_may_be_asked_for(office):
     run = await started(office, finish([WRITTEN, WRITTEN]), schema={"type": "array"})
     assert await run.result(list[Invoice]) == [READ, READ]
     assert await (await started(office, finish(None), schema={"type": "null"})).result(type(None)) is None
 
 
+@promise("models:large")
 async def test_a_value_too_large_for_the_result_is_read_from_the_store(office, monkeypatch):
     for name, value in environment_of(office[0]).items():
         monkeypatch.setenv(name, value)
@@ -66,6 +70,7 @@ async def test_a_value_too_large_for_the_result_is_read_from_the_store(office, m
     assert result.output == {"ref": result.output_ref, "note": "larger than 16384 bytes; stored whole under ref"}
 
 
+@promise("models:error")
 async def test_a_run_that_did_not_complete_raises_its_error_instead(office):
     run = await started(office, finish({"no": "x"}))
     with pytest.raises(OutputInvalid, match=r"asked 3 times more: output.*is required"):
@@ -76,6 +81,7 @@ async def test_a_run_that_did_not_complete_raises_its_error_instead(office):
         await (await started(office, finish({}), budget={"max_steps": 1})).result(Invoice)
 
 
+@promise("models:other-type")
 async def test_another_type_than_the_runs_own_is_an_error_that_quotes_no_value(office):
     run = await started(office, finish({"secret plan": 1}), schema={"type": "object"})
     with pytest.raises(OutputInvalid, match=r"^output.no: Field required; the task has another output_schema$"):
@@ -84,6 +90,7 @@ async def test_another_type_than_the_runs_own_is_an_error_that_quotes_no_value(o
         await (await started(office, Reply(calls=[("finish", {"summary": "done"})]), schema=None)).result(Invoice)
 
 
+@promise("models:no-schema")
 async def test_a_schema_that_is_none_is_refused_before_anything_is_sent(office):
     for given in ("object", 7, ["object"], int):
         with pytest.raises(TaskInvalid, match="output_schema: must be a JSON Schema, which is an object, or a class"):

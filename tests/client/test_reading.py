@@ -12,6 +12,7 @@ from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.engine import Scripts, engine, pending
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 READ = Reply(calls=[("mail__list_invoices", {"limit": 100})])
@@ -45,6 +46,7 @@ async def read_all(run, ref):
     return events
 
 
+@promise("clients:reading")
 async def test_a_run_is_read_while_it_is_open_and_after_its_end(opened):
     run, ref = await waiting(opened)
     early = await read_all(run, ref)
@@ -59,6 +61,7 @@ async def test_a_run_is_read_while_it_is_open_and_after_its_end(opened):
     assert late == list(result.events)
 
 
+@promise("clients:reading-refused")
 async def test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_field(opened):
     first, ref = await waiting(opened)
     _, scripts, backstay = opened
@@ -83,6 +86,7 @@ async def test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_f
         await backstay.run("nobody").read(ref)
 
 
+@promise("clients:at-once")
 async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_is_refused_in_words(opened):
     run, ref = await waiting(opened)
     handle = opened[2].client.get_workflow_handle(run.id)
@@ -102,6 +106,7 @@ async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_i
     await run.cancel()
 
 
+@promise("clients:late")
 async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one(opened):
     _, scripts, backstay = opened
     reads = Reply(calls=[("mail__list_customers", {"limit": 1, "offset": offset}) for offset in range(20)])

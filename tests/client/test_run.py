@@ -26,6 +26,7 @@ from backstay.task.result import Outcome
 from backstay.task.status import State
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 
 KEY = "an approver key of this test"
 POLICY = """
@@ -82,6 +83,7 @@ async def bounded(seconds=60):
         yield
 
 
+@promise("approvals:early")
 async def test_a_decision_is_tried_again_while_its_request_is_not_open_yet(backstay, scripts, monkeypatch):
     monkeypatch.setattr(client_run, "OPENING_S", 30.0)
     run = await backstay.start(scripts.task(mails("a@strict.example")))
@@ -94,6 +96,7 @@ async def test_a_decision_is_tried_again_while_its_request_is_not_open_yet(backs
     await run.cancel()
 
 
+@promise("approvals:early-proof")
 async def test_a_proof_that_was_made_just_before_its_request_opened_is_made_again(backstay, scripts, monkeypatch):
     run = await backstay.start(scripts.task(mails("a@strict.example")))
     await asked(run)
@@ -111,6 +114,7 @@ async def test_a_proof_that_was_made_just_before_its_request_opened_is_made_agai
     assert (early, (await run.result()).outcome) == (["status"], Outcome.COMPLETED)
 
 
+@promise("clients:client")
 async def test_who_holds_the_key_reads_what_an_open_run_has_stored(backstay, scripts):
     long = {"to": "a@strict.example", "subject": "s", "body": "b" * 10_000}
     run = await backstay.start(scripts.task(Reply(calls=[("mail__send_email", long)])))
@@ -121,6 +125,7 @@ async def test_who_holds_the_key_reads_what_an_open_run_has_stored(backstay, scr
     await run.cancel()
 
 
+@promise("clients:client")
 async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, scripts, made):
     run = await backstay.start(Task.admit(scripts.task(mails("one@start.example"))))
     names = []
@@ -141,6 +146,7 @@ async def test_a_run_is_started_followed_approved_and_its_result_read(backstay, 
     assert (await run.status()).state is State.DONE
 
 
+@promise("runs:attach")
 async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backstay, scripts):
     task = scripts.task(mails("one@attach.example"))
     first = await backstay.start(task, id="attached")
@@ -153,6 +159,7 @@ async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backsta
     assert (await first.result()).outcome is Outcome.REJECTED
 
 
+@promise("clients:refused")
 async def test_an_invalid_task_is_refused_before_anything_is_sent(backstay):
     with pytest.raises(TaskInvalid, match=r"txt: unknown field"):
         await backstay.start({"txt": "x"}, id="never-begun")
@@ -160,6 +167,7 @@ async def test_an_invalid_task_is_refused_before_anything_is_sent(backstay):
         await backstay.run("never-begun").is_open()
 
 
+@promise("clients:refused")
 async def test_refusals_come_back_as_errors_of_ours(backstay, scripts):
     run = await backstay.start(scripts.task(mails("one@refused.example")))
     (request,) = await asked(run)
@@ -178,6 +186,7 @@ async def test_refusals_come_back_as_errors_of_ours(backstay, scripts):
         await backstay.run("no-such-run").status()
 
 
+@promise("approvals:bound")
 async def test_an_approval_holds_for_the_arguments_that_were_given_however_long_they_are(backstay, scripts):
     letter = [("mail__send_email", {"to": "a@strict.example", "subject": "s", "body": "long " * 700})]
     run, other = [await backstay.start(scripts.task(Reply(calls=letter))) for _ in range(2)]
@@ -194,6 +203,7 @@ async def test_an_approval_holds_for_the_arguments_that_were_given_however_long_
     assert [(await ended.result()).outcome for ended in (run, other)] == [Outcome.COMPLETED] * 2
 
 
+@promise("clients:verified")
 async def test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_without(backstay, scripts, made):
     unproven = Backstay(backstay.client, task_queue=backstay.task_queue)
     run = await unproven.start(scripts.task(mails("one@strict.example")))
@@ -211,6 +221,7 @@ async def test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_witho
     assert made.mailbox.sent().count("one@strict.example") == 1
 
 
+@promise("clients:decides")
 async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay, scripts, made):
     run = await backstay.start(scripts.task(mails("keep@each.example", "drop@each.example", "change@each.example")))
     (request,) = await asked(run)
@@ -245,6 +256,7 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
     assert [to for to in sent if to.endswith("@again.example")] == ["keep@again.example"]
 
 
+@promise("clients:undo")
 async def test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still_tells_how_it_ended(
     backstay, scripts, made
 ):
@@ -260,6 +272,7 @@ async def test_a_cancelled_run_keeps_what_the_policys_people_must_undo_and_still
     assert "one@free.example" not in made.mailbox.sent()
 
 
+@promise("clients:decides")
 async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(backstay, scripts):
     run = await backstay.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})])))
     (request,) = await asked(run)
@@ -272,6 +285,7 @@ async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(
     assert (await run.result()).budget.max_steps == 15
 
 
+@promise("clients:undo")
 async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scripts, made):
     run = await backstay.start(scripts.task(mails("first@free.example"), mails("second@open.example")))
     (request,) = await asked(run)
@@ -286,6 +300,7 @@ async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scri
     assert await run.undo(by="ana@example.com") == ()
 
 
+@promise("clients:outages")
 async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temporal, tmp_path):
     scripts = Scripts()
     task = scripts.task(mails("one@restart.example"))
@@ -314,6 +329,7 @@ async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temp
     assert len([name for name in seen if name == "approval.asked"]) == 1
 
 
+@promise("budget:unpriced")
 async def test_a_run_whose_task_only_the_engine_can_judge_fails_with_the_same_error(backstay, scripts):
     run = await backstay.start(scripts.task(model="a model that nobody has priced"))
 
@@ -321,6 +337,7 @@ async def test_a_run_whose_task_only_the_engine_can_judge_fails_with_the_same_er
         await run.result()
 
 
+@promise("clients:terminated")
 async def test_a_terminated_run_says_so(backstay, scripts, temporal):
     run = await backstay.start(scripts.task(mails("one@terminated.example")))
     await asked(run)
@@ -333,6 +350,7 @@ async def test_a_terminated_run_says_so(backstay, scripts, temporal):
     assert names[-1] == "approval.asked"
 
 
+@promise("approvals:at-the-end")
 async def test_a_decision_that_comes_just_as_the_run_ends_is_told_that_it_has_ended(temporal):
     # Without a worker the server holds the decision until the run ends.
     backstay = Backstay(temporal, task_queue=f"nobody-{uuid.uuid4()}")
@@ -354,6 +372,7 @@ async def _decided(run):
     return str(refused.value)
 
 
+@promise("workers:time-limit")
 async def test_a_run_that_a_time_limit_of_temporal_ended_says_so(backstay, scripts, temporal):
     name = f"late-{uuid.uuid4()}"
     # No worker polls this queue.
@@ -366,6 +385,7 @@ async def test_a_run_that_a_time_limit_of_temporal_ended_says_so(backstay, scrip
             await backstay.run(name).result()
 
 
+@promise("clients:connect")
 async def test_where_nothing_listens_connecting_fails_at_once_naming_the_address(unused_tcp_port):
     async with bounded(10):
         with pytest.raises(Unreachable, match=rf"127\.0\.0\.1:{unused_tcp_port}.*backstay dev"):
@@ -373,6 +393,7 @@ async def test_where_nothing_listens_connecting_fails_at_once_naming_the_address
                 pass
 
 
+@promise("clients:connect")
 async def test_where_something_listens_that_is_no_temporal_connecting_fails_within_seconds():
     # The kernel takes connections, and nobody ever says a word.
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -383,12 +404,14 @@ async def test_where_something_listens_that_is_no_temporal_connecting_fails_with
                     pass
 
 
+@promise("clients:connect")
 async def test_a_namespace_that_does_not_exist_is_named(temporal):
     with pytest.raises(SettingsInvalid, match=r"TEMPORAL_NAMESPACE: .*'nowhere'"):
         async with connect(temporal.service_client.config.target_host, namespace="nowhere"):
             pass
 
 
+@promise("clients:connect")
 async def test_an_existing_client_is_used_as_it_is(temporal):
     async with connect(client=temporal) as backstay:
         assert backstay.client is temporal

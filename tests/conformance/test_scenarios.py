@@ -3,14 +3,17 @@
 import pytest
 
 from tests.conformance.scenarios import CLAIMED, offered, play, reason_for
+from tests.requirements import promise
 
 
+@promise("tools:conformance")
 @pytest.mark.parametrize("scenario", CLAIMED)
 def test_every_scenario_of_what_is_offered_passes(scenario):
     passed, told = play(scenario)
     assert passed, told
 
 
+@promise("tools:conformance")
 def test_every_other_scenario_has_a_reason():
     scenarios = offered()
     assert set(CLAIMED) <= set(scenarios)

@@ -11,6 +11,7 @@ from backstay.testing import Conversation, Reply
 from tests.cli.screen import ESC, chatting, read_along
 from tests.crash.case import open_case
 from tests.nursery.nursery import COMMAND
+from tests.requirements import promise
 from tests.turns import Turns, assert_well_formed, finished
 
 KEY = "test-key-of-the-scripted-model"
@@ -95,6 +96,7 @@ class Eavesdropper:
         return list(whole.values())
 
 
+@promise("sessions:ten-turns")
 async def test_ten_turns_with_a_kill_an_approval_an_undo_and_a_steer(temporal, nursery, tmp_path):
     scene = Scene()
     async with open_case(temporal, nursery, tmp_path / "case", rules=scene.turns) as case:

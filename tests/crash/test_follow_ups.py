@@ -13,6 +13,7 @@ from tests.cli.commands import forked as commanded
 from tests.crash.case import open_case
 from tests.e2e.scripted_server import toolbox_of_servers
 from tests.e2e.sessions.test_follow_ups import ANSWERS, BOOK, LOOK, POLICY, REPORT, ROWS, TOKEN, desk
+from tests.requirements import promise
 from tests.turns import assert_well_formed, calls, finished, turn_of
 
 TURNS = 11
@@ -56,6 +57,7 @@ def rules(talk: Conversation) -> Reply:
     return finished("turn 1: read") if number == 1 else recalled(talk, number)
 
 
+@promise("sessions:survives")
 @pytest.mark.timeout(300)
 async def test_ten_follow_ups_survive_the_death_of_the_worker_before_each(temporal, nursery, tmp_path):
     server = desk(tmp_path)

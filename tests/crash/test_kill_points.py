@@ -6,6 +6,7 @@ import pytest_asyncio
 from tests.crash.matrix import open_matrix
 from tests.crash.points import MORE_POINTS, PLACES, POINTS
 from tests.engine import ROOT
+from tests.requirements import promise
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -17,17 +18,20 @@ async def matrix(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
+@promise("recovery:kill-matrix")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
 async def test_a_worker_killed_at_any_point_is_replaced_and_every_mail_is_sent_once(matrix, point):
     await matrix[point.name]
 
 
+@promise("recovery:kill-matrix")
 def test_the_matrix_names_at_least_thirty_points_and_none_twice():
     names = [point.name for point in POINTS]
     assert len(names) == len(set(names)) >= 30
 
 
+@promise("recovery:document")
 def test_the_document_names_every_place_and_how_many_points_there_are():
     text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
     assert [place for place in PLACES if f"`{place}`" not in text] == []

@@ -6,8 +6,10 @@ import pytest
 
 from tests.crash.longrun import killed_amid_switches
 from tests.crash.points import SWITCH_POINTS
+from tests.requirements import promise
 
 
+@promise("recovery:kills-amid-switches")
 @pytest.mark.timeout(240)
 async def test_a_worker_killed_amid_a_switch_is_replaced_and_nothing_is_lost_or_doubled(temporal, nursery, tmp_path):
     async with asyncio.TaskGroup() as running:

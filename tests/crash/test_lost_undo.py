@@ -6,6 +6,7 @@ import pytest_asyncio
 
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
+from tests.requirements import promise
 from tests.together import started, together
 
 ANSWERED = "after:provider.request.send:5"
@@ -43,6 +44,7 @@ async def undone_after(point, temporal, nursery, tmp_path, **declared):
         return [effect["state"] for effect in ended[0][1]["undone"]], recalls, checks
 
 
+@promise("undo:lost")
 @together
 async def test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check(
     temporal, nursery, tmp_path
@@ -53,6 +55,7 @@ async def test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_it
     assert checks == 1
 
 
+@promise("undo:final")
 @together
 async def test_a_compensation_that_provably_was_not_made_is_sent_again(temporal, nursery, tmp_path):
     states, recalls, checks = await undone_after(INTENDED, temporal, nursery, tmp_path, declared_undo=PROVEN)
@@ -61,6 +64,7 @@ async def test_a_compensation_that_provably_was_not_made_is_sent_again(temporal,
     assert checks == 3
 
 
+@promise("undo:not-found")
 @together
 async def test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is_no_proof(temporal, nursery, tmp_path):
     states, recalls, _ = await undone_after(INTENDED, temporal, nursery, tmp_path, declared_undo=CHECKED)
@@ -68,6 +72,7 @@ async def test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is
     assert (states, recalls) == (["compensated", "parked", "compensated"], len(MAILS) - 1)
 
 
+@promise("undo:no-check")
 @together
 async def test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again(temporal, nursery, tmp_path):
     states, recalls, checks = await undone_after(ANSWERED, temporal, nursery, tmp_path)

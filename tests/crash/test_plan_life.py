@@ -12,6 +12,7 @@ from tests import signing
 from tests.cli.commands import forked
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure, pending, share_images, update
+from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
@@ -77,6 +78,7 @@ async def killed(worker):
     await dies(worker)
 
 
+@promise("plans:survives")
 @pytest.mark.timeout(240)
 async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(temporal, nursery, tmp_path):
     for name, text in (("policy.yaml", POLICY), ("profiles.yaml", PROFILES), ("toolbox.json", "{}")):

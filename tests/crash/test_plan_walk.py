@@ -3,11 +3,13 @@
 import pytest
 
 from tests.crash.plan_walk import sent_too_often, walked_under_kills
+from tests.requirements import promise
 
 WALKS = 8
 KILLS = 4
 
 
+@promise("plans:killed-walk")
 @pytest.mark.timeout(300)
 async def test_plans_keep_to_their_edges_and_send_nothing_twice_without_a_word_while_their_worker_is_killed(
     temporal, nursery, tmp_path

@@ -4,6 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.crash.verdicts import CASES, ENDS, POINTS, ROUNDS, SAMPLE, open_cases, stands
+from tests.requirements import promise
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -12,6 +13,7 @@ async def played(temporal, nursery, tmp_path_factory):
         yield running
 
 
+@promise("programs:stands")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("number", "verdict"), SAMPLE)
 async def test_after_a_kill_amid_a_call_of_a_program_the_verdict_leaves_the_model_told(played, number, verdict):
@@ -20,6 +22,7 @@ async def test_after_a_kill_amid_a_call_of_a_program_the_verdict_leaves_the_mode
     assert lines == stands(number, verdict)
 
 
+@promise("programs:stands")
 def test_the_matrix_has_every_round_with_every_verdict_and_the_sample_every_verdict():
     assert sorted(CASES) == sorted((number, verdict) for number in range(1, ROUNDS + 1) for verdict in POINTS)
     assert {verdict for _, verdict in SAMPLE} == set(POINTS)

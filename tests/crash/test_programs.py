@@ -9,6 +9,7 @@ import pytest
 from backstay.testing import Reply
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure, share_images
+from tests.requirements import promise
 
 ROUNDS = 30
 EVERY = 10
@@ -73,6 +74,7 @@ class Workers:
         return raised
 
 
+@promise("recovery:killed")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("every", [14, pytest.param(1, marks=pytest.mark.soak)])
 async def test_a_program_whose_worker_dies_at_every_turn_ends_as_if_nothing_had_happened(

@@ -14,6 +14,7 @@ from tests import signing
 from tests.crash.case import open_case
 from tests.crash.person import Person
 from tests.crash.points import Point
+from tests.requirements import promise
 from tests.together import started, together
 
 KEY = "the key that workers and gateways share"
@@ -47,6 +48,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
+@promise("recovery:kill-remembered")
 @pytest.mark.parametrize(
     "point",
     [Point("before", "remember_lines"), Point("after", "accepted_lines.keep")],

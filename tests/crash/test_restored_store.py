@@ -6,10 +6,12 @@ import shutil
 from tests.cli.commands import forked
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
+from tests.requirements import promise
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
 
 
+@promise("store:retention-restored")
 async def test_after_a_restore_a_send_that_the_store_forgot_is_asked_about(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path, shape="plan", declared=WITHOUT_CHECK) as case:
         home, backup = tmp_path / "home", tmp_path / "backup"

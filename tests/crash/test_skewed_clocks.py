@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
+from tests.requirements import promise
 from tests.sizes import sized
 from tests.together import started, together
 
@@ -56,6 +57,7 @@ async def stopped_and_continued(temporal, nursery, folder, *, database, first_sk
         assert [effect["state"] for effect in ended[0][1]["effects"]] == ["applied"] * len(MAILS)
 
 
+@promise("recovery:skewed-clocks")
 @together
 async def test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send(
     temporal, nursery, postgres, tmp_path
@@ -63,11 +65,13 @@ async def test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_ma
     await stopped_and_continued(temporal, nursery, tmp_path, database=await postgres.new_database(), second_skew=120)
 
 
+@promise("recovery:skewed-clocks")
 @together
 async def test_on_postgres_a_stopped_worker_that_is_behind_sends_nothing_late(temporal, nursery, postgres, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, database=await postgres.new_database(), first_skew=-120)
 
 
+@promise("recovery:sqlite")
 @together
 async def test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send(
     temporal, nursery, postgres, tmp_path
@@ -75,6 +79,7 @@ async def test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_
     await stopped_and_continued(temporal, nursery, tmp_path, database=None, second_skew=120)
 
 
+@promise("recovery:sqlite")
 @together
 async def test_on_sqlite_a_stopped_worker_that_is_behind_sends_nothing_late(temporal, nursery, postgres, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, database=None, first_skew=-120)

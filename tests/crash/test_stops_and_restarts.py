@@ -13,6 +13,7 @@ from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
 from tests.crash.temporal_server import client_of, server
+from tests.requirements import promise
 from tests.together import started, together
 
 # All of it together waits for the polls of a stopped worker to end, which takes a minute, and more.
@@ -52,21 +53,25 @@ async def stopped_and_continued(temporal, nursery, tmp_path, point):
         assert [effect["state"] for effect in ended[0][1]["effects"]] == ["applied"] * len(MAILS)
 
 
+@promise("recovery:sigstop")
 @together
 async def test_a_worker_stopped_before_its_send_and_continued_much_later_does_not_send(temporal, nursery, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, "after:effects.begin:1")
 
 
+@promise("recovery:sigstop")
 @together
 async def test_a_worker_stopped_during_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, "during:provider.request.send:2")
 
 
+@promise("recovery:sigstop")
 @together
 async def test_a_worker_stopped_after_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, "after:provider.request.send:1")
 
 
+@promise("effects:person")
 @together
 async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(temporal, nursery, tmp_path):
     """The late answer of the first worker comes while the second asks; the word that is recorded first stands."""
@@ -85,6 +90,7 @@ async def test_a_worker_continued_while_a_person_is_asked_adds_no_second_truth(t
         assert case.mailbox.requests("send_email") == len(MAILS) + case.person.resent.total()
 
 
+@promise("recovery:undeclared")
 @together
 async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_never_to_a_second_send(
     temporal, nursery, tmp_path
@@ -102,6 +108,7 @@ async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_neve
         assert case.mailbox.requests("send_email") == len(MAILS)
 
 
+@promise("recovery:no-worker")
 @together
 async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path) as case:
@@ -124,6 +131,7 @@ async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(tem
         assert case.person.asked == {}
 
 
+@promise("recovery:server-restart")
 @together
 async def test_a_temporal_server_killed_during_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
     """The session's server serves other runs meanwhile, so this run has one of its own."""

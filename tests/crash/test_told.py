@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.crash.case import open_case
 from tests.crash.points import Point
+from tests.requirements import promise
 from tests.together import started, together
 from tests.webhooks import receiver
 
@@ -20,6 +21,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
+@promise("approvals:killed")
 @pytest.mark.parametrize(
     ("point", "repeats"),
     [

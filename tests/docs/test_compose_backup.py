@@ -22,6 +22,7 @@ from tests.docs.test_operations import commands
 from tests.image.composed import resolved
 from tests.nursery.nursery import plain_environment
 from tests.postgres import PROGRAMS, open_postgres
+from tests.requirements import promise
 
 BACK_UP, RESTORE = "Back up what Compose runs", "Restore what Compose runs"
 VALUED = {"--profile", "--entrypoint"}
@@ -107,6 +108,7 @@ def whole():
     return resolved(profile="slack")
 
 
+@promise("deployment:backup")
 @pytest.mark.parametrize("typed", TYPED, ids=[typed.line[:70] for typed in TYPED])
 def test_a_command_has_flags_that_compose_knows_and_names_services_and_places_of_the_file(whole, typed):
     program = str(Path(sys.executable).with_name("docker-compose"))
@@ -130,6 +132,7 @@ def test_a_command_has_flags_that_compose_knows_and_names_services_and_places_of
         assert "POSTGRES_USER" in service["environment"]
 
 
+@promise("deployment:backup-all")
 def test_every_database_and_every_volume_that_matters_is_backed_up_and_restored(whole):
     made = whole["services"]["schema"]["command"][0], (HOUSE / "deploy/database.sql").read_text(encoding="utf-8")
     named = {*re.findall(r"(?m)^bring_up_to_date (\w+)", made[0]), *re.findall(r"CREATE DATABASE (\w+)", made[1])}
@@ -156,6 +159,7 @@ def test_every_database_and_every_volume_that_matters_is_backed_up_and_restored(
     assert set(re.findall(r"`(\w+)`", rest)) | targets.keys() | {"postgres"} == whole["volumes"].keys()
 
 
+@promise("deployment:backup-back")
 @pytest.mark.timeout(120)
 async def test_what_the_commands_run_inside_brings_databases_and_volumes_back_as_they_were(tmp_path):
     volumes, programs = tmp_path / "volumes", tmp_path / "bin"

@@ -8,8 +8,10 @@ from docs.dashboard.drawing import Window, page_of, words
 from docs.dashboard.picture import dashboard
 from docs.dashboard.prometheus import Prometheus
 from docs.pictures import fault_of
+from tests.requirements import promise
 
 
+@promise("deployment:picture")
 def test_what_the_picture_of_the_dashboard_shows_is_what_its_file_has():
     assert not fault_of("dashboard", words(dashboard()))
 
@@ -19,6 +21,7 @@ def panel(changed):
     return next(each for each in changed["panels"] if each["type"] == "timeseries")
 
 
+@promise("deployment:picture")
 @pytest.mark.parametrize(
     "change",
     [
@@ -39,6 +42,7 @@ def test_a_change_of_what_the_dashboard_shows_makes_its_picture_stale(change):
     assert words(changed) != words(dashboard())
 
 
+@promise("deployment:panels")
 async def test_a_panel_that_nothing_draws_is_refused():
     changed = {**dashboard(), "panels": [{**dashboard()["panels"][0], "type": "heatmap"}]}
 

@@ -21,6 +21,7 @@ from backstay.task.plan import Plan
 from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas
 from tests.docs.blocks import blocks
+from tests.requirements import promise
 from toolbox.configuration.load import load
 
 BLOCKS = [block for block in blocks("json", "yaml") if not block.noun.startswith(("plugins", "tools"))]
@@ -35,6 +36,7 @@ ADMIT: dict[str, Any] = {
 ADMIT["profiles"] = partial(Profiles.admit, file="profiles.yaml")
 
 
+@promise("docs:data")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.place} {block.noun}")
 def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, monkeypatch, block):
     data = json.loads(block.text) if block.language == "json" else yaml.safe_load(block.text)
@@ -53,6 +55,7 @@ def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, monkeypatch, bl
         assert ADMIT[block.noun](data)
 
 
+@promise("docs:data")
 def test_what_is_misspelt_in_a_block_would_be_noticed():
     for noun, admit in ADMIT.items():
         with pytest.raises(BackstayError, match="unknown"):
@@ -70,6 +73,7 @@ def test_what_is_misspelt_in_a_block_would_be_noticed():
             )
 
 
+@promise("docs:docs")
 async def test_the_plan_of_the_quickstart_runs(documented):
     (block,) = [block for block in BLOCKS if block.noun == "plan" and block.place.startswith("docs/quickstart.md")]
     task = {"plan": yaml.safe_load(block.text), "input": {"days": 60, "to": "ana@example.com"}}
@@ -88,12 +92,14 @@ async def test_the_plan_of_the_quickstart_runs(documented):
     await run.undo(by="ana@example.com")
 
 
+@promise("docs:schemas")
 def test_the_schemas_are_those_of_the_code():
     kept = {path.name: path.read_text(encoding="utf-8") for path in PLACE.glob("*.json")}
 
     assert kept == schemas(), "run: python -m docs.generate_schemas"
 
 
+@promise("docs:schemas")
 def test_no_schema_is_that_of_an_inner_shape():
     inner = {noun.__name__ for noun in OfRun.__subclasses__()}
 

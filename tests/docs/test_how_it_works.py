@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 from tests.docs.blocks import HOUSE, blocks
+from tests.requirements import promise
 from tests.test_house import imported_rooms, imports, rooms, top
 
 PAGE = "docs/how-it-works.md"
@@ -19,6 +20,7 @@ def roots() -> set[str]:
     return {top(room) for room in rooms()}
 
 
+@promise("docs:house")
 def test_the_drawing_of_the_house_has_every_folder_and_the_rooms_inside_it():
     drawn = {
         name: set(re.findall(r"[\w/]+", label.partition("rooms: ")[2].replace("<br/>", " ")))
@@ -31,6 +33,7 @@ def test_the_drawing_of_the_house_has_every_folder_and_the_rooms_inside_it():
     assert drawn == {name: inside - {""} for name, inside in built.items()} | {name: set() for name in FILES}
 
 
+@promise("docs:house")
 def test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other():
     drawn = {name: set(targets.split(" & ")) for name, targets in _ARROW.findall(HOUSE_DRAWING)}
     built = {root: imported_rooms(root) for root in roots()}
@@ -40,6 +43,7 @@ def test_the_drawing_of_the_house_has_every_import_between_folders_and_no_other(
     assert drawn == {name: targets for name, targets in built.items() if targets}, f"draw these arrows:\n{expected}"
 
 
+@promise("docs:call")
 def test_the_drawing_of_a_call_names_code_that_exists_each_once():
     cited = Counter(_CITED.findall(CALL_DRAWING))
 
@@ -62,6 +66,7 @@ def exists(name: str) -> bool:
     return found is not None
 
 
+@promise("docs:call")
 def test_the_stages_in_the_drawing_of_a_call_are_those_of_the_list_below_it():
     drawn = re.findall(r'\["<b>([\w ]+)</b>', CALL_DRAWING)
     text = (HOUSE / PAGE).read_text(encoding="utf-8").partition(CALL_DRAWING)[2].partition("\n## ")[0]

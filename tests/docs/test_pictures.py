@@ -11,6 +11,7 @@ from docs.pictures import fault_of
 from docs.screenshots import COLUMNS, LINES, TASK, chat_words, read_at_once, slack
 from tests.cli.screen import chatting
 from tests.engine import ROOT, share_images
+from tests.requirements import promise
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -25,6 +26,7 @@ async def taken(tmp_path_factory):
         yield stage, browser, shown
 
 
+@promise("page:pictures")
 def test_what_the_pictures_of_the_page_show_is_what_the_page_shows(taken):
     _, _, shown = taken
 
@@ -32,6 +34,7 @@ def test_what_the_pictures_of_the_page_show_is_what_the_page_shows(taken):
     assert [fault for name, text in shown.items() if (fault := fault_of(name, text))] == []
 
 
+@promise("docs:picture-chat")
 async def test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows(taken, nursery):
     environment = read_at_once(taken[0]) | {"PYTHONPATH": str(ROOT)}
     size = {"columns": COLUMNS, "lines": LINES}
@@ -46,6 +49,7 @@ async def test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows(taken, 
     assert not fault_of("chat", shown), shown
 
 
+@promise("docs:picture-slack")
 async def test_what_the_picture_of_slack_shows_is_what_is_drawn_for_slack(taken):
     stage, browser, _ = taken
     shown = await slack(stage, browser)

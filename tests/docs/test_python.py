@@ -12,6 +12,7 @@ from backstay.client import Backstay
 from backstay.errors import Unreachable
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE, blocks
+from tests.requirements import promise
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 FIRST, *PROGRAMS = [block for block in blocks("python") if not block.noun]
@@ -22,6 +23,7 @@ FRAGMENTS = [
 IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 
+@promise("docs:docs")
 @pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.place)
 async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, block):
     program = tmp_path / "program.py"
@@ -37,6 +39,7 @@ async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, 
     )
 
 
+@promise("docs:docs")
 @pytest.mark.parametrize("block", FRAGMENTS, ids=lambda block: block.place)
 async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented, block):
     assert block.noun == "run", f"{block.place}: no such kind of fragment"
@@ -52,6 +55,7 @@ async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented
         await scope["fragment"](run, pending[0])
 
 
+@promise("clients:client")
 async def test_the_first_example_does_what_the_readme_promises(documented, tmp_path):
     assert FIRST.place.startswith("README")
     mailbox = documented.engine.mailbox
@@ -67,6 +71,7 @@ async def test_the_first_example_does_what_the_readme_promises(documented, tmp_p
     assert mailbox.sent() == standing
 
 
+@promise("clients:starter")
 async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     backstay = Backstay(documented.engine.client)
     starting = asyncio.create_task(documented.run(sys.executable, "starter.py", TASK, folder=HOUSE))
@@ -89,6 +94,7 @@ async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     assert "backstay approve task-" in complained
 
 
+@promise("docs:jail-program")
 @pytest.mark.parametrize("block", IN_JAILS, ids=lambda block: block.place)
 async def test_a_program_for_the_jail_in_the_documents_does_what_it_says(open_engine, sandbox, block):
     def rules(conversation):

@@ -27,6 +27,7 @@ from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
 from tests.docs.blocks import HOUSE, PAGES, names, prose, table
+from tests.requirements import promise
 from toolbox.configuration.configuration import Configuration, ProviderEntry, PythonEntry, ServerEntry
 from toolbox.providers.declaration import Declaration
 from workflows.handlers import Handlers
@@ -39,6 +40,7 @@ def column(heading: str, number: int = 0) -> list[str]:
     return [name for row in table(PAGE, heading) for name in names(row[number])]
 
 
+@promise("docs:reference")
 @pytest.mark.parametrize(
     ("heading", "noun"),
     [
@@ -58,6 +60,7 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
     assert sorted(column(heading)) == sorted(fields)
 
 
+@promise("docs:reference")
 @pytest.mark.parametrize(
     ("head", "noun"),
     [
@@ -79,10 +82,12 @@ def test_every_field_of_an_inner_noun_is_described(head, noun: type[BaseModel]):
     assert sorted(described(f"| {head} |")) == sorted(field.alias or name for name, field in noun.model_fields.items())
 
 
+@promise("docs:reference")
 def test_every_option_of_a_tool_in_python_is_described():
     assert sorted(described("| option of `@tool` |")) == sorted(field.name for field in fields(ToolOptions))
 
 
+@promise("docs:reference")
 @pytest.mark.parametrize(
     ("heading", "noun", "inner"),
     [
@@ -104,6 +109,7 @@ def described(head: str) -> list[str]:
     return [name for line in rows.splitlines()[2:] for name in names(line.split("|")[1])]
 
 
+@promise("docs:defaults")
 @pytest.mark.parametrize(("heading", "noun"), [("## Task", Task), ("## Budget", Budget)])
 def test_defaults_are_those_of_the_code(heading, noun):
     spelt = {True: "true", False: "false", None: "null"}
@@ -120,10 +126,12 @@ def test_defaults_are_those_of_the_code(heading, noun):
             assert numbers or said == known or (default == {} and said == "{}"), f"{name}: {said} is not {default!r}"
 
 
+@promise("docs:outcomes")
 def test_every_outcome_is_explained():
     assert column("Money is a number rounded to a millionth.") == [outcome.value for outcome in Outcome]
 
 
+@promise("docs:events")
 def test_every_event_name_in_the_code_is_in_the_table_and_no_other():
     assert sorted(column("## Events")) == sorted(recorded())
 
@@ -156,6 +164,7 @@ def recorded() -> set[str]:
     return found
 
 
+@promise("docs:errors")
 def test_every_error_is_in_the_table_with_its_kind():
     roots = {BackstayError, Final, Transient}
     kinds = {
@@ -167,6 +176,7 @@ def test_every_error_is_in_the_table_with_its_kind():
     assert {names(row[0])[0]: row[1] for row in table(PAGE, "## Errors")} == kinds
 
 
+@promise("docs:environment")
 def test_every_setting_is_in_the_table_with_its_default():
     rows = {names(row[0])[0]: row[1].strip("`") for row in table(PAGE, "## Settings")}
     expected = {}
@@ -180,16 +190,19 @@ def test_every_setting_is_in_the_table_with_its_default():
     assert rows == expected
 
 
+@promise("docs:exit-codes")
 def test_every_exit_code_is_in_the_table():
     documented = [int(row[0]) for row in table(PAGE, "## Exit codes")]
 
     assert documented == sorted({DONE, FAILED, USAGE, DETACHED, *ENDED.values()})
 
 
+@promise("docs:operators")
 def test_every_condition_operator_is_in_the_table():
     assert sorted(column("## Policy conditions")) == sorted(OPERATORS)
 
 
+@promise("docs:handlers")
 def test_every_door_of_a_run_is_in_the_table():
     doors = {
         (kind, definition.name)
@@ -203,6 +216,7 @@ def test_every_door_of_a_run_is_in_the_table():
     assert documented == doors
 
 
+@promise("docs:extras")
 def test_every_extra_of_the_package_is_in_the_table():
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -211,6 +225,7 @@ def test_every_extra_of_the_package_is_in_the_table():
     ]
 
 
+@promise("docs:attributes")
 def test_search_attributes_are_those_that_workflows_write():
     rows = {
         names(row[0])[0]: row[1]
@@ -225,6 +240,7 @@ def test_search_attributes_are_those_that_workflows_write():
     assert rows == {name: kinds[kind] for kind, name in re.findall(r'SearchAttributeKey\.for_(\w+)\("(\w+)"\)', text)}
 
 
+@promise("docs:screenshots")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_of_a_page_leads_somewhere(page):
     text = page.read_text(encoding="utf-8")
@@ -242,6 +258,7 @@ def anchors(page) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
+@promise("docs:tests-named")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_a_page_names_exists(page):
     named = re.findall(r"`(tests/[\w/]+\.py)`", page.read_text(encoding="utf-8"))
@@ -249,6 +266,7 @@ def test_every_test_that_a_page_names_exists(page):
     assert [name for name in named if not (HOUSE / name).exists()] == []
 
 
+@promise("docs:prose")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_line_of_prose_holds_one_sentence(page):
     crowded = [
@@ -260,6 +278,7 @@ def test_a_line_of_prose_holds_one_sentence(page):
     assert crowded == []
 
 
+@promise("operations:descriptions")
 def test_every_door_says_what_it_is_for():
     described = {}
     for name, member in {**vars(Handlers), **vars(Messages)}.items():

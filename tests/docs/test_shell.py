@@ -13,6 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.cli.app import build
 from backstay.cli.render import commands
 from tests.docs.blocks import HOUSE, blocks
+from tests.requirements import promise
 
 BLOCKS = blocks("bash")
 LINES = [(block.place, line) for block in BLOCKS for line in block.text.splitlines() if line.strip()]
@@ -23,6 +24,7 @@ def command_line_accepts(tokens: list[str]) -> None:
     build().parse_args(tokens, exit_on_error=False, print_error=False)
 
 
+@promise("docs:commands")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
 def test_a_shell_block_is_correct_shell(block):
     checked = subprocess.run(("bash", "-n", "-c", block.text), capture_output=True, check=False, timeout=20)
@@ -30,6 +32,7 @@ def test_a_shell_block_is_correct_shell(block):
     assert (checked.returncode, checked.stderr) == (0, b"")
 
 
+@promise("docs:commands")
 @pytest.mark.parametrize(("place", "line"), LINES, ids=[f"{place} {line[:40]}" for place, line in LINES])
 def test_a_command_exists_and_takes_these_flags(place, line):
     program, *rest = shlex.split(line)
@@ -56,6 +59,7 @@ def test_a_command_exists_and_takes_these_flags(place, line):
             assert program in FREE, f"{place}: {program}"
 
 
+@promise("docs:commands")
 def test_a_flag_that_does_not_exist_is_noticed():
     with pytest.raises(CycloptsError):
         command_line_accepts(["approve", "WORKFLOW", "r1", "--no-such-flag"])
@@ -63,12 +67,14 @@ def test_a_flag_that_does_not_exist_is_noticed():
         command_line_accepts(["no-such-command"])
 
 
+@promise("docs:cli")
 def test_every_command_is_documented():
     documented = {shlex.split(line)[1] for _, line in LINES if line.startswith("backstay ")}
 
     assert {name for name in build() if not name.startswith("-")} - documented == set()
 
 
+@promise("docs:view-commands")
 @pytest.mark.parametrize("name", ["run", "-dash", "it's $(one) `id`"])
 def test_the_commands_that_people_are_shown_are_commands(name):
     options = tuple(verdict.value for verdict in Verdict)
@@ -81,6 +87,7 @@ def test_the_commands_that_people_are_shown_are_commands(name):
         command_line_accepts(shlex.split(line)[1:])
 
 
+@promise("docs:settings-named")
 def test_settings_in_shell_blocks_exist():
     from backstay.settings import Settings
 

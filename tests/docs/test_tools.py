@@ -9,6 +9,7 @@ import pytest
 
 from backstay import Ask, Deny
 from tests.docs.blocks import HOUSE, blocks
+from tests.requirements import promise
 from toolbox.configuration.template import render
 from toolbox.providers.provider import Caller
 from toolbox.toolbox import open_toolbox
@@ -32,6 +33,7 @@ async def intent():
     """Stand for a committed intent."""
 
 
+@promise("plugins:page")
 async def test_the_command_line_tool_of_the_page_is_wrapped_called_and_undone(tmp_path):
     plugin = tmp_path / "plugins/invoices/cli.py"
     plugin.parent.mkdir(parents=True)
@@ -55,6 +57,7 @@ async def test_the_command_line_tool_of_the_page_is_wrapped_called_and_undone(tm
     assert [invoice["customer"] for invoice in json.loads(book.read_text(encoding="utf-8"))] == ["Ana"]
 
 
+@promise("python:page")
 @pytest.mark.parametrize("block", SHAPES, ids=lambda block: block.place)
 async def test_the_shapes_of_the_page_fit_the_servers_they_name(tmp_path, block):
     mail = {"to": "ana@example.com", "subject": "s", "body": "b"}
@@ -68,6 +71,7 @@ async def test_the_shapes_of_the_page_fit_the_servers_they_name(tmp_path, block)
     assert sent.data == "m1" or sent.data["to"] == ["ana@example.com"]
 
 
+@promise("python:page")
 async def test_the_functions_of_the_page_are_tools(tmp_path):
     (tmp_path / "reminders.py").write_text(of("python", "tools reminders"), encoding="utf-8")
 
@@ -80,6 +84,7 @@ async def test_the_functions_of_the_page_are_tools(tmp_path):
     assert reminded.data["subject"] == "A reminder"
 
 
+@promise("python:page")
 async def test_the_first_tool_of_the_page_is_a_tool(tmp_path):
     (tmp_path / "charges.py").write_text(of("python", "tools charges"), encoding="utf-8")
     ana = {"customer": "ana@example.com", "cents": 500}
@@ -92,6 +97,7 @@ async def test_the_first_tool_of_the_page_is_a_tool(tmp_path):
     assert (charged.data, refused.error) == ([ana], "a charge is at most 1000.00")
 
 
+@promise("python:page")
 async def test_what_the_page_charges_is_found_and_taken_back(tmp_path):
     (tmp_path / "billing.py").write_text(of("python", "tools billing"), encoding="utf-8")
 
@@ -113,10 +119,12 @@ async def test_what_the_page_charges_is_found_and_taken_back(tmp_path):
     assert total == [0, 0]
 
 
+@promise("python:page")
 def test_the_test_of_the_page_passes():
     exec(compile(of("python", "tools testing"), "docs/tools-python.md", "exec"), {"__name__": "page"})
 
 
+@promise("python:checks")
 async def test_the_checks_of_the_security_page_deny_and_ask(tmp_path):
     (tmp_path / "safety.py").write_text(of("python", "tools safety"), encoding="utf-8")
     (tmp_path / "bank.py").write_text(

@@ -4,6 +4,7 @@ import pytest
 
 from backstay.testing import TestContext, run_tool
 from examples.billing import billing
+from tests.requirements import promise
 
 ANA = "ana@example.com"
 
@@ -17,6 +18,7 @@ def context(*answers):
     return TestContext(secrets={"signature": "s" * 12}, answers=answers)
 
 
+@promise("python:example")
 async def test_a_charge_is_made_found_and_taken_back():
     made = await run_tool(billing.charge, {"customer": ANA, "cents": 500}, context())
     assert (made.outcome, made.data["cents"]) == ("succeeded", 500)
@@ -30,6 +32,7 @@ async def test_a_charge_is_made_found_and_taken_back():
     assert (await made.verify()).data is False
 
 
+@promise("python:example")
 async def test_a_large_charge_asks_a_person_first():
     large = {"customer": ANA, "cents": 250_000}
     asked = await run_tool(billing.charge, large, context())
@@ -40,6 +43,7 @@ async def test_a_large_charge_asks_a_person_first():
     assert (allowed.outcome, allowed.context.asked) == ("succeeded", [asked.question])
 
 
+@promise("python:example")
 @pytest.mark.parametrize(
     ("arguments", "outcome", "said"),
     [
@@ -53,6 +57,7 @@ async def test_what_the_example_refuses_the_model_reads(arguments, outcome, said
     assert (ran.outcome, ran.error[: len(said)]) == (outcome, said)
 
 
+@promise("python:example")
 async def test_a_secret_that_nobody_gave_is_named():
     ran = await run_tool(billing.charge, {"customer": ANA, "cents": 5})
     assert ran.outcome == "failed"

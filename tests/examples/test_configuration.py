@@ -10,11 +10,13 @@ from mcp import Client
 from examples.mailbox.faults import Faults
 from examples.mailbox.seed import seed
 from examples.mailbox.server import mailbox
+from tests.requirements import promise
 
 TOOLBOX = Path("examples/toolbox.json").read_text(encoding="utf-8")
 POLICY = Path("examples/policy.yaml").read_text(encoding="utf-8")
 
 
+@promise("demo:configured")
 async def test_the_toolbox_declares_only_tools_and_arguments_that_the_mailbox_has(tmp_path):
     path = tmp_path / "mailbox.db"
     await seed(path)
@@ -29,6 +31,7 @@ async def test_the_toolbox_declares_only_tools_and_arguments_that_the_mailbox_ha
             assert companion is None or set(companion["arguments"]) <= arguments[companion["tool"]]
 
 
+@promise("demo:configured")
 def test_the_policy_lets_reads_pass_and_asks_before_every_send():
     policy = yaml.safe_load(POLICY)
     assert policy["default"] == {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"}

@@ -14,6 +14,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from examples.mailbox.seed import seed
 from examples.mailbox.statements import statements
+from tests.requirements import promise
 
 SERVER = "examples/mailbox/server.py"
 MAIL = {"to": "ana@example.com", "subject": "Hello", "body": "A word.", "client_token": "run/1"}
@@ -30,6 +31,7 @@ def rows(path, query):
         return connection.execute(query).fetchall()
 
 
+@promise("demo:mailbox-seed")
 async def test_an_empty_mailbox_creates_and_fills_itself_where_it_is_told_to(tmp_path):
     path = tmp_path / "deep" / "mailbox.db"
     async with Client(mailbox(path), read_timeout_seconds=30) as client:
@@ -42,6 +44,7 @@ async def test_an_empty_mailbox_creates_and_fills_itself_where_it_is_told_to(tmp
     assert rows(path, "PRAGMA journal_mode") == [("wal",)]
 
 
+@promise("demo:mailbox-tools")
 async def test_pages_join_to_the_whole_list_without_gap_or_repetition(tmp_path):
     numbers, more = [], True
     async with Client(mailbox(tmp_path / "mailbox.db"), read_timeout_seconds=30) as client:
@@ -54,6 +57,7 @@ async def test_pages_join_to_the_whole_list_without_gap_or_repetition(tmp_path):
     assert beyond == {"customers": [], "total": 12, "offset": 500, "has_more": False}
 
 
+@promise("demo:mailbox-tools")
 async def test_overdue_by_more_than_sixty_days_leaves_out_sixty_and_whatever_is_paid(tmp_path):
     path = tmp_path / "mailbox.db"
     asked = {"overdue_days_more_than": 60, "limit": 100}
@@ -66,6 +70,7 @@ async def test_overdue_by_more_than_sixty_days_leaves_out_sixty_and_whatever_is_
     assert all(invoice["days_overdue"] == 0 for invoice in paid["invoices"])
 
 
+@promise("demo:mailbox")
 async def test_the_same_mail_twice_is_sent_twice_and_both_requests_are_counted(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path), read_timeout_seconds=30) as client:
@@ -79,6 +84,7 @@ async def test_the_same_mail_twice_is_sent_twice_and_both_requests_are_counted(t
     assert [(json.loads(arguments), effect) for arguments, effect in counted] == [(MAIL, "run/1"), (MAIL, None)]
 
 
+@promise("demo:mailbox-tools")
 async def test_a_mail_is_recalled_once(tmp_path):
     async with Client(mailbox(tmp_path / "mailbox.db"), read_timeout_seconds=30) as client:
         message_id = (await client.call_tool("send_email", MAIL)).structured_content["message_id"]
@@ -92,6 +98,7 @@ async def test_a_mail_is_recalled_once(tmp_path):
     assert [message["recalled"] for message in sent["messages"]] == [True]
 
 
+@promise("demo:mailbox-tools")
 async def test_received_messages_are_found_and_deleted_for_good(tmp_path):
     async with Client(mailbox(tmp_path / "mailbox.db"), read_timeout_seconds=30) as client:
         found = (await client.call_tool("search_messages", {"query": "PAYMENT"})).structured_content["messages"]
@@ -103,6 +110,7 @@ async def test_received_messages_are_found_and_deleted_for_good(tmp_path):
     assert (deleted.is_error, again.is_error, rest) == (False, True, {"messages": []})
 
 
+@promise("demo:mailbox-tools")
 async def test_every_tool_says_whether_it_changes_the_world_and_what_it_answers(tmp_path):
     async with Client(mailbox(tmp_path / "mailbox.db"), read_timeout_seconds=30) as client:
         tools = (await client.list_tools()).tools
@@ -113,6 +121,7 @@ async def test_every_tool_says_whether_it_changes_the_world_and_what_it_answers(
     assert all(tool.output_schema for tool in tools)
 
 
+@promise("demo:dies")
 async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again(tmp_path):
     path = tmp_path / "mailbox.db"
     for _ in range(2):
@@ -125,6 +134,7 @@ async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again
     assert rows(path, "SELECT count(*) FROM sent") == [(3,)]
 
 
+@promise("demo:dies")
 async def test_dying_before_a_send_counts_the_request_and_sends_nothing(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path, MAILBOX_DIE_BEFORE_SEND="1"), read_timeout_seconds=30) as client:
@@ -135,6 +145,7 @@ async def test_dying_before_a_send_counts_the_request_and_sends_nothing(tmp_path
         assert not (await client.call_tool("send_email", MAIL)).is_error
 
 
+@promise("demo:hangs")
 async def test_hanging_on_a_send_sends_the_mail_and_leaves_the_server_usable(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path, MAILBOX_HANG_ON_SEND="1"), read_timeout_seconds=30) as client:
@@ -144,6 +155,7 @@ async def test_hanging_on_a_send_sends_the_mail_and_leaves_the_server_usable(tmp
     assert found["total"] == 1
 
 
+@promise("demo:mailbox-settings")
 async def test_a_switch_that_cannot_be_read_is_named(tmp_path):
     environment = {"PATH": os.defpath, "MAILBOX_DB": str(tmp_path / "mailbox.db"), "MAILBOX_SLOW_SECONDS": "soon"}
     process = await asyncio.create_subprocess_exec(
@@ -154,6 +166,7 @@ async def test_a_switch_that_cannot_be_read_is_named(tmp_path):
     assert b"MAILBOX_SLOW_SECONDS: 'soon' is not a number" in complaint
 
 
+@promise("tools:http")
 async def test_the_same_tools_answer_over_http(tmp_path):
     environment = {"PATH": os.defpath, "MAILBOX_DB": str(tmp_path / "mailbox.db")}
     process = await asyncio.create_subprocess_exec(
@@ -172,6 +185,7 @@ async def test_the_same_tools_answer_over_http(tmp_path):
         await asyncio.wait_for(process.wait(), 30)
 
 
+@promise("demo:mailbox-seed")
 async def test_four_processes_open_a_new_mailbox_at_once_and_fill_it_once(tmp_path):
     path = tmp_path / "mailbox.db"
     code = f"import asyncio; from examples.mailbox.seed import seed; asyncio.run(seed({str(path)!r}))"
@@ -181,6 +195,7 @@ async def test_four_processes_open_a_new_mailbox_at_once_and_fill_it_once(tmp_pa
     assert rows(path, "SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM invoices)") == [(12, 40)]
 
 
+@promise("demo:mailbox-seed")
 async def test_the_same_seed_fills_two_mailboxes_alike(tmp_path):
     for name in ("one.db", "other.db"):
         await seed(tmp_path / name, random_seed=3, customers=5, invoices=9, today=date(2026, 11, 20))
@@ -189,6 +204,7 @@ async def test_the_same_seed_fills_two_mailboxes_alike(tmp_path):
     assert len(rows(tmp_path / "one.db", query)) == 9
 
 
+@promise("demo:mailbox-settings")
 def test_statements_are_found_by_their_headings():
     assert list(statements("schema.sql")) == ["customers", "invoices", "inbox", "sent", "requests"]
     assert statements("overdue.sql")["overdue"].endswith("ORDER BY customers.email")

@@ -14,6 +14,7 @@ from examples.office.script import LETTER, next_reply
 from tests.cli.commands import environment_of, forked
 from tests.docs.blocks import HOUSE, blocks
 from tests.engine import ended, engine, pending
+from tests.requirements import promise
 from toolbox.configuration.load import load
 
 OFFICE = HOUSE / "examples/office"
@@ -77,6 +78,7 @@ async def undone(opened, handle):
     return await ended(undo)
 
 
+@promise("demo:answer")
 async def test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both_are_taken_back(temporal, tmp_path):
     async with office(temporal, tmp_path) as opened:
         handle = await opened.start({"text": ANSWER, "user_id": "ana", "session_id": "desk"})
@@ -113,6 +115,7 @@ async def test_a_mail_is_answered_and_a_channel_told_after_one_approval_and_both
     assert question(tmp_path)["labelIds"] == ["INBOX", "UNREAD"]
 
 
+@promise("demo:rejected")
 async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(temporal, tmp_path):
     async with office(temporal, tmp_path) as opened:
         handle = await opened.start({"text": ANSWER})
@@ -125,6 +128,7 @@ async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(tem
     assert [step["tool"] for step in result["raw_outputs"]["steps"]][-1] == "gmail.GMAIL_CREATE_EMAIL_DRAFT"
 
 
+@promise("demo:once")
 @pytest.mark.parametrize("service", ["gmail", "slack"])
 async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_asked(temporal, tmp_path, service):
     async with office(temporal, tmp_path, dying=(service,)) as opened:
@@ -142,6 +146,7 @@ async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_as
     assert (back["outcome"], posted(tmp_path)) == ("rolled_back", [])
 
 
+@promise("demo:program")
 async def test_unread_mails_are_counted_in_a_program_that_reads_page_after_page(temporal, tmp_path, sandbox):
     async with office(temporal, tmp_path, sandbox=sandbox) as opened:
         handle = await opened.start({"text": COUNT})
@@ -163,6 +168,7 @@ async def test_unread_mails_are_counted_in_a_program_that_reads_page_after_page(
     assert "mcp.sandbox.run" in {event["mcp_name"] for event in result["events"]}
 
 
+@promise("demo:budget")
 async def test_a_budget_ends_the_work_with_what_was_found_and_a_summary(temporal, tmp_path):
     async with office(temporal, tmp_path) as opened:
         result = await ended(await opened.start({"text": ANSWER, "budget": {"max_steps": 2}}))
@@ -176,6 +182,7 @@ async def test_a_budget_ends_the_work_with_what_was_found_and_a_summary(temporal
     assert names >= {"mcp.budget.exceeded", "mcp.summary.created"}
 
 
+@promise("demo:failed-read")
 async def test_a_failed_read_is_told_as_failed_with_the_reason_of_the_service(temporal, tmp_path):
     steps = [{"tool": "gmail.GMAIL_FETCH_MESSAGE_BY_MESSAGE_ID", "arguments": {"message_id": "nobody"}}]
     async with office(temporal, tmp_path) as opened:
@@ -187,6 +194,7 @@ async def test_a_failed_read_is_told_as_failed_with_the_reason_of_the_service(te
     assert result["raw_outputs"]["steps"][0]["success"] is False
 
 
+@promise("demo:page")
 def test_the_declarations_name_only_tools_and_arguments_that_the_services_have(tmp_path):
     configuration, _ = load(toolbox_in(tmp_path), {})
     assert set(configuration.servers) == set(configuration.providers) == {"gmail", "slack"}
@@ -194,6 +202,7 @@ def test_the_declarations_name_only_tools_and_arguments_that_the_services_have(t
     assert policy["default"] == {"read_only": "allow", "write_safe": "ask", "restricted_write": "ask"}
 
 
+@promise("demo:page")
 async def test_the_commands_of_the_page_do_what_it_says(temporal, tmp_path, nursery, sandbox):
     lines = [line for block in blocks("bash") if block.place.startswith(PAGE) for line in block.text.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("backstay ")]

@@ -18,6 +18,7 @@ from examples.mailbox.reminders import Reminders
 from examples.mailbox.seed import seed
 from examples.mailbox.server import mailbox
 from examples.mailbox.statements import statements
+from tests.requirements import promise
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 TODAY = date(2026, 11, 20)
@@ -99,6 +100,7 @@ WITHOUT_EXPLAIN = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 """Explaining a failure traces every line that runs: far too slow with servers in the loop."""
 
 
+@promise("demo:computed")
 @settings(max_examples=20, deadline=None, phases=WITHOUT_EXPLAIN, suppress_health_check=[HealthCheck.too_slow])
 @given(
     random_seed=st.integers(0, 2**32),
@@ -116,6 +118,7 @@ async def test_recipients_and_total_equal_the_sql_query_for_any_mailbox(random_s
         assert outputs["total"] == total
 
 
+@promise("demo:asks-once")
 async def test_the_demo_takes_four_decisions_and_names_each_invoice_in_its_mail(tmp_path):
     async with stage(tmp_path) as (path, model, client):
         play = Play(model, client)
@@ -127,6 +130,7 @@ async def test_the_demo_takes_four_decisions_and_names_each_invoice_in_its_mail(
     assert f"{finished['outputs']['total']:,.2f}" in finished["summary"]
 
 
+@promise("demo:refined")
 async def test_the_script_searches_when_the_tools_are_not_visible_yet(tmp_path):
     async with stage(tmp_path) as (path, model, client):
         play = Play(model, client)
@@ -136,6 +140,7 @@ async def test_the_script_searches_when_the_tools_are_not_visible_yet(tmp_path):
     assert sorted(finished["outputs"]["recipients"]) == (await overdue(path))[0]
 
 
+@promise("demo:refused")
 async def test_what_a_person_rejected_is_told_and_stays_in_the_total(tmp_path):
     async with stage(tmp_path) as (path, model, client):
         recipients, total = await overdue(path)
@@ -146,6 +151,7 @@ async def test_what_a_person_rejected_is_told_and_stays_in_the_total(tmp_path):
     assert "Not sent: 1" in finished["summary"]
 
 
+@promise("demo:script")
 async def test_the_number_of_days_comes_from_the_task(tmp_path):
     async with stage(tmp_path) as (_, model, client):
         finished = await Play(model, client).run(TASK.replace("60", "100"))
@@ -154,6 +160,7 @@ async def test_the_number_of_days_comes_from_the_task(tmp_path):
     assert finished["outputs"]["total"] == round(sum(invoice["amount"] for invoice in page["invoices"]), 2)
 
 
+@promise("demo:refused")
 async def test_a_tool_that_keeps_failing_ends_in_a_plain_failure(tmp_path):
     async with stage(tmp_path) as (path, model, client):
         async with aiosqlite.connect(path) as connection:

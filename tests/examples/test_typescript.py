@@ -11,6 +11,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.conformance.scenarios import NODE
 from tests.docs.blocks import HOUSE
+from tests.requirements import promise
 
 EXAMPLE, PACKAGES = HOUSE / "examples/typescript", HOUSE / "build/typescript/node_modules"
 TEXT = "Write to a."
@@ -60,6 +61,7 @@ async def ran(program, engine, *words, **more):
     return await program(str(NODE), "client.ts", *words, **environment, **more)
 
 
+@promise("clients:doors-typescript")
 async def test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prints_its_result(program, open_engine):
     async with open_engine(rules) as engine:
         code, said, complained = await ran(program, engine, TEXT, "ana@example.com", typed="y\n")
@@ -74,6 +76,7 @@ async def test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prin
         assert (decided["by"], decided["verdict"]) == ("ana@example.com", "approve")
 
 
+@promise("clients:whole")
 async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, open_engine):
     long = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "hello", "body": "x" * 2500})])
     policy = 'ask: [{tool: "mail.send_email", timeout: 3s}]'
@@ -84,6 +87,7 @@ async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, o
     assert engine.mailbox.requests("send_email") == 0
 
 
+@promise("clients:typescript-said")
 async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_engine):
     async with open_engine(rules) as engine:
         _, said, complained = await ran(program, engine, TEXT, "ana@example.com", typed="n\n")
@@ -96,6 +100,7 @@ async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_en
         assert (await ran(program, engine, TEXT))[0] == 2
 
 
+@promise("clients:types")
 @pytest.mark.timeout(240)
 async def test_its_types_are_right(program):
     code, said, complained = await program(str(PACKAGES / ".bin/tsc"), "--project", ".")

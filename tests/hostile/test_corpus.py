@@ -13,6 +13,7 @@ import pytest
 from tests.hostile.case import ENDS, PREFACES, corpus
 from tests.hostile.facts import FACTS
 from tests.hostile.harness import NOBODY, Area, make_area, run_corpus
+from tests.requirements import promise
 
 CLASSES = {
     "bombs",
@@ -57,6 +58,7 @@ def broken(verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+@promise("sandbox:hostile")
 def test_there_are_enough_programs_of_every_class_and_each_says_what_must_hold():
     cases = corpus()
     sizes = Counter(case.kind for case in cases)
@@ -74,6 +76,7 @@ ALL = pytest.param(1, marks=pytest.mark.soak, id="all")
 """Each program runs once in every test of everything, as root or as somebody else; as both in `make soak`."""
 
 
+@promise("sandbox:hostile")
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as root")
 @pytest.mark.parametrize("every", [pytest.param(2, id="half"), ALL])
@@ -81,6 +84,7 @@ async def test_everything_holds_when_the_worker_is_root(area, every):
     assert broken(await run_corpus(area, corpus()[::every], uid=0)) == {}
 
 
+@promise("sandbox:hostile")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("every", [pytest.param(2, id="half"), ALL])
 async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area, every):
@@ -89,6 +93,7 @@ async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area, ev
     assert broken(await run_corpus(area, cases, uid=os.geteuid() or NOBODY)) == {}
 
 
+@promise("sandbox:noticed")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("every", [pytest.param(4, id="quarter"), ALL])
 async def test_a_careless_profile_is_noticed_by_the_same_programs(area, every):

@@ -11,6 +11,7 @@ import pytest
 from sandbox.images.image import build_image
 from tests.image.containers import Container, Mount, ran
 from tests.image.filters import compiled
+from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[2]
 PROFILE = HOUSE / "deploy/seccomp.json"
@@ -101,6 +102,7 @@ def unproven_in(said: str) -> list[list[str]]:
     return json.loads(next(line for line in said.splitlines() if line.startswith("[")))
 
 
+@promise("deployment:filter")
 def test_a_jail_has_every_property_under_the_filter_without_any_right_of_an_administrator(home):
     said = inside(PROFILE, home, "-c", EXAMINE)
 
@@ -111,6 +113,7 @@ def test_a_jail_has_every_property_under_the_filter_without_any_right_of_an_admi
     assert (state["NoNewPrivs"], state["Seccomp"]) == ("1", "2")
 
 
+@promise("deployment:filter-least")
 @pytest.mark.parametrize("call", ["mount", "pivot_root", "sethostname", "umount2", "personality"])
 def test_no_jail_starts_without_one_of_the_calls_that_are_allowed_for_it(call, home, tmp_path):
     profile = json.loads(PROFILE.read_text(encoding="utf-8"))
@@ -125,6 +128,7 @@ def test_no_jail_starts_without_one_of_the_calls_that_are_allowed_for_it(call, h
     assert call.rstrip("2") in unproven[0][1]
 
 
+@promise("deployment:filter-attacks")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
 def test_what_only_an_attack_asks_for_is_refused_by_the_filter(home):
     ended = json.loads(inside(PROFILE, home, "-c", CALLS, json.dumps(ATTACKS)))
@@ -133,6 +137,7 @@ def test_what_only_an_attack_asks_for_is_refused_by_the_filter(home):
     assert ended == dict.fromkeys(ATTACKS, 1)
 
 
+@promise("deployment:filter-default")
 def test_the_filter_allows_nothing_by_default_and_knows_both_machines():
     profile = json.loads(PROFILE.read_text(encoding="utf-8"))
 

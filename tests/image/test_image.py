@@ -23,6 +23,7 @@ from tests.image.composed import HOUSE, of_service, resolved
 from tests.image.containers import Mount, ran, started, stop
 from tests.image.filters import compiled
 from tests.image.layers import BASE, built
+from tests.requirements import promise
 
 pytestmark = [
     pytest.mark.soak,
@@ -139,6 +140,7 @@ async def code_of(container):
         return process.returncode, said.decode()
 
 
+@promise("deployment:image")
 async def test_worker_and_sandbox_role_run_a_program_in_a_jail_as_compose_starts_them(composed, temporal):
     with ExitStack() as stack:
         workers = {"worker": stack.enter_context(composed.serving("worker"))}
@@ -184,6 +186,7 @@ async def test_worker_and_sandbox_role_run_a_program_in_a_jail_as_compose_starts
     assert "made-up-key-of-a-model" not in composed.log("worker") + composed.log("sandbox") + doctor[1]
 
 
+@promise("deployment:contents")
 async def test_the_image_holds_what_runs_and_nothing_that_its_user_could_change(composed, stage):
     told = """
 import importlib.util, json, os, pathlib, sys
@@ -221,6 +224,7 @@ print(json.dumps({
     assert stage.words("CMD") == ["worker"]
 
 
+@promise("deployment:no-jail")
 async def test_without_the_profile_of_the_sandbox_role_no_jail_starts_and_the_reason_is_said(composed):
     """Docker's own filter refuses these calls too; here a stricter one stands in for it."""
     profile = json.loads((HOUSE / "deploy/seccomp.json").read_text(encoding="utf-8"))
@@ -238,6 +242,7 @@ async def test_without_the_profile_of_the_sandbox_role_no_jail_starts_and_the_re
     assert "seccomp" in said
 
 
+@promise("deployment:page")
 async def test_the_page_is_healthy_and_lets_in_whom_the_proxy_names_and_nobody_else(composed, whole):
     secret = await asyncio.to_thread(Path(whole["secrets"]["BACKSTAY_WEB_PROXY_SECRET"]["file"]).read_text)
     with socket.socket() as listener:

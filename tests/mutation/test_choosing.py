@@ -1,4 +1,5 @@
 from tests.mutation.choosing import Mutant, choose, mutants_of, place_of
+from tests.requirements import promise
 
 BEFORE = '''
 """A module."""
@@ -18,6 +19,7 @@ def kept(values, most):
 AFTER = BEFORE.replace("    found.sort()  # in order\n", "").replace("    return found", "        return found")
 
 
+@promise("layout:mutants")
 def test_mutants_are_turned_comparisons_other_constants_and_statements_left_out():
     found = {(mutant.kind, mutant.mutated) for mutant in mutants_of("room", BEFORE)}
 
@@ -32,6 +34,7 @@ def test_mutants_are_turned_comparisons_other_constants_and_statements_left_out(
     }
 
 
+@promise("layout:mutants")
 def test_the_lines_of_mutants_stand_once_in_both_commits():
     twice = BEFORE + "\n\nMOST = 3\n"
     chosen = choose({"room": {"old.py": BEFORE}}, {"room": {"new.py": AFTER}}, count=100, seed=1)
@@ -43,6 +46,7 @@ def test_the_lines_of_mutants_stand_once_in_both_commits():
     assert "return True" in {mutant.line for mutant in again}
 
 
+@promise("layout:mutants")
 def test_the_same_seed_chooses_the_same_mutants_evenly_from_rooms_and_kinds():
     code = {"first": {"a.py": BEFORE}, "second": {"b.py": BEFORE}}
 
@@ -54,6 +58,7 @@ def test_the_same_seed_chooses_the_same_mutants_evenly_from_rooms_and_kinds():
     assert chosen != choose(code, code, count=5, seed=4)
 
 
+@promise("layout:mutants")
 def test_a_mutant_is_put_where_its_line_stands_with_the_space_before_it():
     mutant = Mutant("room", "constant", "return True", "return False")
 

@@ -12,6 +12,7 @@ import pytest
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.programs.frames import Round
 from sandbox.programs.sandbox import Sandbox
+from tests.requirements import promise
 from tests.sandbox.places import image
 
 TASKS = Path(__file__).parent / "tasks"
@@ -69,11 +70,13 @@ async def differs(sandbox: Sandbox, task: Ordinary) -> str | None:
     return None
 
 
+@promise("sandbox:ordinary")
 def test_there_are_enough_tasks_for_both_images():
     assert len(EVERY) >= 60
     assert sum(task.kind == "data" for task in EVERY) >= 8
 
 
+@promise("sandbox:ordinary")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["python", "data"])
 async def test_nearly_every_task_runs_unchanged_in_the_image(kind, tmp_path):

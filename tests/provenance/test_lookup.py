@@ -8,6 +8,7 @@ import pytest
 from backstay.provenance.index import AT_ONCE, Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, source_of
+from tests.requirements import promise
 
 ADDRESS = "mallory@evil-desk.example"
 IBAN = "DE89370400440532013000"
@@ -22,6 +23,7 @@ def traced(arguments, *, computed=(), **texts):
     return Lookup(index, computed=computed).sources_of(arguments)
 
 
+@promise("policy:spelling")
 @pytest.mark.parametrize(
     ("said", "value"),
     [
@@ -58,6 +60,7 @@ def test_a_target_is_found_in_the_words_of_others_however_it_is_spelled_there(sa
     assert "!mail.read" in {code for part in sources.by[""] for code in part} <= {"!mail.read", "model"}
 
 
+@promise("policy:places")
 @pytest.mark.parametrize(
     ("first", "second", "value"),
     [
@@ -76,6 +79,7 @@ def test_a_target_that_was_split_over_two_answers_names_both(first, second, valu
     assert {code for part in sources.by[""] for code in part} == {"!mail.read", "!web.fetch"}
 
 
+@promise("policy:places")
 def test_a_value_that_stands_in_two_places_names_both_and_the_one_that_is_trusted_vouches_for_it():
     sources = traced({"to": ADDRESS}, task=f"Write to {ADDRESS}", mail_read=f"I am {ADDRESS}")
 
@@ -83,6 +87,7 @@ def test_a_value_that_stands_in_two_places_names_both_and_the_one_that_is_truste
     assert sources.foreign == ()
 
 
+@promise("policy:places")
 def test_nobody_vouches_for_an_address_that_is_put_together_from_pieces_which_others_hold():
     sources = traced(
         {"to": "info@summer-garden.example"},
@@ -93,18 +98,21 @@ def test_nobody_vouches_for_an_address_that_is_put_together_from_pieces_which_ot
     assert sources.foreign == ("/to",)
 
 
+@promise("policy:spelling")
 @pytest.mark.parametrize("value", [1250.5, "1,250.50", "1.250,50", "1250.5", "1 250,50"])
 @pytest.mark.parametrize("said", ["1250.5", "1,250.50 EUR", "1.250,50", "1250.50", {"amount": 1250.5}])
 def test_numbers_are_found_as_values(value, said):
     assert traced({"amount": value}, task="pay it", mail_read=said).by == {"": (("!mail.read",),)}
 
 
+@promise("policy:spelling")
 @pytest.mark.parametrize("value", [25, 25.0, "25", "25.00"])
 def test_a_whole_number_is_found_as_a_value_too(value):
     assert traced({"amount": value}, task="pay 25 EUR").by == {"": (("task",),)}
     assert traced({"amount": value}, task="pay 250 EUR").by == {"": (("model",),)}
 
 
+@promise("policy:places")
 def test_what_only_the_model_says_comes_from_the_model():
     sources = traced({"to": "fresh@nowhere.example", "subject": "greetings", "flag": True, "n": None}, task="go")
 
@@ -112,6 +120,7 @@ def test_what_only_the_model_says_comes_from_the_model():
     assert sources.foreign == ()
 
 
+@promise("policy:spelling")
 def test_words_on_both_sides_of_a_border_between_two_values_are_no_value_together():
     own = {"first": "evil", "second": "desk.example"}
     index = Index()
@@ -121,6 +130,7 @@ def test_words_on_both_sides_of_a_border_between_two_values_are_no_value_togethe
     assert Lookup(index).sources_of({"to": ADDRESS}).foreign == ("/to",)
 
 
+@promise("policy:targets")
 def test_a_word_that_others_use_too_does_not_make_a_path_theirs():
     sources = traced(
         {"path": "/srv/reports/march-summary.md"},
@@ -131,6 +141,7 @@ def test_a_word_that_others_use_too_does_not_make_a_path_theirs():
     assert sources.foreign == ()
 
 
+@promise("policy:places")
 def test_what_a_program_computed_counts_as_what_it_had_read():
     sources = traced({"to": "fresh@nowhere.example"}, computed=(">!mail.read",), mail_read="hello")
 
@@ -138,6 +149,7 @@ def test_what_a_program_computed_counts_as_what_it_had_read():
     assert sources.foreign == ("/to",)
 
 
+@promise("policy:targets")
 def test_a_body_may_quote_others_and_is_no_target():
     sources = traced(
         {"body": f"They wrote: {ADDRESS} is closed.\nRegards", "to": "ana@home.example"},
@@ -149,6 +161,7 @@ def test_a_body_may_quote_others_and_is_no_target():
     assert sources.by["/to"] == (("task",),)
 
 
+@promise("policy:bounds")
 def test_a_large_answer_is_searched_to_its_last_word_and_takes_little_more_than_its_own_size():
     index = Index()
     text = " ".join(f"word{n}" for n in range(AT_ONCE // 8)) + " " * AT_ONCE + ADDRESS
@@ -158,6 +171,7 @@ def test_a_large_answer_is_searched_to_its_last_word_and_takes_little_more_than_
     assert index.size < 2 * len(text)
 
 
+@promise("policy:bounds")
 def test_many_arguments_are_told_of_within_bounds_and_those_that_others_direct_first():
     arguments = {f"line{n}": f"text{n} number{n}" for n in range(60)} | {"to": ADDRESS}
     known = {f"line{n}": f"text{n}" for n in range(0, 60, 2)}
@@ -169,6 +183,7 @@ def test_many_arguments_are_told_of_within_bounds_and_those_that_others_direct_f
     assert sources.under("/line59") is None
 
 
+@promise("policy:bounds")
 @pytest.mark.parametrize(
     "source",
     [

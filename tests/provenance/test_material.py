@@ -4,6 +4,7 @@ import pytest_asyncio
 
 from tests.provenance.attacks import KINDS, honest, injected
 from tests.provenance.runs import open_stage
+from tests.requirements import promise
 
 SAMPLE = (2, 9, 17, 27, 33)
 
@@ -14,6 +15,7 @@ async def stage(temporal, tmp_path, sandbox):
         yield opened
 
 
+@promise("policy:material")
 async def test_what_others_wrote_directs_no_write_unasked_and_the_request_names_the_answer_it_came_from(stage):
     cases = [injected(kind)[number] for kind in KINDS if kind != "reuse" for number in SAMPLE]
 
@@ -24,6 +26,7 @@ async def test_what_others_wrote_directs_no_write_unasked_and_the_request_names_
         assert played.case.reads[-1].tool in played.request["rule"]
 
 
+@promise("policy:honest")
 async def test_honest_writes_go_on_unasked(stage):
     cases = [case for case in honest() if case.comes_from != "others"]
 

@@ -6,6 +6,7 @@ from backstay.errors import PolicyInvalid
 from backstay.policies.policy import Policy, rule
 from backstay.provenance.source import Sources
 from backstay.tools.tool import Tool
+from tests.requirements import promise
 
 OPEN = {"read_only": "allow", "write_safe": "allow", "restricted_write": "allow"}
 SEND = Tool(name="mail.send", safety="write_safe")
@@ -29,6 +30,7 @@ ASK = {"ask": [{"tool": "mail.send", "when": {"to": {"from": ["mail.*"]}}}]}
 UNLESS = {"deny": [{"tool": "mail.send", "unless": {"to": {"from": ["task", "person", "crm.*"]}}}]}
 
 
+@promise("policy:from")
 @pytest.mark.parametrize(
     ("policy", "parts", "expected"),
     [
@@ -55,12 +57,14 @@ def test_all_of_a_value_must_come_from_there_to_permit_and_a_part_is_enough_to_s
     assert verdict(policy, came(parts)) == expected
 
 
+@promise("policy:from")
 @pytest.mark.parametrize(("policy", "expected"), [(ALLOW, "ask"), (ASK, "ask"), (UNLESS, "deny")])
 @pytest.mark.parametrize("sources", [None, Sources(by={"/body": TASK}, more=3)])
 def test_not_knowing_where_a_value_came_from_counts_against_the_call(policy, expected, sources):
     assert verdict(policy, sources) == expected
 
 
+@promise("policy:from")
 def test_every_element_of_a_list_must_come_from_there():
     arguments = {"to": ["a@b.example", "c@d.example"]}
     mixed = Sources(by={"/to/0": TASK, "/to/1": THEIRS})
@@ -69,12 +73,14 @@ def test_every_element_of_a_list_must_come_from_there():
     assert verdict(ALLOW, mixed, arguments=arguments) == "ask"
 
 
+@promise("policy:from")
 @pytest.mark.parametrize("operand", ["task", [], ["nobody"], [1], ["task", ""]])
 def test_an_operand_that_is_no_list_of_places_is_refused(operand):
     with pytest.raises(PolicyInvalid, match="from"):
         Policy.admit({"ask": [{"tool": "a.b", "when": {"to": {"from": operand}}}]})
 
 
+@promise("policy:strict")
 def test_the_strict_preset_asks_when_only_others_say_where_a_write_goes_and_names_them():
     strict = Policy.admit({"default": OPEN, "provenance": "strict"})
     asked = rule(strict, SEND, {"to": "a@b.example"}, sources=came(THEIRS, foreign=("/to",)))
@@ -86,6 +92,7 @@ def test_the_strict_preset_asks_when_only_others_say_where_a_write_goes_and_name
     assert rule(strict, SEND, {"undo": "x"}, purpose="undo").verdict == "allow"
 
 
+@promise("policy:strict-task")
 def test_a_task_can_make_provenance_strict_and_never_loosen_it():
     foreign = came(THEIRS, foreign=("/to",))
     loose, strict = Policy.admit({"default": OPEN}), Policy.admit({"default": OPEN, "provenance": "strict"})
@@ -96,6 +103,7 @@ def test_a_task_can_make_provenance_strict_and_never_loosen_it():
     assert rule(strict.tightened_by({"allow": ["mail.send"]}), SEND, {}, sources=foreign).verdict == "ask"
 
 
+@promise("policy:provenance-egress")
 @pytest.mark.parametrize(
     ("policy", "sources", "expected"),
     [
@@ -112,6 +120,7 @@ def test_reads_that_reach_out_have_a_class_of_their_own(policy, sources, expecte
     assert verdict(policy, sources, Tool(name="web.fetch", safety="read_only"), {"url": "x"}) == "allow"
 
 
+@promise("policy:provenance-egress")
 def test_a_task_without_an_opinion_on_reads_that_reach_out_changes_nothing():
     floor = Policy.admit({"default": OPEN | {"read_only_egress": "allow"}})
     sources = Sources(by={"": THEIRS}, reaching=("/url",))
@@ -119,6 +128,7 @@ def test_a_task_without_an_opinion_on_reads_that_reach_out_changes_nothing():
     assert rule(floor.tightened_by({"deny": ["a.b"]}), FETCH, {}, sources=sources).verdict == "allow"
 
 
+@promise("policy:person")
 def test_what_a_person_changed_comes_from_that_person():
     sources = came(THEIRS, foreign=("/to",)).decided_by_person(["/to"])
 

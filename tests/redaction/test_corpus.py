@@ -7,6 +7,7 @@ import pytest
 
 from backstay.redaction.redactor import redact_payload
 from tests.redaction.corpus import Negative, Positive, check, halves, negatives, positives
+from tests.requirements import promise
 
 RECALL, PRECISION = 0.97, 0.95
 """What is asked of a redactor."""
@@ -28,10 +29,12 @@ def mistaken(held_out: bool) -> list[Negative]:
     return [negative for negative in negatives(held_out) if redact_payload(negative.payload) != negative.payload]
 
 
+@promise("secrets:redact-corpus")
 def test_the_corpus_is_as_large_and_as_mixed_as_it_says():
     check()
 
 
+@promise("secrets:redact-corpus")
 @pytest.mark.parametrize("held_out", halves())
 def test_most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one(held_out):
     recall, precision = ASKED[held_out]
@@ -41,6 +44,7 @@ def test_most_secrets_are_found_in_every_place_and_little_else_is_taken_for_one(
     assert found / (found + len(mistaken(held_out))) >= precision, [] if held_out else mistaken(held_out)
 
 
+@promise("secrets:redact-corpus")
 @pytest.mark.parametrize("held_out", halves())
 def test_redacting_again_changes_nothing(held_out):
     for positive in positives(held_out)[::7]:

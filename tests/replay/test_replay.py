@@ -15,6 +15,7 @@ from tests.replay.marks import holds
 from tests.replay.merging import MergingRunner
 from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
+from tests.requirements import promise
 from workflows import model_calls, run_task
 from workflows.asking.approvals import Approvals
 from workflows.reconcile import Reconcile
@@ -104,22 +105,26 @@ def history_named(shape):
     return history_of(next(path for path in HISTORIES if path.stem == shape))
 
 
+@promise("runs:replay")
 def test_a_history_of_every_shape_is_kept():
     kept = {path.stem for path in HISTORIES}
 
     assert set(SHAPES) <= kept
 
 
+@promise("runs:replay")
 @pytest.mark.parametrize("shape", HOLDS)
 def test_a_kept_history_holds_what_it_is_kept_for(shape):
     assert holds(history_named(shape), HOLDS[shape])
 
 
+@promise("runs:replay")
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_a_kept_history_replays(path):
     await replayer(sandboxed=True).replay_workflow(history_of(path))
 
 
+@promise("approvals:told-apart")
 async def test_the_commands_are_the_same_where_the_worker_gets_at_once_that_people_were_told_and_a_decision():
     runner = MergingRunner()
     replayed = Replayer(workflows=workflows.WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner)
@@ -182,6 +187,7 @@ _PERFORM = ToolCalls.perform
 _COMPENSATED = Rollback._compensated
 
 
+@promise("runs:mutants")
 @pytest.mark.parametrize(
     ("owner", "name", "mutation", "shape"),
     [
@@ -227,6 +233,7 @@ async def test_a_changed_workflow_is_noticed(monkeypatch, owner, name, mutation,
 TODAY = ("approve", "plan", "catalog", "elicitation", "quorum", "topped-up", "paused", "cancelled", "undo-run")
 
 
+@promise("runs:replay")
 async def test_runs_of_today_replay_too(open_engine, tmp_path):
     async with open_engine(rules, **options(tmp_path), **models.options(tmp_path)) as engine:
         for shape in (*TODAY, "fallback", "lost-checked", "lost-undo"):

@@ -11,6 +11,7 @@ from backstay.settings import Settings
 from sandbox.guest.programs.source import prepare
 from sandbox.programs import check as checking
 from sandbox.programs.check import MOST_FAULTS, blocked_uses, check_program
+from tests.requirements import promise
 
 STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
 
@@ -38,6 +39,7 @@ def check(source, importable=STANDARD):
     return check_program(source, functions=FUNCTIONS, importable=importable)
 
 
+@promise("programs:fits")
 @pytest.mark.parametrize(
     "source",
     [
@@ -76,6 +78,7 @@ def test_nothing_is_said_of_a_program_that_fits(source):
     assert check(source) == []
 
 
+@promise("programs:checked")
 @pytest.mark.parametrize(
     ("source", "faults"),
     [
@@ -155,6 +158,7 @@ def test_each_fault_is_one_line_that_names_the_line_and_the_way_out(source, faul
     assert check(source) == faults
 
 
+@promise("programs:checked")
 def test_at_most_ten_faults_are_named_in_the_order_of_lines():
     source = "\n".join(f"await mail.tool_{number}()" for number in range(30, 60))
     faults = check(source)
@@ -162,6 +166,7 @@ def test_at_most_ten_faults_are_named_in_the_order_of_lines():
     assert [fault.partition(":")[0] for fault in faults] == [f"line {line}" for line in range(1, 11)]
 
 
+@promise("programs:check-total")
 @pytest.mark.parametrize(
     "source",
     [
@@ -186,12 +191,14 @@ def test_a_program_that_breaks_the_parser_is_a_clear_fault(source):
     assert len(fault) < 320
 
 
+@promise("programs:check-total")
 def test_a_chain_of_branches_as_long_as_a_program_may_be_is_compiled_or_a_clear_fault():
     faults = check("if 1:\n pass\n" + "elif 1:\n pass\n" * 4000)
     # Python 3.13 compiles it, older versions say that it is nested too deeply.
     assert [len(fault) < 320 for fault in faults] in ([], [True])
 
 
+@promise("programs:fits")
 @pytest.mark.parametrize("source", ["return 1 is 1", "return '\\d'", "return () < (1, )\nassert (1, 'x')", "1()"])
 def test_warnings_about_a_program_reach_nobody(source, capfd):
     with warnings.catch_warnings(record=True) as seen:
@@ -259,6 +266,7 @@ PARTS = st.sampled_from(
 )
 
 
+@promise("programs:check-total")
 @settings(max_examples=400, deadline=None)
 @given(source=st.text() | st.lists(PARTS, max_size=30).map("".join))
 @example(source="global mail\nmail.search(1)")
@@ -270,6 +278,7 @@ def test_whatever_the_source_is_the_check_answers_in_short_lines(source):
     assert all("\n" not in fault and len(fault) < 600 for fault in faults)
 
 
+@promise("programs:fits")
 def test_ordinary_code_of_the_standard_library_is_not_faulted():
     library = Path(inspect.__file__).parent
     names = "argparse ast base64 calendar cmd csv dataclasses difflib enum fractions functools graphlib json/decoder"
@@ -283,6 +292,7 @@ def test_ordinary_code_of_the_standard_library_is_not_faulted():
     assert faults == {}
 
 
+@promise("programs:fits")
 def test_what_the_collector_does_during_the_parsing_is_no_fault_of_the_program(monkeypatch):
     faults = [SystemError("AST constructor recursion depth mismatch")]
 
@@ -295,6 +305,7 @@ def test_what_the_collector_does_during_the_parsing_is_no_fault_of_the_program(m
     assert check_program("return 1", functions={}, importable=frozenset()) == []
 
 
+@promise("plans:nothing-runs")
 @pytest.mark.parametrize(
     ("source", "fault"),
     [
@@ -312,6 +323,7 @@ def test_a_program_of_which_nothing_would_run_is_refused_with_its_line(source, f
     assert [said[: len(fault or "")] for said in check(source)] == ([] if fault is None else [fault])
 
 
+@promise("plans:nothing-runs")
 @pytest.mark.parametrize(
     ("loop", "ends"),
     [
@@ -336,6 +348,7 @@ def test_a_loop_that_cannot_end_is_refused_and_one_that_may_is_not(loop, ends):
     )
 
 
+@promise("plans:by-name-door")
 @pytest.mark.parametrize(
     ("source", "fault"),
     [
@@ -360,6 +373,7 @@ def test_calls_by_name_are_checked_where_the_name_is_written(source, fault):
     assert [said[: len(fault or "")] for said in faults] == ([] if fault is None else [fault])
 
 
+@promise("programs:blocked")
 @pytest.mark.parametrize(
     ("source", "said"),
     [

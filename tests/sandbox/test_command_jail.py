@@ -10,6 +10,7 @@ import pytest
 from backstay.errors import OutcomeUnknown
 from sandbox.isolation.command_jail import CommandJail
 from tests.engine import ROOT
+from tests.requirements import promise
 from toolbox.toolbox import open_toolbox
 
 LOOK = """
@@ -74,6 +75,7 @@ async def call(toolbox, deadline_s=60, **arguments):
     return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent)
 
 
+@promise("plugins:jail")
 async def test_a_jailed_plugin_sees_its_folder_and_its_variables_and_reaches_nothing_else(reachable):
     async with jailed(reachable) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -106,6 +108,7 @@ def jails_in(folder):
     return found
 
 
+@promise("plugins:jail")
 async def test_a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone(reachable):
     async with jailed(reachable) as toolbox:
         await toolbox.catalog("anyone")
@@ -117,6 +120,7 @@ async def test_a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone(r
     assert jails_in(reachable) == []
 
 
+@promise("plugins:jail")
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's jails read what that user can")
 async def test_a_folder_that_a_jail_may_not_read_is_a_reason_and_is_not_run_without_one(tmp_path):
     async with jailed(tmp_path, 0o700) as toolbox:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import Done, ProgramCall, read_frame, strict_json
+from tests.requirements import promise
 
 TOOLS = frozenset({"mail.send", "mail.find"})
 
@@ -17,6 +18,7 @@ def read(frame: bytes, *, first_call: int = 0):
     return read_frame(frame, tools=TOOLS, first_call=first_call, limits=Limits())
 
 
+@promise("sandbox:frames")
 def test_calls_are_read_with_their_numbers():
     frame = b'{"calls":[{"i":3,"tool":"mail.send","args":{"a":1}},{"i":4,"tool":"engine.result","args":{"ref":"x"}}]}'
     assert read(frame, first_call=3) == (
@@ -25,6 +27,7 @@ def test_calls_are_read_with_their_numbers():
     )
 
 
+@promise("sandbox:frames")
 def test_an_end_is_a_result_or_an_error_in_one_line():
     assert read(b'{"done":{"ok":[null,1]}}') == Done(result=[None, 1])
     assert read(b'{"done":{"ok":null}}') == Done()
@@ -33,6 +36,7 @@ def test_an_end_is_a_result_or_an_error_in_one_line():
     assert read(error.replace(b"7", b"null")) == Done(error={"type": "E", "message": "a b"})
 
 
+@promise("sandbox:frames")
 def test_a_long_error_is_cut():
     frame = json.dumps({"done": {"error": {"type": "E" * 999, "message": "m" * 9999, "line": None}}}).encode()
     done = read(frame)
@@ -45,6 +49,7 @@ def test_a_long_error_is_cut():
 CALL = '{"i":0,"tool":"mail.send","args":{}}'
 
 
+@promise("sandbox:frames-refused")
 @pytest.mark.parametrize(
     "frame",
     [
@@ -117,6 +122,7 @@ def test_a_frame_that_no_honest_runner_sends_is_refused(frame):
     assert len(refused.value.message) < 300
 
 
+@promise("sandbox:frames-refused")
 @pytest.mark.parametrize("digits", [301, 5000])
 def test_a_whole_number_that_others_could_not_read_is_refused_by_name(digits):
     with pytest.raises(ProgramCrashed) as refused:
@@ -126,6 +132,7 @@ def test_a_whole_number_that_others_could_not_read_is_refused_by_name(digits):
     assert "pass it as text" in refused.value.message
 
 
+@promise("sandbox:frames-refused")
 @pytest.mark.parametrize("depth", [100, 200, 90_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_what_is_nested_too_deeply_is_refused_by_name(depth, opening, closing):
@@ -135,6 +142,7 @@ def test_what_is_nested_too_deeply_is_refused_by_name(depth, opening, closing):
     assert refused.value.message.startswith("depth: ")
 
 
+@promise("sandbox:frames-refused")
 def test_a_tool_outside_the_declared_set_is_refused_by_name():
     with pytest.raises(ProgramCrashed) as refused:
         read(b'{"calls":[{"i":0,"tool":"bank.pay","args":{}}]}')
@@ -144,6 +152,7 @@ def test_a_tool_outside_the_declared_set_is_refused_by_name():
     )
 
 
+@promise("sandbox:frames-refused")
 def test_too_many_calls_at_once_are_refused_by_the_name_of_the_cap():
     calls = [{"i": i, "tool": "mail.send", "args": {}} for i in range(129)]
     with pytest.raises(ProgramCrashed) as refused:
@@ -153,6 +162,7 @@ def test_too_many_calls_at_once_are_refused_by_the_name_of_the_cap():
     assert len(read(json.dumps({"calls": calls[:128]}).encode())) == 128
 
 
+@promise("sandbox:frames")
 def test_numbers_and_nesting_up_to_the_bound_are_taken():
     assert strict_json(b"9" * 300) == int("9" * 300)
     assert strict_json(b"1e308") == 1e308
@@ -171,12 +181,14 @@ JSON = st.recursive(
 )
 
 
+@promise("sandbox:frames")
 @given(JSON)
 def test_every_plain_json_value_comes_through_as_it_is(value):
     text = json.dumps({"done": {"ok": value}})
     assert read(text.encode()) == Done(result=value)
 
 
+@promise("sandbox:frames")
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_calls_of_the_declared_set_an_end_or_a_refusal(frame):
     try:
@@ -195,6 +207,7 @@ CALLS = st.fixed_dictionaries(
 )
 
 
+@promise("sandbox:frames")
 @given(st.lists(CALLS, max_size=4), st.dictionaries(st.text(max_size=3), JSON, max_size=1))
 def test_near_misses_are_read_only_when_every_call_is_in_order_and_known(calls, more):
     frame = json.dumps({"calls": calls, **more}).encode()

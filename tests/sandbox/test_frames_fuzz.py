@@ -13,6 +13,7 @@ import pytest
 from backstay.errors import SandboxLost
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.frames import READY
+from tests.requirements import promise
 from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
 from tests.sizes import sized
@@ -28,6 +29,7 @@ OPENED_BESIDE = 4
 STUBBORN = "trap '' TERM; "
 
 
+@promise("sandbox:frames-forged")
 @pytest.mark.parametrize("part", range(8))
 def test_every_forged_frame_is_calls_of_the_declared_set_an_end_or_a_refusal(part):
     forger, found = Forger(f"frames {part}"), Counter()
@@ -39,6 +41,7 @@ def test_every_forged_frame_is_calls_of_the_declared_set_an_end_or_a_refusal(par
     assert {verdict for kind, verdict in found if kind == "honest"} == {"calls", "an end"}
 
 
+@promise("sandbox:forged-noticed")
 @pytest.mark.parametrize(
     "value", [float("inf"), float("nan"), "\ud800", {"\udfff": 1}, json.loads("[" * 101 + "]" * 101)]
 )
@@ -47,6 +50,7 @@ def test_what_a_reader_must_not_let_through_would_be_noticed(value):
         hold_plain([value])
 
 
+@promise("sandbox:peers")
 async def test_whatever_a_peer_says_and_however_it_says_it_each_exchange_ends_with_a_frame_or_a_cause():
     files, found = _files(), Counter()
 
@@ -67,6 +71,7 @@ def ready(tmp_path: Path) -> Path:
     return place
 
 
+@promise("sandbox:processes")
 async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_it_and_goes_on(ready, tmp_path):
     files, found = _files(), Counter()
 
@@ -83,6 +88,7 @@ async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_i
     await _until(lambda: (_files() - files).total() <= OPENED_BESIDE)
 
 
+@promise("sandbox:ready")
 async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_in_one_line(ready, tmp_path):
     files, forger = _files(), Forger("beginnings")
     for number in range(16):
@@ -93,6 +99,7 @@ async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_i
     await _until(lambda: (_files() - files).total() <= OPENED_BESIDE)
 
 
+@promise("sandbox:processes")
 async def test_a_process_that_ignores_the_polite_signal_is_ended_all_the_same(ready, tmp_path):
     said = tmp_path / "said"
     said.write_bytes(framed(CALL) * 2)
@@ -100,6 +107,7 @@ async def test_a_process_that_ignores_the_polite_signal_is_ended_all_the_same(re
     assert await led(command, Forger("stubborn")) == "ProtocolBroken"
 
 
+@promise("sandbox:frames-bounded")
 async def test_a_promised_length_costs_no_memory_before_the_bytes_are_there():
     costs = {}
     for size in (LIMITS.frame_bytes, LIMITS.frame_bytes + 1, 2**32 - 1):
@@ -117,6 +125,7 @@ async def test_a_promised_length_costs_no_memory_before_the_bytes_are_there():
     assert max(costs.values()) < 90_000
 
 
+@promise("sandbox:frames-bounded")
 async def test_bytes_beyond_the_promised_length_are_never_gathered():
     async with meeting() as peer:
         asked = asyncio.ensure_future(peer.jail.exchange(b"{}", wall_s=LONGEST_S))
@@ -131,6 +140,7 @@ async def test_bytes_beyond_the_promised_length_are_never_gathered():
     assert most < 4 * LIMITS.frame_bytes
 
 
+@promise("sandbox:frames-bounded")
 @pytest.mark.parametrize("more", [CALL, DONE, b"", b"noise"])
 async def test_nothing_is_heard_after_an_end(more):
     async with meeting() as peer:
@@ -142,6 +152,7 @@ async def test_nothing_is_heard_after_an_end(more):
     assert (refused.value.kind, "out of turn" in refused.value.message) == ("ProtocolBroken", True)
 
 
+@promise("sandbox:frames-bounded")
 async def test_a_frame_is_the_same_in_however_many_pieces_it_comes():
     async with meeting() as peer:
         for _ in range(3):

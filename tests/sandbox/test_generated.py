@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged
+from tests.requirements import promise
 from tests.sandbox.playing import TOOLS, opened, start_frame
 from tests.sandbox.programs import program
 from tests.sandbox.tracing import NOW, Trace, compare, differences, run
@@ -30,6 +31,7 @@ async def other(tmp_path_factory):
         yield made
 
 
+@promise("programs:generated")
 @pytest.mark.parametrize("part", range(PLAYED // A_PART))
 async def test_a_program_replayed_up_to_any_round_on_another_worker_goes_on_as_it_did_live(sandbox, other, part):
     numbers = iter(range(part * A_PART, (part + 1) * A_PART))
@@ -41,6 +43,7 @@ async def test_a_program_replayed_up_to_any_round_on_another_worker_goes_on_as_i
     await asyncio.gather(*(lane() for _ in range(AT_ONCE)))
 
 
+@promise("programs:generated")
 @pytest.mark.parametrize("number", [3001, 3002, 3003])
 async def test_it_does_not_matter_after_which_round_a_program_is_replayed(sandbox, other, number):
     source = program(number)
@@ -50,6 +53,7 @@ async def test_it_does_not_matter_after_which_round_a_program_is_replayed(sandbo
         assert not differences(live, replayed), source
 
 
+@promise("programs:generated")
 def test_programs_are_of_every_kind_and_follow_from_their_numbers():
     many = [program(number) for number in range(PROGRAMS)]
     assert many == [program(number) for number in range(PROGRAMS)]
@@ -61,6 +65,7 @@ def test_programs_are_of_every_kind_and_follow_from_their_numbers():
     assert {word for word in words if not any(word in source for source in many)} == set()
 
 
+@promise("programs:one-byte")
 @pytest.mark.parametrize("number", CHANGED)
 async def test_a_journal_with_one_byte_of_a_call_changed_is_never_followed(sandbox, number):
     live = await _long_enough(sandbox, number)
@@ -75,6 +80,7 @@ async def test_a_journal_with_one_byte_of_a_call_changed_is_never_followed(sandb
     assert live.rounds[place] != rounds[place]
 
 
+@promise("programs:one-byte")
 async def test_an_answer_with_one_byte_changed_leads_elsewhere(sandbox):
     source = (
         "seen = await mail.find(n=1)\nmore = await mail.find(n=2)\nreturn [seen, more, await mail.find(after=seen)]"
@@ -90,6 +96,7 @@ async def test_an_answer_with_one_byte_changed_leads_elsewhere(sandbox):
 LEAK = "import _random\nleaked = _random.Random().random()\n"
 
 
+@promise("programs:unseeded")
 async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_a_call(sandbox, other):
     source = f"{LEAK}await mail.find(leaked=leaked)\nreturn 1"
     live = await run(sandbox, 1, source)
@@ -98,6 +105,7 @@ async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reache
     assert differences(live, await run(other, 1, source))
 
 
+@promise("programs:unseeded")
 @pytest.mark.parametrize("use", ["print(leaked)", "return leaked", "raise ValueError(leaked)"])
 async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_no_call(sandbox, other, use):
     source = f"{LEAK}await mail.find(n=1)\n{use}"
@@ -105,6 +113,7 @@ async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reache
     assert differences(live, await run(other, 1, source, live.rounds[:1]))
 
 
+@promise("programs:generated")
 async def test_programs_do_depend_on_what_is_held_still(sandbox):
     """Otherwise their equality would say nothing."""
     changed = 0

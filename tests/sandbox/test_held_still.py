@@ -5,6 +5,7 @@ from inspect import cleandoc
 import pytest
 import pytest_asyncio
 
+from tests.requirements import promise
 from tests.sandbox.playing import NOW, opened, play
 
 TODAY = "2023-11-14"
@@ -17,6 +18,7 @@ async def sandbox(tmp_path_factory):
         yield made
 
 
+@promise("programs:held-still")
 async def test_the_current_time_of_a_database_is_the_programs_in_every_form_in_which_it_is_asked(sandbox):
     source = """
         import sqlite3
@@ -34,6 +36,7 @@ async def test_the_current_time_of_a_database_is_the_programs_in_every_form_in_w
     ]
 
 
+@promise("programs:held-still")
 async def test_other_times_of_a_database_are_what_they_were(sandbox):
     source = """
         import sqlite3
@@ -51,6 +54,7 @@ async def test_other_times_of_a_database_are_what_they_were(sandbox):
     ]
 
 
+@promise("programs:held-still")
 async def test_the_chance_of_a_database_comes_from_the_seed(sandbox):
     source = """
         import sqlite3
@@ -70,6 +74,7 @@ async def test_the_chance_of_a_database_comes_from_the_seed(sandbox):
     assert live.result[1][2] == 1
 
 
+@promise("programs:held-still")
 @pytest.mark.parametrize("now", [NOW, 4e9], ids=["behind the machine's clock", "ahead of it"])
 async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandbox, now):
     source = """
@@ -85,6 +90,7 @@ async def test_files_are_as_old_as_the_program_unless_it_dated_them_itself(sandb
     assert (await play(sandbox, cleandoc(source), now=now)).result == [start, 1e9, 1e9, 1]
 
 
+@promise("programs:held-still")
 async def test_an_archive_has_the_same_bytes_in_every_run(sandbox):
     source = """
         import hashlib, os, shutil
@@ -99,6 +105,7 @@ async def test_an_archive_has_the_same_bytes_in_every_run(sandbox):
     assert live.result == replayed.result
 
 
+@promise("programs:held-still")
 async def test_processor_times_are_those_of_the_programs_clock(sandbox):
     source = """
         import os, resource

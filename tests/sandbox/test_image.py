@@ -13,6 +13,7 @@ from sandbox.images.image import MISSING_MODULES, Image, build_image, content_ha
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, interpreter_arguments
 from sandbox.limits import Limits
+from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, image, libraries, shared
 
 KINDS = ("python", "data")
@@ -45,6 +46,7 @@ def built(images) -> Image:
     return build_image("python", images)
 
 
+@promise("sandbox:image")
 def test_builds_in_different_folders_have_the_same_hash_and_bytes(built, images):
     other = image()
     assert other.path.parents[1] != built.path.parents[1]
@@ -52,6 +54,7 @@ def test_builds_in_different_folders_have_the_same_hash_and_bytes(built, images)
     assert built.path == images / built.hash / "root"
 
 
+@promise("sandbox:image-found")
 def test_a_second_build_finds_the_first_and_leaves_it_untouched(built, images):
     made = built.path.parent.stat().st_ctime_ns
     assert build_image("python", images) == built
@@ -59,6 +62,7 @@ def test_a_second_build_finds_the_first_and_leaves_it_untouched(built, images):
     assert built.path.parent.stat().st_ctime_ns == made
 
 
+@promise("plans:review-image")
 def test_the_image_of_reviews_is_the_same_in_every_folder_and_holds_its_tools(tmp_path):
     built = build_image("review", tmp_path / "images")
     assert built.hash == image("review").hash == content_hash(built.path)
@@ -68,6 +72,7 @@ def test_the_image_of_reviews_is_the_same_in_every_folder_and_holds_its_tools(tm
     assert list(site.glob("mypy/typeshed/stdlib/builtins.pyi"))
 
 
+@promise("plans:review-image")
 def test_without_the_extra_the_image_of_reviews_is_missing_and_says_what_to_install(tmp_path):
     source = (
         "import sys\nfrom pathlib import Path\nfrom backstay.errors import ImageMissing\n"
@@ -80,22 +85,26 @@ def test_without_the_extra_the_image_of_reviews_is_missing_and_says_what_to_inst
     assert "ruff is not installed; install backstay[review]" in done.stdout, done.stderr
 
 
+@promise("sandbox:killed-build")
 def test_what_a_killed_build_left_behind_is_removed_once_it_is_old(built, images):
     left = {place.name for place in images.iterdir()} - {built.hash, "recipes"}
     assert left == {".building-2-young"}
 
 
+@promise("sandbox:again")
 def test_an_image_that_was_removed_is_built_again_with_the_same_hash(built, images):
     shutil.rmtree(built.path.parent)
     assert find_image(built.hash, images) is None
     assert build_image("python", images) == built
 
 
+@promise("sandbox:other-hash")
 @pytest.mark.parametrize("hash_", ["0" * 64, "", "..", "../x", "a/b", "recipes"])
 def test_a_hash_that_names_no_image_finds_none(hash_):
     assert find_image(hash_, shared() / "images") is None
 
 
+@promise("sandbox:other-hash")
 def test_an_image_renamed_to_another_hash_is_not_found(tmp_path):
     built = image()
     (tmp_path / ("0" * 64)).mkdir()
@@ -104,6 +113,7 @@ def test_an_image_renamed_to_another_hash_is_not_found(tmp_path):
     assert find_image("0" * 64, tmp_path) is None
 
 
+@promise("sandbox:image")
 def test_every_change_below_the_root_changes_the_content_hash(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("one", encoding="utf-8")
@@ -125,6 +135,7 @@ def test_every_change_below_the_root_changes_the_content_hash(tmp_path):
     assert content_hash(tmp_path) == hashes[-1]
 
 
+@promise("sandbox:image-modules")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_module_said_to_be_importable_imports_in_a_jail(kind, tmp_path):
     source = f"""
@@ -142,6 +153,7 @@ print("\\n" + json.dumps(faults))
     assert json.loads(done.stdout.splitlines()[-1]) == {}
 
 
+@promise("sandbox:image-modules")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_module_said_to_be_missing_is_neither_importable_nor_there(kind, tmp_path):
     stand_ins = {"ctypes"} if kind == "data" else set()
@@ -155,11 +167,13 @@ print(json.dumps([name for name in {sorted(MISSING_MODULES)!r} if importlib.util
     assert not importable(kind) & MISSING_MODULES.keys()
 
 
+@promise("sandbox:image-modules")
 def test_the_standard_library_is_either_importable_or_said_to_be_missing():
     public = {name for name in sys.stdlib_module_names if not name.startswith("_")}
     assert public <= importable("python") | MISSING_MODULES.keys()
 
 
+@promise("sandbox:image-libraries")
 def test_ordinary_modules_with_libraries_of_their_own_work_in_a_jail(tmp_path):
     source = """
 import bz2, datetime, decimal, hashlib, json, lzma, sqlite3, statistics, xml.etree.ElementTree, zlib, zoneinfo
@@ -193,6 +207,7 @@ print(json.dumps({
     }
 
 
+@promise("sandbox:image-libraries")
 def test_numpy_and_pandas_work_in_a_jail_without_a_word_on_the_error_output(tmp_path):
     source = """
 import io, json
@@ -214,6 +229,7 @@ print(json.dumps({
     }
 
 
+@promise("sandbox:extra")
 @pytest.mark.parametrize(
     ("imported", "refusal"),
     [
@@ -240,6 +256,7 @@ except Exception as error:
     assert done.stdout == f"ImageMissing the image cannot be built: {refusal}\n"
 
 
+@promise("sandbox:image")
 def test_nothing_of_the_machine_is_in_an_image():
     root = image("data").path
     names = {path.name for path in root.rglob("*")}
@@ -253,11 +270,13 @@ def test_nothing_of_the_machine_is_in_an_image():
         assert not own or own.encode() not in path.read_bytes()
 
 
+@promise("sandbox:image")
 def test_every_file_of_the_jail_is_in_the_image_and_counts_in_its_hash():
     inside = {path.name for path in (image().path / "usr/lib/backstay").glob("*.py")}
     assert inside == {path.name for path in (HOUSE / "sandbox/guest/programs").glob("*.py")}
 
 
+@promise("sandbox:image-found")
 def test_a_user_without_rights_builds_an_image_that_is_found_again(reachable):
     # The library that reads binaries imports this module in passing; the interpreter of an image has none.
     source = """

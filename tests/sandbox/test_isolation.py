@@ -23,6 +23,7 @@ from sandbox.isolation.self_test import RULES, SelfTestResult, check_profile, ru
 from sandbox.limits import shell_limits
 from sandbox.programs.sandbox import examine as examine_sandbox
 from sandbox.workspaces.owner import prepare
+from tests.requirements import promise
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
@@ -51,6 +52,7 @@ def arguments(nsjail: Nsjail, built: Image, profiles: str = "profiles") -> tuple
     return str(nsjail.path), built.hash, str(built.path.parents[1]), profiles
 
 
+@promise("sandbox:proven")
 @pytest.mark.parametrize("kind", ["python", "data"])
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_every_property_is_proven_for_any_user(user, kind, reachable):
@@ -107,6 +109,7 @@ WEAKNESSES = {
 }
 
 
+@promise("sandbox:proven")
 @pytest.mark.parametrize("weakness", sorted(WEAKNESSES))
 async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     pattern, replacement, named = WEAKNESSES[weakness]
@@ -118,6 +121,7 @@ async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     assert names <= set(refused.value.facts["missing"])
 
 
+@promise("sandbox:proven")
 async def test_a_root_that_can_be_written_is_seen(reachable):
     shutil.copytree(image().path, reachable / "root", symlinks=True)
     copy = image().model_copy(update={"path": reachable / "root"})
@@ -125,6 +129,7 @@ async def test_a_root_that_can_be_written_is_seen(reachable):
     assert "writes nothing outside /tmp" in unproven(result)
 
 
+@promise("sandbox:proven")
 async def test_an_image_that_was_changed_is_seen(reachable):
     shutil.copytree(image().path, reachable / "root", symlinks=True)
     with (reachable / "root/usr/lib/backstay/runner.py").open("a", encoding="utf-8") as opened:
@@ -151,6 +156,7 @@ def ended(calls, user: str, kind: str, filtered: str, reachable: Path) -> dict[s
     return calls[key]
 
 
+@promise("sandbox:system-calls")
 @x86_only
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_calls_by_machine_code_are_deadly_or_not_permitted_to_programs(user, calls, reachable):
@@ -162,6 +168,7 @@ def test_calls_by_machine_code_are_deadly_or_not_permitted_to_programs(user, cal
     assert {"clone", "clone3", "fork", "vfork", "socket_internet", "getpid_x32"} <= told.keys() - deadly
 
 
+@promise("sandbox:system-calls")
 @x86_only
 def test_the_same_calls_succeed_without_the_filter_so_that_it_is_what_stops_them(calls, reachable):
     told = ended(calls, "self", "code", "unfiltered", reachable)
@@ -179,6 +186,7 @@ def test_the_same_calls_succeed_without_the_filter_so_that_it_is_what_stops_them
     assert KILLED not in told.values()
 
 
+@promise("sandbox:system-calls")
 @x86_only
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, calls, reachable):
@@ -204,6 +212,7 @@ async def fault(nsjail: Nsjail, built: Image, folder: Path, cgroups: Cgroups | N
     return first.cause, first.fix
 
 
+@promise("workers:closed-folder")
 async def test_a_folder_that_is_closed_above_the_home_keeps_no_jail_from_what_it_needs(reachable):
     closed = reachable / "closed"
     home, workspace = closed / "home", closed / "work" / "one"
@@ -220,6 +229,7 @@ async def test_a_folder_that_is_closed_above_the_home_keeps_no_jail_from_what_it
     assert stat.S_IMODE(closed.stat().st_mode) == stat.S_IRWXU
 
 
+@promise("sandbox:causes")
 async def test_an_image_in_a_closed_folder_is_named_with_that_folder(reachable):
     closed = reachable / "closed"
     (closed / "root").mkdir(parents=True)
@@ -234,6 +244,7 @@ async def test_an_image_in_a_closed_folder_is_named_with_that_folder(reachable):
     assert fix == f"chmod o+x {closed}, or keep the images elsewhere"
 
 
+@promise("sandbox:causes")
 async def test_an_image_that_is_gone_is_named(reachable):
     built = image().model_copy(update={"path": reachable / "gone/root"})
     cause, fix = await fault(Nsjail.find(), built, reachable)
@@ -241,6 +252,7 @@ async def test_an_image_that_is_gone_is_named(reachable):
     assert fix == "run `backstay image build`"
 
 
+@promise("sandbox:causes")
 async def test_a_cgroup_folder_that_is_missing_is_named(reachable):
     cgroups = Cgroups(version=1, pids=reachable / "nothing/here")
     cause, fix = await fault(Nsjail.find(), image(), reachable, cgroups)
@@ -248,6 +260,7 @@ async def test_a_cgroup_folder_that_is_missing_is_named(reachable):
     assert "restart the worker" in fix
 
 
+@promise("sandbox:causes")
 async def test_an_nsjail_that_does_not_run_here_is_named(reachable):
     broken = reachable / "nsjail"
     broken.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
@@ -257,6 +270,7 @@ async def test_an_nsjail_that_does_not_run_here_is_named(reachable):
     assert "install backstay[sandbox]" in fix
 
 
+@promise("sandbox:causes")
 async def test_a_policy_that_nsjail_does_not_understand_is_named(reachable):
     result = await weakened("ptrace, ", "no_such_call, ", reachable)
     assert "does not understand the system call policy" in result.properties[0].cause
@@ -271,6 +285,7 @@ def result_under(wrapper: list[str], folder: Path) -> SelfTestResult:
     return SelfTestResult.model_validate_json(done.stdout)
 
 
+@promise("sandbox:causes")
 def test_switched_off_user_namespaces_are_named(reachable):
     # Inside a user namespace of its own, the switch is the namespace's own and no other process sees it.
     off = [
@@ -289,6 +304,7 @@ def test_switched_off_user_namespaces_are_named(reachable):
     assert first.fix == "sysctl -w user.max_user_namespaces=10000"
 
 
+@promise("sandbox:causes")
 @x86_only
 def test_a_containers_filter_that_forbids_namespaces_is_named(reachable):
     policy = (
@@ -306,6 +322,7 @@ def test_a_containers_filter_that_forbids_namespaces_is_named(reachable):
     assert first.cause.startswith("the container's own system call filter forbids namespaces")
 
 
+@promise("sandbox:causes")
 @root_only
 def test_root_that_may_not_change_users_is_named(reachable):
     wrapper = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all"]
@@ -329,6 +346,7 @@ SWITCHES = {
 }
 
 
+@promise("sandbox:causes")
 @pytest.mark.parametrize("cause", sorted(SWITCHES))
 def test_switches_of_other_kernels_are_named(cause, tmp_path):
     switch, log = SWITCHES[cause]

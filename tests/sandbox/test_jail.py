@@ -17,6 +17,7 @@ from backstay.errors import SandboxLost
 from sandbox.limits import Limits
 from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.jail import Jail
+from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, image, readable_nsjail, shared
 from tests.sandbox.playing import TOOLS, answers, opened, play, start_frame
 
@@ -50,6 +51,7 @@ async def until(condition, seconds=60.0):
         await asyncio.sleep(0.005)
 
 
+@promise("sandbox:caps")
 @pytest.mark.parametrize(
     ("source", "kind", "told"),
     [
@@ -80,6 +82,7 @@ async def test_each_way_to_die_has_its_own_name_in_one_line_and_the_sandbox_goes
     assert (await play(sandbox, "return 1")).result == 1
 
 
+@promise("sandbox:caps")
 @pytest.mark.parametrize("source", ["while True: pass", "10 ** 10 ** 8", "import re\nre.match('(a+)+b', 'a' * 99)"])
 async def test_processor_time_is_bounded_apart_from_the_wall_in_python_and_in_c(tmp_path, source):
     async with opened(tmp_path, limits=Limits(cpu_s=1, wall_s=60), ready=0) as box:
@@ -87,6 +90,7 @@ async def test_processor_time_is_bounded_apart_from_the_wall_in_python_and_in_c(
     assert played.error == {"type": "CpuLimit", "message": "CPU: the program used more than 1 s of processor time"}
 
 
+@promise("sandbox:output")
 async def test_what_is_printed_beyond_what_is_kept_is_counted(tmp_path):
     async with opened(tmp_path, limits=Limits(output_kept=10, output_bytes=1000), ready=0) as small:
         halted = (await play(small, "print('é' * 10)\nprint('x' * 10)\nreturn 1")).halted
@@ -124,6 +128,7 @@ return 1
 """
 
 
+@promise("sandbox:hostile-programs")
 async def test_a_program_that_catches_everything_still_waits_for_its_calls_like_any_other(sandbox):
     played = await play(sandbox, CATCHES_ALL)
     assert played.error["type"] == "RoundLimit"
@@ -131,6 +136,7 @@ async def test_a_program_that_catches_everything_still_waits_for_its_calls_like_
     assert played.halted.output == ""
 
 
+@promise("sandbox:hostile-programs")
 @pytest.mark.parametrize(
     "source",
     [
@@ -158,11 +164,13 @@ async def test_whatever_a_program_does_to_its_own_interpreter_it_comes_to_a_defi
     assert (await play(sandbox, "return 1")).result == 1
 
 
+@promise("sandbox:hostile-programs")
 async def test_nothing_of_a_program_runs_after_its_end(sandbox):
     played = await play(sandbox, AFTER_THE_END)
     assert (played.result, played.halted.output) == (1, "")
 
 
+@promise("sandbox:forged")
 @pytest.mark.parametrize(
     ("forged", "kind"),
     [
@@ -183,6 +191,7 @@ async def test_a_forged_frame_gains_nothing(sandbox, forged, kind):
     assert played.batches == []
 
 
+@promise("sandbox:forged")
 async def test_a_forged_end_is_no_more_than_the_program_could_have_said_and_nothing_after_it_counts(sandbox):
     played = await play(sandbox, f'{SEND}send(b\'{{"done":{{"ok":"mine"}}}}\')\nwhile True: pass')
     assert played.result == "mine"
@@ -191,6 +200,7 @@ async def test_a_forged_end_is_no_more_than_the_program_could_have_said_and_noth
     assert halted.result == 1 or (halted.error or {})["type"] == "ProtocolBroken"
 
 
+@promise("sandbox:out-of-turn")
 async def test_a_paused_program_that_speaks_out_of_turn_is_not_gone_on_with(sandbox):
     source = (
         f'{SEND}send(b\'{{"calls":[{{"i":0,"tool":"mail.find","args":{{}}}}]}}\')\nsend(b\'{{}}\')\nwhile True: pass'
@@ -199,6 +209,7 @@ async def test_a_paused_program_that_speaks_out_of_turn_is_not_gone_on_with(sand
     assert played.error["type"] in {"ProtocolBroken", "CpuLimit"}
 
 
+@promise("sandbox:pipes")
 async def test_the_programs_input_is_empty_and_its_control_pipes_are_not_where_it_prints(sandbox):
     source = "import os, sys\nreturn [sys.stdin.read(), os.read(0, 9).decode(), os.write(1, b'x'), os.listdir('/tmp')]"
     played = await play(sandbox, source)
@@ -206,6 +217,7 @@ async def test_the_programs_input_is_empty_and_its_control_pipes_are_not_where_i
     assert played.halted.output == "x"
 
 
+@promise("sandbox:lost")
 async def test_a_round_under_way_when_the_sandbox_closes_is_lost_and_not_the_programs_fault(tmp_path):
     async with opened(tmp_path, ready=1) as box:
         await until(lambda: box.ready == 1)
@@ -216,6 +228,7 @@ async def test_a_round_under_way_when_the_sandbox_closes_is_lost_and_not_the_pro
         await running
 
 
+@promise("sandbox:lost")
 async def test_a_round_that_is_cancelled_takes_its_jail_with_it(tmp_path):
     mine = set(children())
     async with opened(tmp_path, ready=0) as box:
@@ -227,6 +240,7 @@ async def test_a_round_that_is_cancelled_takes_its_jail_with_it(tmp_path):
         await until(lambda: set(children()) == mine)
 
 
+@promise("sandbox:lost")
 async def test_a_jail_killed_from_outside_is_lost_and_its_journal_brings_it_back(sandbox):
     mine = set(children())
     played = await play(sandbox, "a = await mail.find(n=1)\nb = await mail.find(n=2)\nreturn [a, b]", batches=1)
@@ -247,6 +261,7 @@ async def test_a_jail_killed_from_outside_is_lost_and_its_journal_brings_it_back
     await until(lambda: len(set(children()) - mine) <= sandbox.ready + 2)
 
 
+@promise("sandbox:start")
 async def test_a_command_that_is_no_jail_is_told_with_what_it_printed():
     with pytest.raises(SandboxLost, match=r"a jail did not start: .*exit status 3.*: no luck"):
         await Jail.start(["/bin/sh", "-c", "echo no luck >&2; exit 3"], Limits())
@@ -256,6 +271,7 @@ async def test_a_command_that_is_no_jail_is_told_with_what_it_printed():
         await Jail.start(["/nowhere/nsjail"], Limits())
 
 
+@promise("sandbox:start")
 async def test_a_jail_that_ignores_the_polite_signal_is_killed_and_reaped():
     script = r"""trap '' TERM; printf '\0\0\0\14{"ready": 1}'; while :; do sleep 1; done"""
     jail = await Jail.start(["/bin/sh", "-c", script], Limits())
@@ -306,6 +322,7 @@ def below(pid: int) -> list[int]:
     return found
 
 
+@promise("sandbox:orphans")
 async def test_no_jail_outlives_a_worker_that_is_killed_whether_it_computes_pauses_or_waits(tmp_path):
     await asyncio.to_thread(image)
     worker = started(tmp_path)
@@ -322,6 +339,7 @@ async def test_no_jail_outlives_a_worker_that_is_killed_whether_it_computes_paus
         worker.wait()
 
 
+@promise("sandbox:users")
 async def test_each_jail_that_lives_is_another_user_outside_and_numbers_are_used_again(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root may choose users")
@@ -340,6 +358,7 @@ def _user_of(jail: Jail) -> int:
     return Path(f"/proc/{child}").stat().st_uid
 
 
+@promise("sandbox:pipes")
 async def test_a_large_frame_is_written_in_pieces_without_blocking_the_worker(sandbox):
     halted = await sandbox.advance(
         sandbox.image_hash,
@@ -395,6 +414,7 @@ AS_NOBODY = cleandoc(
 )
 
 
+@promise("sandbox:users")
 async def test_a_user_without_rights_runs_keeps_and_ends_programs_like_root(tmp_path):
     for parent in (tmp_path, *tmp_path.parents):
         if parent.stat().st_uid == os.geteuid() and parent != parent.parent:

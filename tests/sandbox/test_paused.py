@@ -6,6 +6,7 @@ import time
 import pytest
 
 from backstay.errors import SandboxLost
+from tests.requirements import promise
 from tests.sandbox.playing import TOOLS, answers, opened, play
 
 ASKS = "a = await mail.find(n=1)\nb = await mail.find(n=2)\nreturn [a, b]"
@@ -36,6 +37,7 @@ async def go_on(box, played, key):
     return halted
 
 
+@promise("programs:fast-path")
 async def test_a_kept_program_goes_on_without_a_replay_and_only_once(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         played = await paused(box, "run/1")
@@ -47,6 +49,7 @@ async def test_a_kept_program_goes_on_without_a_replay_and_only_once(tmp_path):
     assert first.round.came == second.round.came
 
 
+@promise("programs:fast-path")
 async def test_an_unknown_key_or_none_is_replayed(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         played = await paused(box, "run/1")
@@ -55,6 +58,7 @@ async def test_an_unknown_key_or_none_is_replayed(tmp_path):
         assert box.kept == 1
 
 
+@promise("programs:kept-bounded")
 async def test_the_least_recently_kept_makes_room_and_its_process_ends(tmp_path):
     async with opened(tmp_path, ready=0, kept=2) as box:
         first, second, third = [await paused(box, f"run/{n}") for n in range(3)]
@@ -65,6 +69,7 @@ async def test_the_least_recently_kept_makes_room_and_its_process_ends(tmp_path)
         assert (await go_on(box, first, "run/0")).replayed == 1
 
 
+@promise("programs:kept-bounded")
 async def test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves(tmp_path):
     async with opened(tmp_path, ready=0, kept=10, kept_mb=60) as box:
         small = await paused(box, "small")
@@ -78,6 +83,7 @@ async def test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves(t
         assert box.kept == 0, "one that is too large by itself is not kept"
 
 
+@promise("programs:kept-bounded")
 async def test_a_program_that_nobody_goes_on_with_is_ended_after_a_while(tmp_path):
     async with opened(tmp_path, ready=0, idle_s=0.2) as box:
         played = await paused(box, "run/1")
@@ -85,6 +91,7 @@ async def test_a_program_that_nobody_goes_on_with_is_ended_after_a_while(tmp_pat
         await asyncio.wait_for(asyncio.shield(played.halted.jail.gone), 60)
 
 
+@promise("programs:fast-path")
 async def test_forgetting_a_run_ends_its_programs_and_no_others(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         first, other = await paused(box, "a/1"), await paused(box, "ab/1")
@@ -94,6 +101,7 @@ async def test_forgetting_a_run_ends_its_programs_and_no_others(tmp_path):
         assert (await go_on(box, other, "ab/1")).replayed == 0
 
 
+@promise("programs:fast-path")
 async def test_a_second_program_under_the_same_key_takes_the_place_of_the_first(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         first, second = await paused(box, "same"), await paused(box, "same")
@@ -102,6 +110,7 @@ async def test_a_second_program_under_the_same_key_takes_the_place_of_the_first(
         assert (await go_on(box, second, "same")).replayed == 0
 
 
+@promise("programs:kept-bounded")
 async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sandbox(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         dropped = await play(box, ASKS, batches=1)
@@ -115,6 +124,7 @@ async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sand
         await play(box, ASKS)
 
 
+@promise("programs:kept-bounded")
 async def test_a_paused_program_that_nobody_keeps_or_discards_is_bounded_like_the_others(tmp_path):
     async with opened(tmp_path, ready=0, kept=2) as box:
         first, second, third = [await play(box, ASKS, batches=1) for _ in range(3)]
@@ -127,6 +137,7 @@ async def test_a_paused_program_that_nobody_keeps_or_discards_is_bounded_like_th
         assert box.kept == 0
 
 
+@promise("programs:fast-path")
 async def test_discarding_a_program_that_is_going_on_does_not_end_it(tmp_path):
     async with opened(tmp_path, ready=0) as box:
         played = await paused(box, "run")

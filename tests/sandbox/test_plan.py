@@ -7,6 +7,7 @@ import pytest
 from backstay.errors import TaskInvalid
 from sandbox.programs.standalone import register_tool_caller, run_python_plan
 from tests.engine import ROOT
+from tests.requirements import promise
 
 BINDING = '''
 async def add(*, a: int, b: int):
@@ -31,6 +32,7 @@ def toolbox(tmp_path):
     register_tool_caller(None)
 
 
+@promise("programs:plan-library")
 async def test_a_host_program_runs_a_program_with_its_own_tools(toolbox):
     called = []
 
@@ -61,6 +63,7 @@ return [one["sum"] for one in pairs]
     assert len(called) == 3
 
 
+@promise("programs:no-caller")
 async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
     done = await run_python_plan("return await sums.add(a=1, b=2)", user_id="ann", toolbox_root=toolbox)
 
@@ -68,6 +71,7 @@ async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
     assert "register_tool_caller" in done.error
 
 
+@promise("programs:library-timeout")
 async def test_a_program_that_takes_too_long_says_so(toolbox):
     async def slow(*_):
         await asyncio.sleep(60)
@@ -78,17 +82,20 @@ async def test_a_program_that_takes_too_long_says_so(toolbox):
     assert (done.success, done.timed_out) == (False, True), done
 
 
+@promise("programs:no-time")
 async def test_a_timeout_that_is_no_time_is_refused_by_name(toolbox):
     with pytest.raises(TaskInvalid, match="timeout_sec"):
         await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox, timeout_sec=0)
 
 
+@promise("programs:library-timeout")
 async def test_what_a_program_says_of_time_is_not_taken_for_a_timeout(toolbox):
     done = await run_python_plan("raise ValueError('wall: no such wallet')", user_id="ann", toolbox_root=toolbox)
 
     assert (done.success, done.timed_out) == (False, False), done
 
 
+@promise("plans:by-name")
 async def test_a_host_programs_tools_can_be_called_by_their_names_too(toolbox):
     async def caller(tool, arguments, user_id):
         if arguments["a"] < 0:

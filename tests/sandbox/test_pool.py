@@ -9,6 +9,7 @@ import pytest
 
 from backstay.errors import SandboxLost
 from sandbox.programs.pool import JailPool
+from tests.requirements import promise
 from tests.sandbox.playing import opened, play
 
 
@@ -27,6 +28,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@promise("programs:closing")
 async def test_closing_ends_every_jail_and_leaves_no_process_file_or_task_behind(tmp_path):
     files, tasks = open_files(), asyncio.all_tasks()
     mine = children()
@@ -44,6 +46,7 @@ async def test_closing_ends_every_jail_and_leaves_no_process_file_or_task_behind
     assert asyncio.all_tasks() <= tasks
 
 
+@promise("programs:pool")
 async def test_the_pool_fills_up_and_again_after_each_program(tmp_path):
     async with opened(tmp_path, ready=2) as box:
         await until(lambda: box.ready == 2)
@@ -53,6 +56,7 @@ async def test_the_pool_fills_up_and_again_after_each_program(tmp_path):
         box.discard(waiting.halted)
 
 
+@promise("programs:pool")
 async def test_no_two_programs_share_a_jail(tmp_path):
     source = "import os, builtins\nwas = hasattr(builtins, 'mark') or os.path.exists('/tmp/mark')\n"
     source += "builtins.mark = 1\nopen('/tmp/mark', 'w').close()\nreturn was"
@@ -60,12 +64,14 @@ async def test_no_two_programs_share_a_jail(tmp_path):
         assert [(await play(box, source)).result for _ in range(3)] == [False, False, False]
 
 
+@promise("programs:pool")
 async def test_more_programs_than_ready_jails_all_run(tmp_path):
     async with opened(tmp_path, ready=1) as box:
         played = await asyncio.gather(*(play(box, f"return {n}") for n in range(5)))
     assert [program.result for program in played] == list(range(5))
 
 
+@promise("programs:pool")
 async def test_a_jail_that_died_while_it_was_ready_is_not_given_away(tmp_path):
     async with opened(tmp_path, ready=1) as box:
         await until(lambda: box.ready == 1)
@@ -75,6 +81,7 @@ async def test_a_jail_that_died_while_it_was_ready_is_not_given_away(tmp_path):
         assert (await play(box, "return 1")).result == 1
 
 
+@promise("programs:pool")
 async def test_ready_jails_that_grow_old_are_replaced(tmp_path):
     async with opened(tmp_path, ready=1, oldest_s=1.5) as box:
         await until(lambda: box.ready == 1)
@@ -84,6 +91,7 @@ async def test_ready_jails_that_grow_old_are_replaced(tmp_path):
         assert (await play(box, "return 1")).result == 1
 
 
+@promise("programs:pool")
 async def test_a_pool_that_cannot_start_jails_says_why_to_whoever_takes_one_and_tries_again():
     tried, ended = [], []
 

@@ -17,6 +17,7 @@ from sandbox.isolation.cgroups import Cgroups, find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, interpreter_arguments, outside_uid
 from sandbox.limits import Limits, shell_limits
+from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -27,6 +28,7 @@ GROUPS_2 = Cgroups(version=2, memory=Path("/g/w"), pids=Path("/g/w"), cpu=Path("
 USERS = {"self": as_self, "nobody": as_nobody}
 
 
+@promise("sandbox:profile")
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("kind", ["code", "shell"])
 def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
@@ -47,6 +49,7 @@ def names(kind: str, machine: str, action: str) -> set[str]:
     return {name for block in found for name in re.findall(r"\w+(?:\[\d+\])?", block)}
 
 
+@promise("sandbox:profile")
 @pytest.mark.parametrize("kind", ["code", "shell"])
 def test_the_untested_machine_is_allowed_nothing_that_the_tested_one_is_not(kind):
     renamed = {
@@ -62,18 +65,21 @@ def test_the_untested_machine_is_allowed_nothing_that_the_tested_one_is_not(kind
     assert names(kind, "x86_64", "KILL_PROCESS") - of_x86 == names(kind, "aarch64", "KILL_PROCESS")
 
 
+@promise("sandbox:profile")
 @pytest.mark.parametrize("kind", ["code", "shell"])
 def test_no_call_is_both_deadly_and_allowed(kind):
     for machine in ("x86_64", "aarch64"):
         assert not names(kind, machine, "KILL_PROCESS") & names(kind, machine, "ALLOW")
 
 
+@promise("sandbox:profile")
 def test_a_machine_without_a_policy_is_refused_by_name():
     with pytest.raises(IsolationUnavailable) as refused:
         Profile(NSJAIL, IMAGE, machine="riscv64").text()
     assert refused.value.cause == "there is no system call policy for machines of type riscv64"
 
 
+@promise("sandbox:profile")
 def test_the_name_of_the_file_stands_for_its_content(tmp_path):
     first = Profile(NSJAIL, IMAGE).write(tmp_path)
     assert Profile(NSJAIL, IMAGE).write(tmp_path) == first
@@ -91,6 +97,7 @@ def test_the_name_of_the_file_stands_for_its_content(tmp_path):
     assert Profile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
 
 
+@promise("sandbox:allowed")
 @pytest.mark.parametrize(
     ("groups", "lines"),
     [
@@ -131,6 +138,7 @@ def test_cgroup_caps_are_those_that_the_machine_allows(groups, lines):
     assert [line for line in text.splitlines() if "cgroup" in line and not line.startswith("clone_")] == lines
 
 
+@promise("sandbox:profile-paths")
 def test_a_path_cannot_add_words_to_the_configuration(reachable):
     odd = reachable / 'a" rw: true }\nkeep_env: true # \\ é'
     shutil.copytree(image().path, odd / "root", symlinks=True)
@@ -143,6 +151,7 @@ def test_a_path_cannot_add_words_to_the_configuration(reachable):
     assert "OSError: [Errno 30] Read-only file system: '/x'" in done.stderr
 
 
+@promise("sandbox:sines")
 def test_sines_and_sums_do_not_depend_on_the_processor(reachable):
     # The tunable of the C library switches off what this very processor would otherwise be used for.
     source = """
@@ -169,6 +178,7 @@ print([math.sin(x) for x in numbers] + [math.exp(x) for x in numbers] + [abs(x) 
     assert len(told[0]) > 1_000_000
 
 
+@promise("sandbox:uid")
 def test_the_uid_outside_is_one_of_its_own_for_each_slot_of_root_and_else_the_workers():
     uids = [outside_uid(slot) for slot in range(3)]
     if os.geteuid():
@@ -178,6 +188,7 @@ def test_the_uid_outside_is_one_of_its_own_for_each_slot_of_root_and_else_the_wo
         assert min(uids) >= 60_000
 
 
+@promise("sandbox:nsjail")
 def test_a_binary_that_is_named_comes_before_all_others(tmp_path):
     bundled = Nsjail.find(folders=())
     named = Path(shutil.copy(bundled.path, tmp_path / "mine"))
@@ -185,6 +196,7 @@ def test_a_binary_that_is_named_comes_before_all_others(tmp_path):
     assert found == Nsjail(path=named, version="unknown", sha256=bundled.sha256)
 
 
+@promise("sandbox:nsjail")
 def test_a_binary_on_the_path_comes_before_that_of_the_wheel_but_a_script_does_not(tmp_path):
     bundled = Nsjail.find(folders=())
     assert bundled.version == "3.6"
@@ -200,6 +212,7 @@ def test_a_binary_on_the_path_comes_before_that_of_the_wheel_but_a_script_does_n
     assert Nsjail.find(folders=(*folders, str(tmp_path / "real"))).path == tmp_path / "real/nsjail"
 
 
+@promise("sandbox:nsjail")
 @pytest.mark.parametrize(
     ("content", "fault"),
     [(None, "does not exist"), ("#!/bin/sh\nexec true\n", "is not a binary")],
@@ -261,6 +274,7 @@ sys.exit(done.returncode)
 """
 
 
+@promise("sandbox:shell")
 @pytest.mark.parametrize("writable", ["writable", "readable"])
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_a_shell_starts_processes_and_writes_only_where_it_may(user, writable, reachable):
@@ -322,6 +336,7 @@ def cgroups():
     release_cgroups(found)
 
 
+@promise("sandbox:cgroups")
 def test_cgroups_bound_the_memory_and_the_processes_of_a_whole_jail(cgroups, reachable):
     if not (cgroups.memory and cgroups.pids):
         pytest.skip(f"this user has no cgroups to divide: {'; '.join(cgroups.missing)}")
@@ -352,6 +367,7 @@ def machine(root: Path, own: str) -> Path:
     return root / "proc"
 
 
+@promise("sandbox:divided")
 def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path):
     # Version 2 is not delegated where these tests usually run, so files stand in for what the kernel shows. The kernel
     # fills a new folder by itself; here all that could be the next one are filled before.
@@ -364,6 +380,7 @@ def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path)
     assert found.folder == found.memory == found.pids == found.cpu
 
 
+@promise("sandbox:divided")
 @pytest.mark.parametrize(
     "own", ["/user.slice/session-1.scope", "/system.slice/backstay.service", "/"], ids=["session", "unit", "root"]
 )
@@ -374,6 +391,7 @@ def test_a_group_that_holds_the_worker_itself_is_not_divided(own, tmp_path):
     assert [line.partition(":")[0] for line in found.missing] == ["memory", "pids", "cpu"]
 
 
+@promise("sandbox:left")
 def test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gives_it_back():
     mine = find_cgroups()
     if not mine.pids:
@@ -392,6 +410,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gi
     assert not mine.pids.exists()
 
 
+@promise("sandbox:none")
 def test_without_any_cgroup_the_reason_is_given(tmp_path):
     found = find_cgroups(proc=tmp_path)
     assert found.version == 0

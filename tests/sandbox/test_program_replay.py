@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from backstay.errors import ImageMissing, ProgramDiverged, SandboxLost
 from sandbox.limits import Limits
+from tests.requirements import promise
 from tests.sandbox.playing import TOOLS, Failed, opened, play, start_frame
 
 CHANCE = cleandoc(
@@ -111,6 +112,7 @@ async def sandbox(tmp_path_factory):
         yield made
 
 
+@promise("programs:pure")
 @pytest.mark.parametrize(
     "source",
     [CHANCE, TIME, ORDER, LARGE, ERRORS, ENDS_BADLY],
@@ -131,6 +133,7 @@ async def test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what
     await sandbox.verify(sandbox.image_hash, live.start, live.rounds[:-1], tools=TOOLS)
 
 
+@promise("programs:seeded")
 async def test_another_seed_gives_other_chances_and_the_same_seed_the_same(sandbox):
     source = "import random, uuid\nreturn [random.random(), str(uuid.uuid4())]"
     first, same, other = [(await play(sandbox, source, seed=seed)).result for seed in ("a", "a", "b")]
@@ -138,6 +141,7 @@ async def test_another_seed_gives_other_chances_and_the_same_seed_the_same(sandb
     assert not set(first) & set(other)
 
 
+@promise("programs:journal")
 async def test_the_first_round_holds_no_frame_and_every_later_one_exactly_what_was_sent(sandbox):
     played = await play(sandbox, "await mail.find(n=1)\nreturn 2")
     first, last = played.rounds
@@ -148,6 +152,7 @@ async def test_the_first_round_holds_no_frame_and_every_later_one_exactly_what_w
     assert all(each.wall_s > 0 and each.cpu_s >= 0 for each in played.rounds)
 
 
+@promise("programs:journal")
 async def test_calls_go_on_from_the_number_in_the_start_frame(sandbox):
     halted = await sandbox.advance(
         sandbox.image_hash,
@@ -171,6 +176,7 @@ def _changed(came, old, new):
     return came.replace(old, new)
 
 
+@promise("programs:diverged")
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -190,6 +196,7 @@ async def test_a_journal_that_the_program_does_not_follow_is_told_by_call(sandbo
     assert diverged.value.final
 
 
+@promise("programs:order")
 async def test_equal_arguments_in_another_order_are_no_divergence(sandbox):
     played = await play(sandbox, "await mail.find(a=1, b=2)\nawait mail.find()")
     rounds = list(played.rounds[:-1])
@@ -197,6 +204,7 @@ async def test_equal_arguments_in_another_order_are_no_divergence(sandbox):
     await sandbox.verify(sandbox.image_hash, played.start, rounds, tools=TOOLS)
 
 
+@promise("programs:diverged")
 async def test_a_program_that_ends_where_it_called_before_diverges_before_anything_is_done(sandbox):
     played = await play(sandbox, "for n in range(3):\n    await mail.find(n=n)")
     shorter = start_frame("for n in range(2):\n    await mail.find(n=n)")
@@ -205,6 +213,7 @@ async def test_a_program_that_ends_where_it_called_before_diverges_before_anythi
     assert str(diverged.value) == "round 2: the program ends where it called mail.find"
 
 
+@promise("programs:journal")
 async def test_a_long_journal_with_large_frames_is_replayed_to_its_end(sandbox):
     source = cleandoc(
         """
@@ -226,6 +235,7 @@ async def test_a_long_journal_with_large_frames_is_replayed_to_its_end(sandbox):
         await sandbox.verify(sandbox.image_hash, played.start, wrong, tools=TOOLS)
 
 
+@promise("programs:replay-faults")
 async def test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_programs_fault(sandbox, tmp_path):
     source = "await mail.find(n=1)\nx = bytearray(200 << 20)\nawait mail.find(n=2)"
     played = await play(sandbox, source, batches=2)
@@ -238,11 +248,13 @@ async def test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_progra
     sandbox.discard(printing.halted)
 
 
+@promise("programs:image-gone")
 async def test_an_image_that_is_gone_is_named(sandbox):
     with pytest.raises(ImageMissing, match="f" * 64):
         await sandbox.verify("f" * 64, start_frame(""), [], tools=TOOLS)
 
 
+@promise("programs:frames")
 async def test_a_frame_for_a_program_that_has_not_run_and_none_for_one_that_has_are_refused(sandbox):
     with pytest.raises(ValueError, match="takes no frame"):
         await sandbox.advance(

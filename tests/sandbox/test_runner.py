@@ -5,6 +5,7 @@ from inspect import cleandoc
 import pytest
 import pytest_asyncio
 
+from tests.requirements import promise
 from tests.sandbox.playing import NOW, Failed, body, opened, play
 
 
@@ -14,6 +15,7 @@ async def sandbox(tmp_path_factory):
         yield made
 
 
+@promise("programs:output")
 async def test_what_main_returns_is_the_result_and_what_it_prints_is_the_output(sandbox):
     played = await play(sandbox, body('print("one")\nprint("two")\nreturn {"a": [1, 2.5, None, True, "é"]}'))
     assert played.result == {"a": [1, 2.5, None, True, "é"]}
@@ -21,6 +23,7 @@ async def test_what_main_returns_is_the_result_and_what_it_prints_is_the_output(
     assert played.batches == []
 
 
+@promise("programs:starts")
 @pytest.mark.parametrize(
     "source",
     [
@@ -47,6 +50,7 @@ ASYNC = "async def main():\n    return await mail.send()\n"
 SYNC = "def main():\n    return asyncio.run(mail.send())\n"
 
 
+@promise("programs:starts")
 @pytest.mark.parametrize(
     ("source", "result"),
     [
@@ -72,6 +76,7 @@ async def test_a_program_that_starts_itself_is_not_started_again(sandbox, source
     assert played.result == result
 
 
+@promise("programs:shapes")
 async def test_an_entry_that_was_started_and_failed_unseen_is_the_end_of_the_program(sandbox):
     failing = "async def main():\n    raise ValueError('enough')\ntask = asyncio.ensure_future(main())\n"
     run = "asyncio.get_event_loop().run_until_complete(asyncio.sleep(1))"
@@ -80,6 +85,7 @@ async def test_an_entry_that_was_started_and_failed_unseen_is_the_end_of_the_pro
     assert (await play(sandbox, seen)).result is None
 
 
+@promise("programs:shapes")
 async def test_a_run_amid_a_run_makes_the_calls_of_both_and_gives_the_results_to_each(sandbox):
     source = body(
         """
@@ -96,6 +102,7 @@ return await asyncio.gather(outer(1), outer(2))
     assert sum(map(len, played.batches)) == 4
 
 
+@promise("programs:batch")
 async def test_calls_that_run_together_are_one_batch_numbered_in_the_order_they_were_made(sandbox):
     source = body(
         """
@@ -115,6 +122,7 @@ return [first, second, third, *(task.result() for task in tasks)]
     assert played.result == [{"n": n} for n in range(5)]
 
 
+@promise("programs:modules")
 async def test_bindings_are_importable_by_every_name_and_unknown_functions_name_the_known_ones(sandbox):
     source = """
 import sandbox_py.servers.crm as other
@@ -135,6 +143,7 @@ async def main():
     assert played.result == [{"a": 1}, {"b": 2}, True, told, ["find", "send"]]
 
 
+@promise("programs:errors")
 async def test_a_tool_error_is_raised_with_its_type_and_text_and_can_be_handled(sandbox):
     def answer(tool, arguments):
         raise Failed("NotFound", f"no {arguments['name']}")
@@ -152,12 +161,14 @@ except ToolError as error:
     assert crash.error == {"type": "ToolError", "message": "crm.find: NotFound: no Ana (line 2)"}
 
 
+@promise("programs:results")
 async def test_an_earlier_result_is_read_by_its_ref(sandbox):
     played = await play(sandbox, "return await result('abc')", lambda _tool, arguments: ["whole", arguments])
     assert played.batches == [[(0, "engine.result", {"ref": "abc"})]]
     assert played.result == ["whole", {"ref": "abc"}]
 
 
+@promise("programs:batch")
 async def test_arguments_are_taken_as_they_were_when_the_call_was_made(sandbox):
     source = body(
         """
@@ -171,6 +182,7 @@ return await task
     assert (await play(sandbox, source)).result == {"n": [1]}
 
 
+@promise("programs:no-json")
 @pytest.mark.parametrize(
     ("value", "told"),
     [
@@ -201,6 +213,7 @@ UNSPEAKABLE = "class E(Exception):\n    def __str__(self): raise RuntimeError\nr
 IN_A_GROUP = "async with asyncio.TaskGroup() as g:\n    g.create_task(mail.send(x={1}))"
 
 
+@promise("programs:one-line")
 @pytest.mark.parametrize(
     ("source", "kind", "told"),
     [
@@ -244,6 +257,7 @@ await asyncio.sleep(0)
 """
 
 
+@promise("programs:never-awaited")
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -263,6 +277,7 @@ async def test_a_call_that_would_silently_not_be_made_is_an_error_by_name(sandbo
     assert played.batches == []
 
 
+@promise("programs:waiting")
 async def test_tasks_that_only_wait_are_cancelled_when_the_program_returns(sandbox):
     source = cleandoc(
         """
@@ -283,6 +298,7 @@ async def test_tasks_that_only_wait_are_cancelled_when_the_program_returns(sandb
     assert (played.result, played.halted.output) == ("done", "cancelled\n")
 
 
+@promise("programs:asyncio")
 async def test_every_construct_of_asyncio_works_on_coroutines_and_on_calls(sandbox):
     source = cleandoc(
         """
@@ -341,6 +357,7 @@ async def test_every_construct_of_asyncio_works_on_coroutines_and_on_calls(sandb
     ]
 
 
+@promise("programs:racing")
 async def test_racing_calls_follow_the_order_in_which_their_answers_are_recorded(sandbox):
     source = body(
         """
@@ -354,6 +371,7 @@ return [order, len(done), len(pending)]
     assert (await play(sandbox, source)).result == [[0, 1, 2], 2, 0]
 
 
+@promise("programs:timeout")
 async def test_a_call_once_made_is_never_abandoned_by_a_timeout_but_the_next_one_is_not_made(sandbox):
     source = body(
         """
@@ -373,6 +391,7 @@ return seen
     assert [len(batch) for batch in played.batches] == [1, 1, 1]
 
 
+@promise("programs:yields")
 async def test_a_program_that_only_yields_still_gets_its_calls_made_and_its_timers_run(sandbox):
     source = body(
         """
@@ -392,6 +411,7 @@ except TimeoutError:
     assert (await play(sandbox, source)).result == [{"n": 1}, True]
 
 
+@promise("programs:clock")
 async def test_time_moves_with_the_journal_and_with_sleep_and_never_stands_still(sandbox):
     source = cleandoc(
         """
@@ -420,6 +440,7 @@ async def test_time_moves_with_the_journal_and_with_sleep_and_never_stands_still
     assert rest == [day, "2023-11-16T00:13:20+00:00", 2023, day, 2023, "2023", True, "datetime.datetime(2023, "]
 
 
+@promise("programs:modules")
 async def test_pickles_dataclasses_and_tracebacks_find_the_program_as_their_module(sandbox):
     source = cleandoc(
         """
@@ -448,6 +469,7 @@ async def test_pickles_dataclasses_and_tracebacks_find_the_program_as_their_modu
     assert (await play(sandbox, source)).result == [True, "__main__", True, "@dataclass"]
 
 
+@promise("programs:output")
 @pytest.mark.parametrize(
     "source",
     [
@@ -460,6 +482,7 @@ async def test_leaving_by_exit_zero_is_an_end_without_a_result(sandbox, source):
     assert (await play(sandbox, source)).result is None
 
 
+@promise("programs:output")
 async def test_what_is_printed_in_any_way_is_output_in_order(sandbox):
     source = cleandoc(
         r"""
@@ -479,6 +502,7 @@ async def test_what_is_printed_in_any_way_is_output_in_order(sandbox):
     assert (await play(sandbox, source)).halted.output == "ab\nc\nd\ne\ufffd\nfg"
 
 
+@promise("programs:closed")
 async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     source = cleandoc(
         """
@@ -509,6 +533,7 @@ async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     assert played.halted.output == "closed\n"
 
 
+@promise("programs:rest")
 async def test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_for(sandbox):
     source = cleandoc(
         """

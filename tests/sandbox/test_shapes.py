@@ -3,6 +3,7 @@
 import pytest
 import pytest_asyncio
 
+from tests.requirements import promise
 from tests.sandbox.playing import opened
 from tests.sandbox.shapes import LAYOUTS, WORKS, faults_of, sample, scripts
 from tests.sizes import sized
@@ -14,11 +15,13 @@ async def sandbox(tmp_path_factory):
         yield made
 
 
+@promise("programs:shapes")
 @pytest.mark.timeout(240)
 async def test_scripts_of_every_shape_run_in_the_jail_and_make_each_call_once(sandbox):
     assert await faults_of(sandbox, sample()) == {}
 
 
+@promise("programs:shapes")
 def test_the_table_has_many_shapes_and_the_sample_all_their_parts():
     names = [script.name for script in scripts()]
     assert len(names) == len(set(names)) > 1000

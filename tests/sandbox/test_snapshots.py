@@ -16,6 +16,7 @@ import pytest
 from backstay.errors import SnapshotDamaged, SnapshotRefused
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
+from tests.requirements import promise
 from tests.sandbox.places import HOUSE
 
 ROOT = os.geteuid() == 0
@@ -106,6 +107,7 @@ def step(number: int, place: Path, folder: Path, root: Path, dice: random.Random
             folder.chmod(dice.choice(FOLDER_MODES))
 
 
+@promise("workspaces:undo")
 @pytest.mark.parametrize("seed", range(3))
 def test_an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores_every_byte_mode_and_symlink(
     seed, root, snapshots
@@ -128,6 +130,7 @@ def test_an_undo_of_a_run_that_wrote_edited_moved_and_deleted_200_files_restores
     assert snapshots.take(root) == after
 
 
+@promise("workspaces:same")
 def test_the_same_tree_has_the_same_id_wherever_it_lies(root, snapshots, tmp_path):
     (root / "a").mkdir()
     (root / "a" / "file").write_text("text")
@@ -136,6 +139,7 @@ def test_the_same_tree_has_the_same_id_wherever_it_lies(root, snapshots, tmp_pat
     assert Snapshots(tmp_path / "other").take(tmp_path / "copy") == snapshots.take(root)
 
 
+@promise("workspaces:sees")
 def test_empty_directories_ignored_files_and_nested_repositories_are_in_it(root, snapshots):
     (root / "sub" / ".git" / "objects").mkdir(parents=True)
     (root / "sub" / ".git" / "config").write_text("[core]\n\tfsmonitor = touch /tmp/never\n")
@@ -151,6 +155,7 @@ def test_empty_directories_ignored_files_and_nested_repositories_are_in_it(root,
     assert seen(root) == as_it_was
 
 
+@promise("workspaces:speed")
 def test_files_that_did_not_change_are_not_read_again(root, snapshots):
     (root / "large").write_bytes(b"x" * 3_000_000)
     os.utime(root / "large")
@@ -175,6 +180,7 @@ def wait_until_settled(root: Path) -> None:
         pass
 
 
+@promise("workspaces:racy")
 def test_a_file_rewritten_in_the_tick_of_its_snapshot_is_seen(root, snapshots):
     place = root / "file"
     place.write_text("0000")
@@ -189,6 +195,7 @@ def test_a_file_rewritten_in_the_tick_of_its_snapshot_is_seen(root, snapshots):
     assert len(ids) == 60
 
 
+@promise("workspaces:racy")
 def test_files_that_go_in_the_tick_of_their_snapshot_are_missed(root, snapshots):
     empty = snapshots.take(root)
     for number in range(20):
@@ -198,6 +205,7 @@ def test_files_that_go_in_the_tick_of_their_snapshot_are_missed(root, snapshots)
         assert snapshots.take(root) == empty
 
 
+@promise("workspaces:changes")
 def test_two_snapshots_are_compared_by_path_kind_and_size(root, snapshots):
     (root / "gone").write_text("gone for good")
     (root / "moved").write_text("the same bytes elsewhere")
@@ -233,6 +241,7 @@ def test_two_snapshots_are_compared_by_path_kind_and_size(root, snapshots):
     assert snapshots.changes(after.id, after.id) == []
 
 
+@promise("workspaces:others")
 def test_what_others_changed_since_is_left_alone_and_reported(root, snapshots):
     (root / "kept").mkdir()
     for name in ("run", "both", "other", "deleted", "kept/run"):
@@ -260,6 +269,7 @@ def test_what_others_changed_since_is_left_alone_and_reported(root, snapshots):
     assert restored.paths == ("made/run", "run")
 
 
+@promise("workspaces:forgotten")
 def test_forgotten_snapshots_are_gone_and_those_that_are_kept_are_whole(root, snapshots, tmp_path):
     ids = []
     for number in range(3):
@@ -282,6 +292,7 @@ def test_forgotten_snapshots_are_gone_and_those_that_are_kept_are_whole(root, sn
     assert (root / "file").read_text() == "version 2"
 
 
+@promise("workspaces:private")
 def test_only_this_user_can_read_what_is_kept(root, snapshots, tmp_path):
     (root / "file").write_text("secret")
     snapshots.take(root)
@@ -291,6 +302,7 @@ def test_only_this_user_can_read_what_is_kept(root, snapshots, tmp_path):
     assert {stat.S_IMODE(mode) for mode in kept if stat.S_ISREG(mode)} == {0o600}
 
 
+@promise("workspaces:many")
 def test_a_tree_of_ten_thousand_files_is_kept_and_restored(root, snapshots):
     for folder in range(100):
         (root / str(folder)).mkdir()
@@ -307,6 +319,7 @@ def test_a_tree_of_ten_thousand_files_is_kept_and_restored(root, snapshots):
     assert snapshots.take(root) == before
 
 
+@promise("workspaces:limits")
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
@@ -364,6 +377,7 @@ def dying(call, left: list[int]):
     return counted
 
 
+@promise("workspaces:crash")
 def test_a_restore_that_is_killed_at_any_moment_can_be_repeated(root, snapshots):
     (root / "d" / "e").mkdir(parents=True)
     (root / "d" / "e" / "f").write_text("f")
@@ -397,6 +411,7 @@ def test_a_restore_that_is_killed_at_any_moment_can_be_repeated(root, snapshots)
     assert deaths > 10
 
 
+@promise("workspaces:crash")
 def test_a_snapshot_that_is_killed_at_any_moment_leaves_the_earlier_ones_whole(root, snapshots, tmp_path):
     (root / "file").write_text("before")
     before = snapshots.take(root)
@@ -415,6 +430,7 @@ def test_a_snapshot_that_is_killed_at_any_moment_leaves_the_earlier_ones_whole(r
     assert deaths > 5
 
 
+@promise("workspaces:turns")
 def test_threads_and_processes_that_use_one_folder_take_turns(root, snapshots, tmp_path):
     (root / "file").write_text("text")
     expected = snapshots.take(root)

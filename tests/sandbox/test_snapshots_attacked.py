@@ -16,6 +16,7 @@ from backstay.errors import SnapshotDamaged, SnapshotRefused, WorkspaceChanging
 from sandbox.snapshots.restoring import STAGING
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
+from tests.requirements import promise
 from tests.sandbox.places import as_nobody
 
 SECRET = "root:secret outside"
@@ -66,6 +67,7 @@ def flipping(first, other):
         thread.join()
 
 
+@promise("workspaces:links")
 def test_a_link_to_a_file_outside_is_kept_as_a_link_and_never_followed(root, outside, snapshots, tmp_path):
     (root / "link").symlink_to(outside / "shadow")
     before = snapshots.take(root)
@@ -83,6 +85,7 @@ def test_a_link_to_a_file_outside_is_kept_as_a_link_and_never_followed(root, out
     assert untouched(outside)
 
 
+@promise("workspaces:links")
 def test_a_link_to_a_directory_outside_is_neither_walked_nor_written_into(root, outside, snapshots, tmp_path):
     (root / "sub").mkdir()
     (root / "sub" / "shadow").write_text("mine")
@@ -99,6 +102,7 @@ def test_a_link_to_a_directory_outside_is_neither_walked_nor_written_into(root, 
     assert (root / "sub" / "shadow").read_text() == "mine"
 
 
+@promise("workspaces:races")
 def test_a_directory_swapped_for_a_link_during_the_walk_leads_nowhere(root, outside, snapshots, tmp_path):
     sub, aside, link = root / "sub", root / "aside", root / "link"
     nothing = snapshots.take(root)
@@ -133,6 +137,7 @@ def test_a_directory_swapped_for_a_link_during_the_walk_leads_nowhere(root, outs
     assert untouched(outside)
 
 
+@promise("workspaces:races")
 def test_a_directory_swapped_for_a_link_during_a_restore_takes_nothing_outside(root, outside, snapshots):
     sub, aside, link = root / "sub", root / "aside", root / "link"
     sub.mkdir()
@@ -176,6 +181,7 @@ def test_a_directory_swapped_for_a_link_during_a_restore_takes_nothing_outside(r
     assert untouched(outside)
 
 
+@promise("workspaces:names-outside")
 def test_a_file_with_another_name_outside_is_replaced_and_not_written_through(root, outside, snapshots):
     (root / "file").write_text("before")
     before = snapshots.take(root)
@@ -191,6 +197,7 @@ def test_a_file_with_another_name_outside_is_replaced_and_not_written_through(ro
     assert (outside / "shadow").stat().st_nlink == 1
 
 
+@promise("workspaces:names-outside")
 def test_the_mode_of_a_file_with_another_name_outside_is_not_changed_there(root, outside, snapshots):
     (root / "file").hardlink_to(outside / "shadow")
     before = snapshots.take(root)
@@ -204,6 +211,7 @@ def test_the_mode_of_a_file_with_another_name_outside_is_not_changed_there(root,
     assert stat.S_IMODE((outside / "shadow").stat().st_mode) == 0o640
 
 
+@promise("workspaces:names-outside")
 def test_two_names_of_one_file_are_both_restored(root, snapshots):
     (root / "one").write_text("text")
     (root / "two").hardlink_to(root / "one")
@@ -217,6 +225,7 @@ def test_two_names_of_one_file_are_both_restored(root, snapshots):
     assert {(root / name).read_text() for name in ("one", "two")} == {"text"}
 
 
+@promise("workspaces:devices")
 def test_a_fifo_is_noted_and_never_opened(root, snapshots):
     before = snapshots.take(root)
     os.mkfifo(root / "fifo")
@@ -231,6 +240,7 @@ def test_a_fifo_is_noted_and_never_opened(root, snapshots):
     assert [failed.path for failed in snapshots.restore(root, after.id).failed] == ["fifo"]
 
 
+@promise("workspaces:devices")
 def test_a_file_that_becomes_a_fifo_while_it_is_opened_stops_nobody(root, snapshots):
     (root / "file").write_text("text")
     os.mkfifo(root / "fifo")
@@ -254,6 +264,7 @@ def test_a_file_that_becomes_a_fifo_while_it_is_opened_stops_nobody(root, snapsh
                 continue
 
 
+@promise("workspaces:devices")
 def test_a_socket_is_noted_and_removed_when_it_was_added(root, snapshots, monkeypatch):
     before = snapshots.take(root)
     # The path of a socket may only be short.
@@ -266,6 +277,7 @@ def test_a_socket_is_noted_and_removed_when_it_was_added(root, snapshots, monkey
     assert not (root / "socket").exists()
 
 
+@promise("workspaces:devices")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
 def test_a_device_is_noted_and_never_opened(root, snapshots):
     before = snapshots.take(root)
@@ -281,6 +293,7 @@ def test_a_device_is_noted_and_never_opened(root, snapshots):
     assert not (root / "device").exists()
 
 
+@promise("workspaces:odd-names")
 def test_names_that_look_like_paths_options_or_lines_are_names(root, snapshots):
     names = [b"..\\up", b"-rf", b"a\nb", b"\xff\xfe", b"~", b"$(id)", b"...", b" ", b"%s", b"\xe2\x80\xae", b"x" * 255]
     for number, name in enumerate(names):
@@ -312,6 +325,7 @@ def deep(place: Path, levels: int) -> None:
         os.close(home)
 
 
+@promise("workspaces:limits")
 def test_a_tree_deeper_than_any_path_is_refused_and_removed_by_an_undo(root, snapshots):
     before = snapshots.take(root)
     deep(root, 1500)
@@ -325,6 +339,7 @@ def test_a_tree_deeper_than_any_path_is_refused_and_removed_by_an_undo(root, sna
     assert list(root.iterdir()) == []
 
 
+@promise("workspaces:file")
 def test_a_file_that_grows_and_shrinks_while_it_is_read_is_taken_whole_or_not_at_all(root, snapshots):
     (root / "file").write_bytes(b"a" * 400_000)
 
@@ -346,6 +361,7 @@ def test_a_file_that_grows_and_shrinks_while_it_is_read_is_taken_whole_or_not_at
         assert len(set(text)) <= 1
 
 
+@promise("workspaces:kinds")
 def test_a_directory_that_became_a_file_and_one_that_came_back_are_restored(root, snapshots):
     (root / "thing").mkdir()
     (root / "thing" / "inside").write_text("inside")
@@ -360,6 +376,7 @@ def test_a_directory_that_became_a_file_and_one_that_came_back_are_restored(root
     assert snapshots.take(root) == file
 
 
+@promise("workspaces:kinds")
 def test_setuid_is_seen_removed_when_a_run_set_it_and_never_given(root, snapshots):
     (root / "plain").write_text("plain")
     (root / "plain").chmod(0o755)
@@ -378,6 +395,7 @@ def test_setuid_is_seen_removed_when_a_run_set_it_and_never_given(root, snapshot
     assert snapshots.restore(root, before.id, expect=after.id).paths == ()
 
 
+@promise("workspaces:kinds")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
 def test_root_gives_files_back_to_whom_they_belonged(root, snapshots):
     (root / "file").write_text("text")
@@ -396,6 +414,7 @@ def test_root_gives_files_back_to_whom_they_belonged(root, snapshots):
     assert snapshots.take(root) == before
 
 
+@promise("workspaces:tampered")
 def test_an_altered_manifest_is_refused_before_anything_is_changed(root, snapshots, tmp_path):
     (root / "file").write_text("before")
     before = snapshots.take(root)
@@ -413,6 +432,7 @@ def test_an_altered_manifest_is_refused_before_anything_is_changed(root, snapsho
     assert (root / "file").read_text() == "after"
 
 
+@promise("workspaces:tampered")
 def test_a_manifest_that_leads_outside_is_refused_even_with_the_right_hash(root, outside, snapshots, tmp_path):
     (root / "file").write_text(SECRET + " too")
     before = snapshots.take(root)
@@ -427,6 +447,7 @@ def test_a_manifest_that_leads_outside_is_refused_even_with_the_right_hash(root,
     assert untouched(outside)
 
 
+@promise("workspaces:tampered")
 def test_an_altered_or_lost_blob_is_refused_before_anything_is_changed(root, snapshots, tmp_path):
     for name in ("a", "b"):
         (root / name).write_text(f"before {name}")
@@ -444,6 +465,7 @@ def test_an_altered_or_lost_blob_is_refused_before_anything_is_changed(root, sna
         assert snapshots.take(root) == after
 
 
+@promise("workspaces:tampered")
 @pytest.mark.parametrize("snapshot_id", ["", "..", "../../etc/passwd", "0" * 64, "g" * 64, "/etc/passwd", "a\0b"])
 def test_an_id_that_names_no_snapshot_is_refused(snapshot_id, root, snapshots):
     snapshots.take(root)
@@ -456,6 +478,7 @@ def test_an_id_that_names_no_snapshot_is_refused(snapshot_id, root, snapshots):
             work()
 
 
+@promise("workspaces:index")
 def test_a_damaged_index_only_costs_time(root, snapshots, tmp_path):
     (root / "file").write_text("text")
     first = snapshots.take(root)
@@ -464,6 +487,7 @@ def test_a_damaged_index_only_costs_time(root, snapshots, tmp_path):
         assert snapshots.take(root) == first
 
 
+@promise("workspaces:roots")
 def test_a_root_that_is_a_link_or_no_directory_is_refused(root, outside, snapshots, tmp_path):
     (tmp_path / "link").symlink_to(outside)
     for place in (tmp_path / "link", outside / "shadow", tmp_path / "nowhere"):
@@ -471,6 +495,7 @@ def test_a_root_that_is_a_link_or_no_directory_is_refused(root, outside, snapsho
             snapshots.take(place)
 
 
+@promise("workspaces:roots")
 def test_snapshots_never_lie_within_the_workspace(root, tmp_path):
     (tmp_path / "way").symlink_to(root)
     for place in (root / "kept", root, tmp_path / "way" / "kept"):
@@ -479,6 +504,7 @@ def test_snapshots_never_lie_within_the_workspace(root, tmp_path):
     assert list(root.iterdir()) == []
 
 
+@promise("workspaces:crash")
 def test_what_a_killed_restore_left_is_removed_and_what_a_run_planted_there_is_not_followed(root, outside, snapshots):
     (root / "file").write_text("text")
     before = snapshots.take(root)
@@ -493,6 +519,7 @@ def test_what_a_killed_restore_left_is_removed_and_what_a_run_planted_there_is_n
     assert untouched(outside)
 
 
+@promise("workspaces:limits")
 def test_a_sparse_file_is_measured_by_its_length(root, tmp_path):
     snapshots = Snapshots(tmp_path / "kept", SnapshotLimits(file_bytes=1_000_000))
     with (root / "sparse").open("wb") as file:
@@ -547,6 +574,7 @@ print(snapshots.take(root) == before)
 """
 
 
+@promise("workspaces:ordinary")
 def test_an_ordinary_user_gets_back_what_was_closed_with_modes(reachable):
     (reachable / "ordinary").mkdir()
     ran = as_nobody(ORDINARY, folder=reachable / "ordinary")

@@ -6,6 +6,7 @@ import types
 import pytest
 
 from sandbox.guest.programs.source import FILENAME, prepare
+from tests.requirements import promise
 
 
 async def run(source):
@@ -22,6 +23,7 @@ async def run(source):
         del sys.modules["program"]
 
 
+@promise("programs:source")
 @pytest.mark.parametrize(
     ("source", "result"),
     [
@@ -52,6 +54,7 @@ async def test_a_program_is_the_body_of_main_or_defines_main_or_solve(source, re
 MAIN = "import asyncio\nran = []\nasync def main():\n    ran.append(1)\n    return len(ran)\n"
 
 
+@promise("programs:starts")
 @pytest.mark.parametrize(
     "start",
     [
@@ -107,6 +110,7 @@ x += 1
 """
 
 
+@promise("programs:source")
 async def test_what_a_body_binds_it_binds_as_a_module_would():
     prepared, body, module = prepare(SAME_AS_A_MODULE), {"__name__": "program"}, {"__name__": "program"}
     exec(prepared.code, body)
@@ -121,10 +125,12 @@ async def test_what_a_body_binds_it_binds_as_a_module_would():
     assert body["found"] == (body["Thing"], 2)
 
 
+@promise("programs:source")
 async def test_nested_functions_may_say_nonlocal_as_in_a_function():
     assert await run("total = 1\ndef add():\n    nonlocal total\n    total += 1\nadd()\nreturn total") == 2
 
 
+@promise("programs:source")
 async def test_classes_of_a_program_can_be_pickled_and_their_hints_be_read():
     source = """
 from __future__ import annotations
@@ -139,10 +145,12 @@ return pickle.loads(pickle.dumps(Point(1, Point(2)))).next.x, list(typing.get_ty
     assert await run(source) == (2, ["x", "next"])
 
 
+@promise("programs:source")
 async def test_everything_may_be_imported_from_a_module():
     assert await run("'doc'\nfrom math import *\nvalue = floor(2.5)\nreturn value") == 2
 
 
+@promise("programs:source")
 @pytest.mark.parametrize("head", ["", "async def main():\n    ", "from math import *\n"])
 async def test_errors_tell_the_line_of_the_source(head):
     with pytest.raises(ZeroDivisionError) as caught:

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import ended, pending
+from tests.requirements import promise
 from tests.slack.workspace import ANA, BOTH_WAYS, FINISH, ONCE, U1, U2, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
@@ -40,6 +41,7 @@ async def started(office, text, user=U1):
     return office.engine.client.get_workflow_handle(workflow_id), head, delivery
 
 
+@promise("slack:commands")
 @BOTH_WAYS
 async def test_a_run_is_started_for_the_person_listed_and_undone(office):
     handle, head, delivery = await started(office, text_of(office, mail("a@x.example")))
@@ -72,6 +74,7 @@ async def test_a_run_is_started_for_the_person_listed_and_undone(office):
     await office.whisper("done already", after=before)
 
 
+@promise("slack:undo-open")
 async def test_what_an_open_run_did_is_undone_too(office):
     ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
     handle, _, _ = await started(office, text_of(office, mail("b@x.example"), ask))
@@ -94,6 +97,7 @@ def cannot_be_recalled(office, handle):
         connection.execute(gone, (f"{handle.id}/%/1",))
 
 
+@promise("undo:by-hand")
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(office):
     ask = Reply(calls=[("ask_person", {"question": "Go on?"})])
     handle, head, _ = await started(office, text_of(office, mail("c@x.example"), ask))
@@ -120,6 +124,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(offic
     assert "was already recalled; to undo it by hand: mail.recall_email(message_id=" in after_end.shown
 
 
+@promise("slack:own-run")
 async def test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_that(office):
     handle, head, _ = await started(office, text_of(office, mail("a@self.example")))
     message = await office.slack.until(
@@ -132,6 +137,7 @@ async def test_who_started_a_run_here_may_not_approve_it_where_the_rule_forbids_
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("slack:misused")
 async def test_a_command_that_says_nothing_of_use_is_answered(office):
     wrong = {
         "": "/backstay run TEXT",

@@ -13,6 +13,7 @@ from backstay.task.event import Event
 from gateways.slack.drawing.page import Page, escaped, fitting
 from gateways.slack.drawing.request import Shown, headline, request_blocks
 from gateways.slack.drawing.run import Head, step_lines, steps_blocks
+from tests.requirements import promise
 from tests.slack_blocks import faults_of, text_of
 
 HOSTILE = "<!channel> <@U1> <https://evil.example|here> *bold* _it_ `code` ```\n*out* & :bomb: https://evil.example"
@@ -55,6 +56,7 @@ def drawn(shown):
     return [block.to_dict() if isinstance(block, Block) else block for block in request_blocks(shown)]
 
 
+@promise("slack:drawing")
 def test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format():
     decision = Decision(verdict="reject", by=HOSTILE, comment=HOSTILE)
     for shown in (
@@ -97,6 +99,7 @@ def texts(block):
     return found
 
 
+@promise("slack:counted")
 @pytest.mark.parametrize("calls", [1, 3, 60])
 @pytest.mark.parametrize("length", [10, 3000, 20_000])
 def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, length):
@@ -112,6 +115,7 @@ def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, len
         assert "leaves out about " in approve["confirm"]["text"]["text"]
 
 
+@promise("slack:lines")
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.text(max_size=400), max_size=40))
 def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted(lines):
@@ -126,6 +130,7 @@ def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_
     assert len(unescaped) + page.hidden >= expected - sum(line.count("\n") for line in lines)
 
 
+@promise("slack:lines")
 @given(text=st.text(alphabet="<>&ab", max_size=200), most=st.integers(0, 100))
 def test_a_clipped_text_never_ends_within_an_escape(text, most):
     shown, hidden = fitting(text, most)
@@ -133,12 +138,14 @@ def test_a_clipped_text_never_ends_within_an_escape(text, most):
     assert shown == escaped(text[: len(text) - hidden])
 
 
+@promise("slack:buttons")
 def test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons():
     blocks = drawn(Shown(workflow_id="w" * 3000, request=request()))
     assert faults_of(blocks) == []
     assert "actions" not in [block["type"] for block in blocks]
 
 
+@promise("slack:drawing-limits")
 def test_a_run_and_its_steps_are_drawn_within_the_limits():
     result = {"outcome": "completed", "final_summary": HOSTILE * 200, "usage": {"steps": 3, "tool_calls": 2}}
     head = [block.to_dict() for block in Head(workflow_id=HOSTILE, task=HOSTILE, result=result).blocks()]

@@ -9,6 +9,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, pending, share_images
+from tests.requirements import promise
 from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
 
 pytestmark = pytest.mark.timeout(180)
@@ -63,6 +64,7 @@ async def approved(office, handle, message):
     return result
 
 
+@promise("slack:facts")
 async def test_a_request_shows_where_a_value_comes_from(office):
     send = Reply(calls=[("office__send", {"to": ENEMY, "subject": "hello there"})])
     handle, message = await office.asked(Reply(calls=[("office__inbox", {})]), send)
@@ -75,6 +77,7 @@ async def test_a_request_shows_where_a_value_comes_from(office):
     await approved(office, handle, message)
 
 
+@promise("slack:workspace")
 async def test_a_request_shows_what_would_change_in_a_workspace(office):
     place = office.settings.workspaces / "letters"
     place.mkdir(parents=True)
@@ -88,6 +91,7 @@ async def test_a_request_shows_what_would_change_in_a_workspace(office):
     assert draft.read_text(encoding="utf-8") == "Dear Ana,\nsee you on friday\n"
 
 
+@promise("slack:long-plan")
 async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office):
     steps = [("office.send", {"to": "a@x.example"}), *[("office.customer", {})] * 149]
     handle, message = await planned(office, "a long plan", *steps, budget={"max_tool_calls": 150})
@@ -103,6 +107,7 @@ async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office
     await handle.terminate()
 
 
+@promise("slack:processes")
 async def test_an_approver_lets_a_plan_start_no_processes(office):
     (office.settings.workspaces / "bare").mkdir(parents=True)
     steps = [
@@ -124,6 +129,7 @@ async def test_an_approver_lets_a_plan_start_no_processes(office):
     assert not (office.settings.workspaces / "bare" / "made").exists()
 
 
+@promise("slack:rehearsal")
 async def test_a_request_shows_what_a_rehearsal_foretells(office):
     steps = [
         ("office.customer", {}),

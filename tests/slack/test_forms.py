@@ -12,6 +12,7 @@ from gateways.slack.aim import Aim, Place
 from gateways.slack.forms import answer, edit, whole
 from gateways.slack.forms.inputs import Filled
 from tests.engine import ended
+from tests.requirements import promise
 from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
 from tests.slack_blocks import faults_of_view, filled, text_of
 
@@ -32,6 +33,7 @@ async def office(request, temporal, tmp_path_factory):
         yield opened
 
 
+@promise("slack:server-forms")
 async def test_a_form_of_a_tools_server_is_filled_in_and_the_call_goes_on(office):
     handle, message = await office.asked(Reply(calls=[("office__give_away", {"room": "cellar"})]))
     assert "A tool asks for details" in message.shown
@@ -74,6 +76,7 @@ def typed(view, **values):
     return Filled(filled(view["blocks"], {f"field.{name}": value for name, value in values.items()}))
 
 
+@promise("slack:server-forms")
 def test_every_kind_of_field_is_offered_and_read():
     view = answer.form(elicitation(), PLACE).to_dict()
     assert faults_of_view(view) == []
@@ -103,6 +106,7 @@ def test_every_kind_of_field_is_offered_and_read():
     assert given.errors == {}
 
 
+@promise("slack:misfit")
 def test_what_does_not_fit_is_said_at_its_field():
     view = answer.form(elicitation(), PLACE).to_dict()
     given = typed(view, name="Ana", size="many", colour="0", weight="x", extra="{")
@@ -111,6 +115,7 @@ def test_what_does_not_fit_is_said_at_its_field():
     assert given.errors["field.size"] == "type a whole number"
 
 
+@promise("slack:whole")
 def test_everything_says_what_it_does_not_show_and_where_that_stands():
     call = {"tool": "t.x", "arguments": {"a": "b"}, "safety": "write_safe", "undoable": False}
     calls = tuple({**call, "index": index} for index in range(25))
@@ -127,6 +132,7 @@ def request_about(arguments):
     return ApprovalRequest(id="r1", kind="call", question="May I?", calls=(call,), options=("approve", "modify"))
 
 
+@promise("slack:edited")
 def test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays():
     arguments = {
         "text": "as it is ",

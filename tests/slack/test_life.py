@@ -11,6 +11,7 @@ from backstay.testing import Reply
 from gateways.delivering import close_lost
 from gateways.slack import interactions
 from tests.engine import ended, pending
+from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, BOTH_WAYS, FINISH, KEY, ONCE, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
@@ -22,6 +23,7 @@ async def office(request, temporal, tmp_path_factory):
         yield opened
 
 
+@promise("slack:life")
 @BOTH_WAYS
 async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
     handle, message = await office.asked(mail("a@x.example", body="Dear A,\nhow are you?"))
@@ -53,6 +55,7 @@ async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
     assert "action.called" in steps.shown
 
 
+@promise("slack:arguments")
 async def test_arguments_are_changed_in_a_form(office):
     handle, message = await office.asked(mail("a@x.example", body="Hello"))
     await office.slack.press(message, "backstay.edit", user=U1)
@@ -69,6 +72,7 @@ async def test_arguments_are_changed_in_a_form(office):
     assert bodies == [("Good morning",)]
 
 
+@promise("slack:rejection")
 async def test_a_rejection_tells_the_model_why(office):
     handle, message = await office.asked(mail("a@x.example"))
     await office.slack.press(message, "backstay.reject", user=U2)
@@ -81,6 +85,7 @@ async def test_a_rejection_tells_the_model_why(office):
     await office.slack.changed(message, f"Reject: by {BO}")
 
 
+@promise("slack:remembered")
 async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
     handle, message = await office.asked(mail("a@x.example"), mail("b@x.example"))
     await office.slack.press(message, "backstay.always", user=U1)
@@ -91,6 +96,7 @@ async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
     assert office.sent(handle) == ["a@x.example", "b@x.example"]
 
 
+@promise("slack:remembered")
 @pytest.mark.parametrize(
     ("how", "which", "own", "other"),
     [
@@ -126,6 +132,7 @@ async def test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_c
             assert office.sent(run) == ["b@x.example"]
 
 
+@promise("slack:two-people")
 async def test_two_clicks_at_once_decide_once(office):
     handle, message = await office.asked(mail("a@x.example"))
     await asyncio.gather(*(office.slack.press(message, "backstay.approve", user=U1) for _ in range(2)))
@@ -133,6 +140,7 @@ async def test_two_clicks_at_once_decide_once(office):
     assert office.sent(handle) == ["a@x.example"]
 
 
+@promise("slack:two-people")
 async def test_two_people_must_agree_and_one_counts_once(office):
     handle, message = await office.asked(mail("a@two.example"))
     assert "needed: 2; so far: 0" in message.shown
@@ -151,6 +159,7 @@ async def test_two_people_must_agree_and_one_counts_once(office):
     assert office.sent(handle) == ["a@two.example"]
 
 
+@promise("slack:changed")
 async def test_a_vote_that_came_from_elsewhere_is_shown_too(office):
     handle, message = await office.asked(mail("a@two.example"))
     async with connect(client=office.engine.client, approver_key=KEY) as backstay:
@@ -161,6 +170,7 @@ async def test_a_vote_that_came_from_elsewhere_is_shown_too(office):
     assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
 
 
+@promise("slack:partly")
 async def test_of_several_calls_some_are_left_out(office):
     handle, message = await office.asked(mail("a@x.example", "b@x.example", "c@x.example"))
     await office.slack.press(message, "backstay.choose", user=U1)
@@ -171,6 +181,7 @@ async def test_of_several_calls_some_are_left_out(office):
     assert sorted(office.sent(handle)) == ["a@x.example", "c@x.example"]
 
 
+@promise("slack:plan-parts")
 async def test_parts_of_a_plan_are_decided_by_their_own_people(office):
     steps = [
         {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
@@ -192,6 +203,7 @@ async def test_parts_of_a_plan_are_decided_by_their_own_people(office):
     assert office.sent(handle) == ["a@ana.example"]
 
 
+@promise("slack:reminded")
 async def test_nobody_decides_in_time_and_people_are_reminded_before(office):
     handle, message = await office.asked(mail("a@soon.example"))
     reminder = await office.slack.message("Still waits for a decision")
@@ -210,6 +222,7 @@ async def test_nobody_decides_in_time_and_people_are_reminded_before(office):
     assert office.sent(handle) == []
 
 
+@promise("slack:others-asked")
 async def test_others_are_asked_when_nobody_decided(office):
     handle, message = await office.asked(mail("a@boss.example"))
     message = await office.slack.changed(message, "Asked in addition, because nobody had decided in time: bo@")
@@ -218,6 +231,7 @@ async def test_others_are_asked_when_nobody_decided(office):
     assert decisions(await ended(handle)) == [("approve", BO, True)]
 
 
+@promise("slack:withdrawn")
 async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
     handle, message = await office.asked(mail("a@x.example"))
     await handle.cancel()
@@ -229,6 +243,7 @@ async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
     assert [view for view in office.slack.views.values() if "May the run" in view.shown] == []
 
 
+@promise("slack:withdrawn")
 async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(office):
     handle, message = await office.asked(mail("a@x.example"), user_id=ANA)
     await handle.terminate("no worker hears of this")
@@ -246,6 +261,7 @@ async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(
     assert office.sent(handle) == []
 
 
+@promise("slack:renewed")
 @pytest.mark.parametrize("office", ["socket"], indirect=True)
 async def test_people_go_on_deciding_when_slack_renews_the_connection(office):
     handle, message = await office.asked(mail("a@x.example"))
@@ -257,6 +273,7 @@ async def test_people_go_on_deciding_when_slack_renews_the_connection(office):
     assert (await office.slack.changed(message, f"Approve: by {ANA}")).buttons == []
 
 
+@promise("slack:asks")
 async def test_a_question_is_answered(office):
     handle, message = await office.asked(Reply(calls=[("ask_person", {"question": "Which *one*, <!channel>?"})]))
     assert "<!channel>" not in message.text + message.shown
@@ -268,6 +285,7 @@ async def test_a_question_is_answered(office):
     assert any("the second" in str(request["messages"]) for request in office.engine.model.requests)
 
 
+@promise("slack:limits")
 async def test_limits_are_raised_in_a_form(office, monkeypatch):
     budget = {"max_steps": 1, "on_exhausted": "ask"}
     handle, message = await office.asked(mail("a@x.example"), budget=budget)

@@ -12,6 +12,7 @@ import pytest
 from backstay import connect
 from backstay.testing import Reply
 from tests.engine import ended, pending
+from tests.requirements import promise
 from tests.sizes import FULL
 from tests.slack.workspace import KEY, U1, decisions, door, mail, open_office, process
 
@@ -42,6 +43,7 @@ def shown(office, text):
     return [m for m in office.slack.standing() if m.broadcast and text in m.shown]
 
 
+@promise("slack:once")
 async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temporal, tmp_path):
     mode = "http"
     async with open_office(temporal, tmp_path, mode, gateway=False) as office:
@@ -71,6 +73,7 @@ async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temp
         assert len(shown(office, task["text"])) == 1
 
 
+@promise("slack:refusing")
 async def test_what_slack_did_not_take_is_sent_later_and_once(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "http") as office:
         slack = office.slack
@@ -88,6 +91,7 @@ async def test_what_slack_did_not_take_is_sent_later_and_once(temporal, tmp_path
         assert len([m for m in slack.standing() if m.broadcast]) == 1
 
 
+@promise("slack:silent")
 async def test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "socket") as office:
         slack = office.slack
@@ -108,6 +112,7 @@ async def test_whoever_presses_a_button_while_slack_does_not_answer_is_told_so(t
         assert decisions(await ended(handle)) == [("approve", "ana@example.com", True)]
 
 
+@promise("slack:late-reminder")
 async def test_people_are_not_reminded_of_what_was_decided_while_slack_took_nothing(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "http") as office:
         slack = office.slack
@@ -123,6 +128,7 @@ async def test_people_are_not_reminded_of_what_was_decided_while_slack_took_noth
         assert "Still waits" not in "".join(m.shown for m in slack.standing())
 
 
+@promise("slack:racing")
 async def test_two_processes_post_a_request_once_and_one_that_comes_late_shows_what_waits(temporal, tmp_path):
     async with open_office(temporal, tmp_path, "socket", gateway=False) as office:
         newer = await office.engine.start(office.scripts.task(mail("z@ana.example")))
@@ -144,6 +150,7 @@ async def test_two_processes_post_a_request_once_and_one_that_comes_late_shows_w
         assert len([m for m in office.slack.standing("C1", None) if m.to is None]) == 5
 
 
+@promise("slack:flood")
 async def test_a_flood_of_steps_makes_few_messages(temporal, tmp_path):
     calls = [("mail__list_customers", {"limit": n}) for n in range(1, 25)]
     policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"

@@ -11,6 +11,7 @@ import pytest_asyncio
 from backstay import connect
 from backstay.testing import Reply
 from tests.engine import ended, toolbox_of
+from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, ONCE, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
@@ -40,6 +41,7 @@ def losing(folder):
     return path
 
 
+@promise("slack:outcome")
 @pytest.mark.parametrize("mode", ONCE)
 async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal, tmp_path, mode):
     more = {"policy": "allow: ['mail.*']", "toolbox": losing(tmp_path), "request_deadline_seconds": 3}
@@ -55,6 +57,7 @@ async def test_a_call_whose_outcome_nobody_knows_is_settled_by_a_button(temporal
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
 
 
+@promise("slack:changed-word")
 async def test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_say_now(temporal, tmp_path):
     more = {"toolbox": losing(tmp_path), "request_deadline_seconds": 3}
     async with open_office(temporal, tmp_path, "http", **more) as office:
@@ -73,6 +76,7 @@ async def test_who_changes_what_they_said_of_an_outcome_is_shown_with_what_they_
     assert result["outcome"] == "completed"
 
 
+@promise("slack:dry-run")
 async def test_a_plan_is_gone_through_without_being_carried_out(office):
     handle, message = await office.asked(propose(step("a@x.example")))
     await office.slack.press(message, "backstay.dry_run", user=U1)
@@ -83,6 +87,7 @@ async def test_a_plan_is_gone_through_without_being_carried_out(office):
     assert event["text"] == f"approve by {ANA}"
 
 
+@promise("slack:two-plans")
 async def test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_other_message_says_so(office):
     other = {"title": "another way", "steps": [step("second@x.example")]}
     handle, _ = await office.asked(propose(step("first@x.example"), alternatives=[other]), count=2)
@@ -97,6 +102,7 @@ async def test_of_two_plans_the_one_that_is_approved_is_carried_out_and_the_othe
     assert (await office.slack.changed(first, "Withdrawn")).buttons == []
 
 
+@promise("slack:narrowed")
 async def test_an_approver_gives_each_step_less_time_and_leaves_a_step_out(office):
     steps = [step("a@x.example"), step("b@x.example")]
     handle, message = await office.asked(propose(*steps))
@@ -113,6 +119,7 @@ async def test_an_approver_gives_each_step_less_time_and_leaves_a_step_out(offic
     assert decisions(result) == [("approve", ANA, True)]
 
 
+@promise("slack:arguments")
 async def test_one_call_of_several_is_chosen_and_changed(office):
     handle, message = await office.asked(mail("a@x.example", "b@x.example"))
     await office.slack.press(message, "backstay.edit", user=U1)
@@ -125,6 +132,7 @@ async def test_one_call_of_several_is_chosen_and_changed(office):
     assert sorted(office.sent(handle)) == ["a@x.example", "c@x.example"]
 
 
+@promise("slack:rejection")
 async def test_a_rejection_can_stop_the_run(office):
     handle, message = await office.asked(mail("a@x.example"))
     await office.slack.press(message, "backstay.reject", user=U1)
@@ -134,6 +142,7 @@ async def test_a_rejection_can_stop_the_run(office):
     assert (result["outcome"], decisions(result)) == ("rejected", [("reject", ANA, True)])
 
 
+@promise("slack:whole")
 async def test_everything_is_shown_to_who_asks_for_it(office):
     body = "".join(f"line {n} <!channel>\n" for n in range(300))
     handle, message = await office.asked(mail("a@x.example", body=body))

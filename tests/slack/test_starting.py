@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.commands import HOUSE, command
 from tests.engine import ended
+from tests.requirements import promise
 from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 from tests.slack_server import open_slack
 
@@ -41,6 +42,7 @@ async def said_with(temporal, folder, **changed):
     return done.err.strip().splitlines()[-1]
 
 
+@promise("slack:starting")
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -61,6 +63,7 @@ async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, tmp_path
     assert said in line
 
 
+@promise("slack:starting")
 @pytest.mark.parametrize(
     ("text", "said"),
     [("U1: [a]\n", "U1: write U123: ana@example.com"), ("- U1\n", "write one line"), ("a: b: c", "not valid YAML")],
@@ -73,6 +76,7 @@ async def test_a_file_of_people_that_cannot_be_used_is_named(temporal, tmp_path,
     assert said in line
 
 
+@promise("slack:extra")
 async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tmp_path):
     hidden = tmp_path / "hidden"
     (hidden / "slack_bolt").mkdir(parents=True)
@@ -83,6 +87,7 @@ async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tm
     assert "pip install 'backstay[slack]'" in line
 
 
+@promise("slack:serving")
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, tmp_path, mode):
     async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode) as running:

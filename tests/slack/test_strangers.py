@@ -14,6 +14,7 @@ import pytest_asyncio
 from backstay import connect
 from gateways.slack import mounting
 from tests.engine import ended, pending
+from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(180)
@@ -34,6 +35,7 @@ async def waits(handle):
     assert request["decided"] == []
 
 
+@promise("slack:strangers")
 @OVER_HTTP
 async def test_what_is_forged_or_old_is_refused(office):
     handle, message = await office.asked(mail("a@ana.example"))
@@ -47,6 +49,7 @@ async def test_what_is_forged_or_old_is_refused(office):
     assert decisions(await ended(handle)) == [("approve", ANA, True)]
 
 
+@promise("slack:again")
 async def test_what_is_delivered_again_counts_once(office):
     handle, message = await office.asked(mail("a@two.example"))
     pressed = await office.slack.press(message, "backstay.approve", user=U1)
@@ -64,6 +67,7 @@ async def test_what_is_delivered_again_counts_once(office):
     assert told == []
 
 
+@promise("slack:people")
 async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office):
     handle, message = await office.asked(mail("a@x.example"))
     strangers = {
@@ -95,6 +99,7 @@ async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office)
     assert decisions(await ended(handle)) == [("approve", "cy@example.com", True)]
 
 
+@promise("slack:not-named")
 async def test_somebody_whom_the_rule_does_not_name_is_told_so(office):
     handle, message = await office.asked(mail("a@ana.example"))
     before = office.whispers()
@@ -109,6 +114,7 @@ async def test_somebody_whom_the_rule_does_not_name_is_told_so(office):
     await handle.terminate("the test is over")
 
 
+@promise("slack:tampered")
 async def test_a_message_of_an_earlier_run_or_of_another_request_decides_nothing(office):
     task = office.scripts.task(mail("a@ana.example"))
     first = await office.engine.start(task, "the-same-name")
@@ -145,6 +151,7 @@ async def press_value(office, message, value):
     await office.slack.press(replace(message, blocks=blocks), "backstay.approve", user=U1)
 
 
+@promise("slack:tampered")
 async def test_a_tampered_button_or_form_decides_nothing(office):
     handle, message = await office.asked(mail("a@ana.example"))
     other, other_message = await office.asked(mail("b@ana.example"))
@@ -181,6 +188,7 @@ async def test_a_tampered_button_or_form_decides_nothing(office):
     await other.terminate("the test is over")
 
 
+@promise("slack:elsewhere")
 async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom(office):
     handle, message = await office.asked(mail("a@x.example"))
     async with connect(client=office.engine.client, approver_key=KEY) as backstay:
@@ -193,6 +201,7 @@ async def test_a_request_that_was_decided_elsewhere_is_shown_so_and_says_by_whom
     await office.whisper(f"decided already: reject by {BO}", after=before)
 
 
+@promise("slack:strangers")
 @OVER_HTTP
 async def test_too_long_and_broken_requests_are_refused_before_they_are_read(office, monkeypatch):
     async def trickle():
@@ -212,6 +221,7 @@ async def test_too_long_and_broken_requests_are_refused_before_they_are_read(off
             assert answer.status == 405
 
 
+@promise("slack:people")
 @pytest.mark.parametrize("user", [U3])
 async def test_who_is_struck_from_the_file_decides_nothing_from_then_on(office, user):
     file = office.settings.slack_users

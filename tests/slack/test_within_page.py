@@ -10,6 +10,7 @@ import yaml
 from gateways.slack.commands import COMMAND
 from gateways.slack.serving import PATH
 from tests.engine import ROOT, ended
+from tests.requirements import promise
 from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 
 MANIFEST = ROOT / "gateways" / "slack" / "manifest.yaml"
@@ -31,6 +32,7 @@ NEEDS = {
 """What Slack demands for each method that the gateway calls."""
 
 
+@promise("slack:within-page")
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path, mode):
@@ -46,6 +48,7 @@ async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path
         assert await asyncio.wait_for(page.wait(), 30) == 0
 
 
+@promise("slack:manifest")
 def test_the_manifest_asks_for_all_that_the_gateway_needs_and_names_where_it_listens():
     text = MANIFEST.read_text(encoding="utf-8")
     manifest = yaml.safe_load(text)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import promise
 from tests.web.crowd import assert_none_lost_and_none_twice, crowded
 
 pytestmark = pytest.mark.soak
@@ -18,6 +19,7 @@ REQUESTS = int(os.environ.get("SOAK_REQUESTS", "500"))
 SUMMARY = Path("build/soak-crowd.json")
 
 
+@promise("page:crowd-long")
 @pytest.mark.timeout(600 + 6 * REQUESTS)
 async def test_of_five_hundred_requests_none_is_lost_and_none_decided_twice(open_engine, tmp_path):
     began = time.monotonic()

@@ -13,6 +13,7 @@ import pytest
 
 from tests.crash.longrun import killed_amid_switches, watched
 from tests.crash.points import SWITCH_POINTS
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -22,6 +23,7 @@ AT_ONCE = 5
 SUMMARY = Path("build/soak-endless.json")
 
 
+@promise("runs:soak")
 @pytest.mark.timeout(600 + STEPS)
 async def test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first(temporal, nursery, tmp_path):
     figures = await watched(temporal, nursery, tmp_path, STEPS)
@@ -35,6 +37,7 @@ async def test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first(tempor
     assert late <= 1.1 * early, figures
 
 
+@promise("recovery:soak")
 @pytest.mark.timeout(600 + KILLS * 30)
 async def test_fifty_kills_amid_switches_lose_and_double_nothing(temporal, nursery, tmp_path):
     points = list(islice(cycle(SWITCH_POINTS), KILLS))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.flooding import Flood, flooded
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -18,6 +19,7 @@ MESSAGES = int(os.environ.get("SOAK_MESSAGES", "10000"))
 SUMMARY = Path("build/soak-flood.json")
 
 
+@promise("approvals:flood-limits")
 @pytest.mark.timeout(600 + MESSAGES // 10)
 @pytest.mark.parametrize("by_signal", [False, True], ids=["update", "signal"])
 async def test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approval_counts_once(
@@ -33,6 +35,7 @@ async def test_amid_ten_thousand_signals_and_updates_of_strangers_the_one_approv
     assert flood.sent == 2 * MESSAGES
 
 
+@promise("approvals:flood-limits")
 @pytest.mark.timeout(900)
 async def test_thousands_of_pauses_of_strangers_shut_out_no_approval(temporal, tmp_path):
     flood = await flooded(temporal, tmp_path, Flood(pauses=4200))

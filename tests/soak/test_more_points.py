@@ -5,6 +5,7 @@ import pytest_asyncio
 
 from tests.crash.matrix import open_matrix
 from tests.crash.points import MORE_POINTS, POINTS, POSTGRES_POINTS
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -25,12 +26,14 @@ async def on_postgres(temporal, nursery, postgres, tmp_path_factory):
         yield running
 
 
+@promise("recovery:effect-soak")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", MORE_POINTS, ids=lambda point: point.name)
 async def test_a_worker_killed_at_a_further_point_is_replaced_and_every_mail_is_sent_once(more, point):
     await more[point.name]
 
 
+@promise("recovery:postgres-soak")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("point", ON_POSTGRES, ids=lambda point: point.name)
 async def test_with_a_store_in_postgres_a_worker_killed_at_any_other_point_is_replaced(on_postgres, point):

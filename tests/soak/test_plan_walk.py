@@ -11,6 +11,7 @@ import pytest
 
 from tests.crash.plan_walk import sent_too_often, walked_under_kills
 from tests.e2e.plans.test_plan_walk import walked_through
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 WALKS = int(os.environ.get("SOAK_WALKS", "300"))
@@ -18,6 +19,7 @@ KILLED = int(os.environ.get("SOAK_KILLED_WALKS", "100"))
 SUMMARY = Path("build/soak-walks.json")
 
 
+@promise("plans:walk")
 @pytest.mark.timeout(3600)
 async def test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk(temporal, tmp_path):
     walked, _, workers = await walked_through(temporal, tmp_path, WALKS)
@@ -25,6 +27,7 @@ async def test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk(tempora
     assert walked.reasons >= {"invalid", "rejected", "not_chosen", "superseded", "cancelled", "step_failed"}
 
 
+@promise("plans:soak")
 @pytest.mark.timeout(3600)
 async def test_plans_send_nothing_twice_without_a_word_however_often_their_worker_is_killed(
     temporal, nursery, tmp_path

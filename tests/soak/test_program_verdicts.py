@@ -4,6 +4,7 @@ import pytest
 import pytest_asyncio
 
 from tests.crash.verdicts import ENDS, MORE, open_cases, stands
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -14,6 +15,7 @@ async def played(temporal, nursery, tmp_path_factory):
         yield running
 
 
+@promise("programs:stands")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "verdict"), MORE)
 async def test_after_a_kill_in_any_other_round_the_verdict_leaves_the_model_told(played, number, verdict):

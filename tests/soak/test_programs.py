@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox.programs.frames import READY
+from tests.requirements import promise
 from tests.sandbox.forging import Forger, judged
 from tests.sandbox.peers import ENDINGS, SAYING, converse, framed, led, wire
 from tests.sandbox.playing import opened
@@ -42,6 +43,7 @@ async def other(tmp_path_factory):
         yield made
 
 
+@promise("programs:generated")
 @pytest.mark.timeout(600 + PROGRAMS * 3)
 async def test_programs_say_the_same_live_and_replayed_up_to_any_round_on_another_worker(sandbox, other):
     began, failures, kinds, rounds = time.monotonic(), [], Counter(), Counter()
@@ -66,6 +68,7 @@ async def test_programs_say_the_same_live_and_replayed_up_to_any_round_on_anothe
     assert kinds.total() == PROGRAMS
 
 
+@promise("sandbox:frames-forged")
 @pytest.mark.timeout(600 + FRAMES // 200)
 async def test_forged_frames_never_lead_to_anything_but_declared_calls_an_end_or_a_refusal(tmp_path):
     began, failures, found = time.monotonic(), [], Counter()

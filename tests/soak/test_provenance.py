@@ -4,11 +4,13 @@ import pytest
 
 from tests.provenance.attacks import KINDS, honest, injected
 from tests.provenance.runs import open_stage
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 NEVER_UNASKED = ("verbatim", "split", "program", "page")
 
 
+@promise("policy:soak")
 @pytest.mark.timeout(1800)
 async def test_no_injection_that_brings_its_target_directs_a_write_unasked_and_honest_ones_go_on(
     temporal, tmp_path, sandbox

@@ -7,11 +7,13 @@ import pytest
 
 from tests.crash.case import open_case
 from tests.crash.pruning import kept_under_prunings
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 SEED = os.environ.get("SOAK_SEED") or str(int(time.time()))
 
 
+@promise("store:kills")
 @pytest.mark.timeout(3600)
 async def test_many_prunings_beside_killed_workers_take_nothing_from_an_open_run(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path, ceiling_usd=4) as case:

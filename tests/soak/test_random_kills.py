@@ -22,6 +22,7 @@ from tests.crash.case import Case, open_case
 from tests.crash.matrix import open_receiver
 from tests.crash.points import MORE_POINTS, POINTS
 from tests.nursery.nursery import Nursery
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -125,6 +126,7 @@ def write(summary: dict[str, Any]) -> None:
     SUMMARY.write_text(json.dumps(summary, indent=1), encoding="utf-8")
 
 
+@promise("recovery:effect-soak")
 @pytest.mark.timeout(int(MINUTES * 60) + 900)
 async def test_runs_end_and_every_mail_is_sent_once_however_often_their_workers_are_killed(temporal, nursery, tmp_path):
     began = time.monotonic()

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import promise
 from tests.workspace.retention import A_RUN, LIVE_BYTES, reachable_place, rewritten
 
 pytestmark = pytest.mark.soak
 FIGURES = Path("build/soak-retention.json")
 
 
+@promise("store:soak")
 @pytest.mark.timeout(3600)
 async def test_a_thousand_rewrites_stay_below_three_times_the_live_bytes_and_the_window(temporal, nursery):
     with reachable_place() as place:

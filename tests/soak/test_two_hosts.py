@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.crash.chaos import VICTIMS, open_chaos
+from tests.requirements import promise
 
 pytestmark = pytest.mark.soak
 
@@ -27,6 +28,7 @@ def write(summary: dict[str, Any]) -> None:
     SUMMARY.write_text(json.dumps(summary, indent=1), encoding="utf-8")
 
 
+@promise("recovery:hosts-soak")
 @pytest.mark.timeout(KILLS * 15 + 600)
 async def test_runs_on_two_workers_end_and_send_once_however_often_workers_temporal_and_postgres_are_killed(
     nursery, tmp_path

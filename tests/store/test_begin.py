@@ -7,6 +7,7 @@ import pytest
 from backstay.effects.effect import EffectState
 from store.effects.types import Intent
 from store.opening import open_store
+from tests.requirements import promise
 
 FIRST = Intent(
     effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease_s=30, user_id="ana"
@@ -25,6 +26,7 @@ def later(intent: Intent, clock: Clock, **changes) -> Intent:
     return intent.model_copy(update={"lease_s": 30, **changes})
 
 
+@promise("effects:row")
 async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -60,11 +62,13 @@ async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url
     }
 
 
+@promise("effects:no-row")
 async def test_a_retry_whose_earlier_attempt_left_no_row_goes(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         assert (await store.effects.begin(FIRST, attempt=4, **ONCE)).kind == "go"
 
 
+@promise("store:restored")
 async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         first = await store.effects.begin(FIRST, attempt=1, idempotency_ttl=None, epoch_differs=True)
@@ -76,6 +80,7 @@ async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path,
     assert retry.row.state is EffectState.UNKNOWN
 
 
+@promise("store:settled")
 async def test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -85,12 +90,14 @@ async def test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew(tmp_path,
     assert (again.kind, again.row.send) == ("go", 2)
 
 
+@promise("effects:no-first-row")
 async def test_a_second_send_without_the_row_of_the_first_is_unknown(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST.model_copy(update={"send": 2}), attempt=1, **ONCE)
     assert begun.kind == "unknown"
 
 
+@promise("effects:conflict")
 @pytest.mark.parametrize("change", [{"tool": "mail.delete"}, {"args_digest": "d2"}, {"undo": True}])
 @pytest.mark.parametrize("state", [None, EffectState.APPLIED, EffectState.NOT_SENT, EffectState.UNKNOWN])
 async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(tmp_path, change, state, database_url):
@@ -106,6 +113,7 @@ async def test_another_call_under_the_same_id_is_a_conflict_and_changes_nothing(
         assert other.row == await store.effects.get("w/r/1") == before.model_copy(update={"read_at": 500})
 
 
+@promise("effects:recorded")
 @pytest.mark.parametrize("state", [EffectState.APPLIED, EffectState.FAILED])
 @pytest.mark.parametrize("send", [1, 2])
 async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, database_url, state, send):
@@ -121,6 +129,7 @@ async def test_a_settled_effect_is_recorded_and_not_sent_again(tmp_path, databas
     assert (again.row.state, again.row.outcome, again.row.result_ref) == (state, "told", "a" * 40)
 
 
+@promise("effects:recorded")
 @pytest.mark.parametrize("state", [EffectState.COMPENSATED, EffectState.KEPT])
 async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path, state, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -130,6 +139,7 @@ async def test_an_effect_that_was_taken_back_or_kept_is_not_sent_again(tmp_path,
         assert (await store.effects.begin(FIRST, attempt=2, **ONCE)).kind == "recorded"
 
 
+@promise("effects:live-lease")
 @pytest.mark.parametrize("ttl", [None, 1000])
 @pytest.mark.parametrize("send", [1, 2])
 async def test_while_the_lease_lives_others_wait(tmp_path, ttl, send, database_url):
@@ -143,6 +153,7 @@ async def test_while_the_lease_lives_others_wait(tmp_path, ttl, send, database_u
     assert (again.kind, again.row.lease) == ("wait", 130)
 
 
+@promise("effects:dead-lease")
 @pytest.mark.parametrize("send", [1, 2])
 async def test_after_the_lease_the_outcome_is_unknown(tmp_path, send, database_url):
     clock = Clock()
@@ -153,6 +164,7 @@ async def test_after_the_lease_the_outcome_is_unknown(tmp_path, send, database_u
     assert again.kind == "unknown"
 
 
+@promise("effects:idempotent")
 async def test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_is_over(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -167,6 +179,7 @@ async def test_an_idempotent_effect_goes_again_with_a_new_token_until_its_time_i
     assert len(tokens - {""}) == 4
 
 
+@promise("effects:idempotent")
 async def test_an_idempotent_effect_still_needs_its_earlier_send_settled_before_a_new_one(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -178,6 +191,7 @@ async def test_an_idempotent_effect_still_needs_its_earlier_send_settled_before_
     assert begun.kind == "unknown"
 
 
+@promise("effects:resend")
 async def test_what_was_proven_not_sent_goes_again_under_the_same_send(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -191,6 +205,7 @@ async def test_what_was_proven_not_sent_goes_again_under_the_same_send(tmp_path,
     assert late is False
 
 
+@promise("effects:dead-lease")
 async def test_unknown_stays_unknown_even_when_it_is_idempotent(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -203,6 +218,7 @@ async def test_unknown_stays_unknown_even_when_it_is_idempotent(tmp_path, databa
             assert again.kind == "unknown"
 
 
+@promise("effects:new-send")
 async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -217,6 +233,7 @@ async def test_what_a_person_says_did_not_happen_goes_only_under_a_new_send(tmp_
     assert stale.kind == "conflict"
 
 
+@promise("effects:new-send")
 async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -229,6 +246,7 @@ async def test_a_person_also_closes_a_send_that_its_own_attempt_found_not_sent(t
     assert (sleeper.kind, fresh.kind) == ("recorded", "go")
 
 
+@promise("undo:new-send")
 async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_path, database_url):
     clock = Clock()
     undo = FIRST.model_copy(update={"effect_id": "w/r/1/undo", "undo": True, "tool": "mail.recall"})
@@ -242,6 +260,7 @@ async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_p
     assert (again.kind, again.row.send, again.row.outcome) == ("go", 2, None)
 
 
+@promise("effects:old-send")
 async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -253,6 +272,7 @@ async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path, database_ur
     assert (old.kind, old.row.outcome) == ("recorded", "sent at last")
 
 
+@promise("effects:one-wins")
 async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path) as first,
@@ -268,6 +288,7 @@ async def test_of_many_attempts_on_two_engines_exactly_one_goes(tmp_path, databa
             assert (await other.effects.get(intent.effect_id)).token == token
 
 
+@promise("effects:idempotent")
 async def test_of_many_attempts_to_repeat_an_idempotent_effect_exactly_one_goes(tmp_path, database_url):
     clock = Clock()
     async with (

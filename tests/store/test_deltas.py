@@ -4,6 +4,7 @@ import asyncio
 
 from store.deltas import KEPT_S, WATCH_S
 from store.opening import open_store
+from tests.requirements import promise
 
 
 async def told(deltas, count):
@@ -12,12 +13,14 @@ async def told(deltas, count):
         return [await anext(deltas) for _ in range(count)]
 
 
+@promise("store:deltas")
 async def test_nothing_is_written_while_nobody_watches(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         assert await store.deltas.begin("w/r", 1) is None
         assert await store.deltas.of_run("w/r") == []
 
 
+@promise("store:order")
 async def test_a_reader_gets_what_is_said_and_then_what_is_said_next(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.deltas.watch("w/r", "somebody")
@@ -44,6 +47,7 @@ async def test_a_reader_gets_what_is_said_and_then_what_is_said_next(tmp_path, d
     }
 
 
+@promise("store:overtaken")
 async def test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path) as dying,
@@ -62,6 +66,7 @@ async def test_another_answer_takes_the_place_of_the_one_before_which_adds_nothi
         assert again > lost
 
 
+@promise("store:moment")
 async def test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -77,6 +82,7 @@ async def test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_h
         assert [(delta.stream, delta.text) for delta in await store.deltas.of_run("w/r")] == [(third, "")]
 
 
+@promise("store:swept")
 async def test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -91,6 +97,7 @@ async def test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept(tmp_pat
         assert await store.deltas.of_run("w/died") == []
 
 
+@promise("store:deltas")
 async def test_who_no_longer_looks_no_longer_watches(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -102,6 +109,7 @@ async def test_who_no_longer_looks_no_longer_watches(tmp_path):
         assert await store.deltas.of_run("w/r") == []
 
 
+@promise("store:order")
 async def test_many_readers_watch_one_run(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await asyncio.gather(*(store.deltas.watch("w/r", f"reader {n}") for n in range(20)))

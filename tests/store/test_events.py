@@ -4,6 +4,7 @@ import asyncio
 
 from backstay.task.event import Event, EventDraft, NumberedDraft
 from store.opening import open_store
+from tests.requirements import promise
 
 
 def event(n: int, second: int = 0, text: str = "") -> Event:
@@ -12,6 +13,7 @@ def event(n: int, second: int = 0, text: str = "") -> Event:
     )
 
 
+@promise("store:safenet")
 async def test_events_come_back_in_order_and_by_run(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append("w/r", [event(3), event(1)])
@@ -23,6 +25,7 @@ async def test_events_come_back_in_order_and_by_run(tmp_path, database_url):
         assert await store.events.of_run("w/unknown") == []
 
 
+@promise("store:events")
 async def test_a_repeat_changes_nothing(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for _ in range(3):
@@ -30,6 +33,7 @@ async def test_a_repeat_changes_nothing(tmp_path, database_url):
         assert await store.events.of_run("w/r") == [event(1), event(2)]
 
 
+@promise("store:events")
 async def test_of_two_events_with_one_number_the_newer_stays(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.events.append("w/r", [event(1), event(2, second=5, text="before the reset"), event(3, second=6)])
@@ -40,6 +44,7 @@ async def test_of_two_events_with_one_number_the_newer_stays(tmp_path, database_
         assert (await store.events.of_run("w/r", after=4))[0].text == "new"
 
 
+@promise("store:events")
 async def test_many_writers_lose_nothing(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path) as first,
@@ -51,6 +56,7 @@ async def test_many_writers_lose_nothing(tmp_path, database_url):
         assert [e.n for e in await first.events.of_run("w/r")] == list(range(1, 31))
 
 
+@promise("store:safenet")
 async def test_hostile_text_is_kept(tmp_path, database_url):
     text = "\u202e \0 ⟦secret⟧ '; DROP TABLE events; -- 🪢"
     kept = Event(n=1, name="x", at="2026-03-01T10:00:00+00:00", text=text, data={text: [text]})
@@ -63,6 +69,7 @@ def draft(number: int, text: str) -> Event:
     return EventDraft(name="action.called", text=text).under(number).of("w/r", "ana", None)
 
 
+@promise("store:events")
 async def test_a_draft_joins_the_timeline_once_it_has_a_number(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         left = await store.events.append("w/r", [event(1), draft(7, "lost"), draft(8, "other")])

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from backstay.errors import WorkerMisfit
 from store.fitness import Belongings
 from store.opening import open_store
+from tests.requirements import promise
 
 SETTING = "BACKSTAY_ENCRYPTION_KEYS"
 
@@ -21,6 +22,7 @@ async def demand(home, *keys, **more):
         await store.fitness.demand(brought(*keys))
 
 
+@promise("workers:keys")
 async def test_keys_are_rotated_without_a_worker_that_cannot_read_what_others_write(tmp_path):
     for keys in (["old"], ["old", "new"], ["new", "old"], ["old", "new"], ["new", "old"], ["new"], ["newer", "new"]):
         await demand(tmp_path, *keys)
@@ -29,6 +31,7 @@ async def test_keys_are_rotated_without_a_worker_that_cannot_read_what_others_wr
     await demand(tmp_path, "newer")
 
 
+@promise("workers:keys")
 @pytest.mark.parametrize(("first", "later"), [(["a"], ["b"]), (["a"], []), ([], ["a"]), (["a", "b"], ["b"])])
 async def test_a_worker_that_lacks_the_key_that_others_write_with_is_refused_and_changes_nothing(
     tmp_path, first, later
@@ -41,6 +44,7 @@ async def test_a_worker_that_lacks_the_key_that_others_write_with_is_refused_and
     await demand(tmp_path, *first)
 
 
+@promise("workers:not-stored")
 async def test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apart(tmp_path):
     key = "a long key that nobody shall find"
     said = []
@@ -53,6 +57,7 @@ async def test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apa
     assert len({*said}) == 2
 
 
+@promise("workers:differences")
 async def test_every_difference_is_named_at_once(tmp_path):
     await demand(tmp_path, "a")
     with pytest.raises(WorkerMisfit) as refused:
@@ -61,6 +66,7 @@ async def test_every_difference_is_named_at_once(tmp_path):
     assert "BACKSTAY_BLOBS" in str(refused.value)
 
 
+@promise("workers:fitness-payloads")
 async def test_a_folder_of_payloads_stays_with_its_store(tmp_path):
     await demand(tmp_path / "a", "k")
     await demand(tmp_path / "b", "k")
@@ -72,6 +78,7 @@ async def test_a_folder_of_payloads_stays_with_its_store(tmp_path):
         await demand(tmp_path / "a", "k")
 
 
+@promise("workers:fitness-payloads")
 async def test_a_store_of_an_earlier_release_does_not_take_an_empty_folder_for_its_own(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         await store.blobs.of("w/r").put(b"payload")
@@ -89,6 +96,7 @@ async def test_a_store_of_an_earlier_release_does_not_take_an_empty_folder_for_i
     await demand(tmp_path, "k")
 
 
+@promise("workers:adopt")
 async def test_what_an_operator_adopts_is_what_fits_from_then_on(tmp_path):
     await demand(tmp_path, "a")
     async with open_store(database_url=None, home=tmp_path, blobs=tmp_path / "new") as store:
@@ -98,6 +106,7 @@ async def test_what_an_operator_adopts_is_what_fits_from_then_on(tmp_path):
         await demand(tmp_path, "a", blobs=tmp_path / "new")
 
 
+@promise("workers:toolbox")
 async def test_another_toolbox_is_named_once_and_no_fault(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         with capture_logs() as logs:

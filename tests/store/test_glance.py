@@ -4,8 +4,10 @@ import sqlite3
 
 from store.glance import pruned_among
 from store.opening import open_store
+from tests.requirements import promise
 
 
+@promise("clients:light-list")
 async def test_pruned_runs_are_seen_while_the_store_is_open_and_nothing_is_written(tmp_path):
     file = tmp_path / "backstay.db"
     names = ["a/1", "b'; DROP TABLE runs; --/2", "c/3"]
@@ -26,6 +28,7 @@ async def test_pruned_runs_are_seen_while_the_store_is_open_and_nothing_is_writt
         assert pruned_among(file, names) is None
 
 
+@promise("clients:light-list")
 def test_what_cannot_be_read_is_left_to_the_open_store(tmp_path):
     older, garbage, odd = tmp_path / "older.db", tmp_path / "garbage.db", tmp_path / "a?mode=rwc#b.db"
     with sqlite3.connect(older) as database:

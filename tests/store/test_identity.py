@@ -7,8 +7,10 @@ import pytest
 
 from backstay.errors import StoreMismatch
 from store.opening import open_store
+from tests.requirements import promise
 
 
+@promise("store:identity")
 async def test_another_store_is_refused_and_both_are_named(tmp_path, database_url, another_database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path / "a") as first,
@@ -24,6 +26,7 @@ async def test_another_store_is_refused_and_both_are_named(tmp_path, database_ur
             first.check("nonsense")
 
 
+@promise("store:epoch")
 async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         before = store.stamp
@@ -38,12 +41,14 @@ async def test_a_new_epoch_is_the_same_store_and_is_noticed(tmp_path, database_u
         assert again.run_key("w/r") == store.run_key("w/r")
 
 
+@promise("store:epoch")
 async def test_every_new_epoch_is_later(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         epochs = [store.identity.epoch, *[(await store.new_epoch()).epoch for _ in range(3)]]
     assert epochs == sorted(set(epochs))
 
 
+@promise("store:epoch")
 async def test_two_restores_of_one_backup_lead_to_different_epochs(tmp_path, monkeypatch):
     async with open_store(database_url=None, home=tmp_path):
         pass
@@ -57,6 +62,7 @@ async def test_two_restores_of_one_backup_lead_to_different_epochs(tmp_path, mon
     assert len(set(epochs)) == 2
 
 
+@promise("secrets:run-key")
 async def test_a_run_key_is_the_keyed_hash_of_the_run(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         secret = store.identity.secret.get_secret_value()
@@ -65,6 +71,7 @@ async def test_a_run_key_is_the_keyed_hash_of_the_run(tmp_path, database_url):
         assert store.run_key("w/r") != store.run_key("w/s")
 
 
+@promise("secrets:run-key")
 async def test_the_secret_is_never_shown(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         secret = store.identity.secret.get_secret_value()

@@ -10,6 +10,7 @@ from backstay.approvals.proposal import Proposal, ProposalPart
 from backstay.provenance.source import Source
 from store.notices.looks import LOOK_S
 from store.opening import open_store
+from tests.requirements import promise
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 
@@ -47,6 +48,7 @@ def plan(*parts):
     return {"proposal": Proposal(plan_id="p1", version=1, hash="h", steps=(), parts=parts)}
 
 
+@promise("page:who-sees-what")
 async def test_a_request_concerns_who_may_decide_it_and_the_user_of_its_run(opened):
     async with opened() as store:
         await ask(store, 1, request(1))
@@ -71,6 +73,7 @@ async def test_a_request_concerns_who_may_decide_it_and_the_user_of_its_run(open
     assert counted == {by: len(rows) for by, rows in seen.items()}
 
 
+@promise("page:alike")
 async def test_requests_about_the_very_same_calls_are_counted_until_they_are_decided(opened):
     async with opened() as store:
         for number in (1, 2, 3):
@@ -91,6 +94,7 @@ async def test_requests_about_the_very_same_calls_are_counted_until_they_are_dec
         assert [row.request_id for row in await store.requests.page(kind="outcome")] == ["r5"]
 
 
+@promise("page:alike")
 async def test_requests_of_whose_calls_people_are_shown_something_else_are_not_alike(opened):
     shown = [
         {"diff": "-red\n+blue"},
@@ -111,6 +115,7 @@ async def test_requests_of_whose_calls_people_are_shown_something_else_are_not_a
     assert len(set(alike)) == 1 + len(shown)
 
 
+@promise("page:marks")
 async def test_a_mark_differs_whenever_something_has_changed(opened):
     now = [1000.0]
     async with opened(clock=lambda: now[0]) as store:
@@ -123,6 +128,7 @@ async def test_a_mark_differs_whenever_something_has_changed(opened):
     assert len(set(marks)) == 4
 
 
+@promise("page:reminders-kept")
 async def test_how_often_and_when_people_were_reminded_outlives_the_notices_of_it(opened):
     known = []
     async with opened(clock=lambda: 1000.0) as store:
@@ -151,6 +157,7 @@ async def test_how_often_and_when_people_were_reminded_outlives_the_notices_of_i
     ]
 
 
+@promise("page:lookers")
 async def test_who_looks_is_seen_by_others_until_they_leave_or_are_gone_for_long(opened, monkeypatch):
     async with opened() as store, opened() as other:
         await store.looks.look("task-1", "r1", ANA, "tab 1")

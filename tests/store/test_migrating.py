@@ -10,6 +10,7 @@ import store.opening
 from backstay.errors import SettingsInvalid
 from store.database.place import place_of
 from store.opening import open_store
+from tests.requirements import promise
 from tests.store.first_migration import DIALECTS, file_of, statements
 
 SECOND = '''
@@ -27,6 +28,7 @@ def upgrade():
 '''
 
 
+@promise("store:first-migration")
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_first_migration_is_what_is_written_from_the_schema(dialect):
     assert file_of(dialect).read_text(encoding="utf-8") == statements(dialect)
@@ -41,6 +43,7 @@ async def asked(opened, statement):
     return await opened._database.read(lambda connection: connection.execute(text(statement)).all())
 
 
+@promise("store:first-migration")
 async def test_a_second_migration_keeps_what_is_there_under_a_process_of_before_and_none_opens_it_then(
     tmp_path, monkeypatch, database_url
 ):
@@ -62,6 +65,7 @@ async def test_a_second_migration_keeps_what_is_there_under_a_process_of_before_
             pass
 
 
+@promise("store:unreleased")
 @pytest.mark.parametrize("revision", ["0001", "0007", "0015"])
 async def test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is(
     tmp_path, monkeypatch, database_url, revision
@@ -90,6 +94,7 @@ async def test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is(
         assert "posts" not in await left._database.read(lambda connection: inspect(connection).get_table_names())
 
 
+@promise("store:unreleased")
 def test_an_address_is_shown_without_its_password_wherever_that_stands():
     for url in ("postgresql://u:hidden@host/name", "postgresql://u@host/name?password=hidden&host=%2Ftmp"):
         shown = place_of(url, Path()).shown

@@ -4,6 +4,7 @@ from backstay.authority import Authority
 from backstay.effects.effect import EffectState
 from store.effects.types import BoundUndo, Intent
 from store.opening import open_store
+from tests.requirements import promise
 
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
 TAKEN_BACK = BoundUndo(tool="mail.recall", sealed_ref="b" * 40, shown="mail.recall(message_id=7)")
@@ -25,6 +26,7 @@ async def numbers(store, **limits):
     return [row.n for row in await store.effects.open_of_run("w/r", **limits)]
 
 
+@promise("undo:newest")
 async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_first(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n in range(1, 8):
@@ -40,6 +42,7 @@ async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_f
         assert await numbers(store) == [7, 6, 5, 4, 3, 2, 1]
 
 
+@promise("undo:newest")
 async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await settled(store, 1, EffectState.APPLIED, TAKEN_BACK)
@@ -71,6 +74,7 @@ async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, datab
         assert await numbers(store) == [6, 5, 4, 1]
 
 
+@promise("undo:proven-beforehand")
 async def test_who_decides_about_all_of_them_is_read_without_reading_them(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n, authority in enumerate((None, ANA, ANA, Authority(quorum=2)), 1):

@@ -17,6 +17,7 @@ from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.place import network_filesystem
 from store.database.schema import metadata
 from store.opening import open_store
+from tests.requirements import promise
 
 ROOT = Path(__file__).parents[2]
 OPEN_AND_PRINT = """
@@ -47,6 +48,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@promise("store:schema")
 async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path, empty_database_url):
     async with open_store(database_url=empty_database_url, home=tmp_path) as store:
         differences = await store._database.read(
@@ -55,6 +57,7 @@ async def test_a_first_opening_makes_the_schema_that_the_code_expects(tmp_path, 
     assert differences == []
 
 
+@promise("store:schema")
 async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as first:
         ref = await first.blobs.of("w/r").put(b"kept")
@@ -64,6 +67,7 @@ async def test_a_store_stays_the_same_store_when_it_is_opened_again(tmp_path, da
         assert await second.blobs.of("w/r").get(ref) == b"kept"
 
 
+@promise("store:identity")
 async def test_two_databases_are_two_stores(tmp_path, database_url, another_database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path / "a") as first,
@@ -73,6 +77,7 @@ async def test_two_databases_are_two_stores(tmp_path, database_url, another_data
         assert first.run_key("w/r") != other.run_key("w/r")
 
 
+@promise("store:migrate")
 async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_path, empty_database_url):
     async def opened() -> str:
         process = await asyncio.create_subprocess_exec(
@@ -89,6 +94,7 @@ async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_
     assert len(set(stamps)) == 1
 
 
+@promise("store:migration-place")
 async def test_the_store_migrates_from_wherever_it_is_installed(tmp_path):
     shutil.copytree(ROOT / "store", tmp_path / "100% app" / "store")
     (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = nowhere\n", encoding="utf-8")
@@ -107,6 +113,7 @@ async def test_the_store_migrates_from_wherever_it_is_installed(tmp_path):
     assert (tmp_path / "home" / "backstay.db").is_file()
 
 
+@promise("store:migrate")
 async def test_openings_in_one_process_do_not_disturb_each_other(tmp_path):
     async def opened(home: Path) -> str:
         async with open_store(database_url=None, home=home) as store:
@@ -118,6 +125,7 @@ async def test_openings_in_one_process_do_not_disturb_each_other(tmp_path):
     assert len(set(stamps)) == 3
 
 
+@promise("store:private")
 async def test_files_and_directories_are_for_this_user_only(tmp_path):
     home = tmp_path / "deep" / "home"
     previous = os.umask(0)
@@ -134,6 +142,7 @@ async def test_files_and_directories_are_for_this_user_only(tmp_path):
     assert {"backstay.db", "backstay.db-wal", "backstay.db.lock"} <= {path.name for path in found}
 
 
+@promise("store:sqlite")
 async def test_the_file_is_in_wal_mode_and_every_commit_is_synced(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         asked = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -143,6 +152,7 @@ async def test_the_file_is_in_wal_mode_and_every_commit_is_synced(tmp_path):
     assert answers == ["wal", 2, 1, 5000]
 
 
+@promise("store:place")
 @pytest.mark.parametrize("scheme", ["sqlite", "sqlite+aiosqlite"])
 async def test_a_database_and_a_blob_directory_may_be_named(tmp_path, scheme):
     async with open_store(
@@ -155,6 +165,7 @@ async def test_a_database_and_a_blob_directory_may_be_named(tmp_path, scheme):
     assert not (tmp_path / "home").exists()
 
 
+@promise("store:place")
 async def test_a_home_with_odd_characters_works(tmp_path):
     home = tmp_path / "50% off? #1 ünï"
     async with open_store(database_url=None, home=home):
@@ -162,6 +173,7 @@ async def test_a_home_with_odd_characters_works(tmp_path):
     assert (home / "backstay.db").is_file()
 
 
+@promise("store:refused")
 @pytest.mark.parametrize(
     "url",
     [
@@ -182,6 +194,7 @@ async def test_a_database_that_cannot_hold_the_promises_is_refused(tmp_path, url
     assert "hidden" not in str(refused.value)
 
 
+@promise("store:refused")
 async def test_a_home_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("not a directory", encoding="utf-8")
     with pytest.raises(SettingsInvalid):
@@ -189,6 +202,7 @@ async def test_a_home_that_cannot_be_made_is_refused(tmp_path):
             pass
 
 
+@promise("store:refused")
 async def test_a_file_that_is_no_database_is_reported_in_one_line(tmp_path):
     (tmp_path / "backstay.db").write_bytes(b"something else entirely" * 100)
     with pytest.raises(StoreUnavailable) as refused:
@@ -199,6 +213,7 @@ async def test_a_file_that_is_no_database_is_reported_in_one_line(tmp_path):
     )
 
 
+@promise("store:newer")
 async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store._database.write(
@@ -211,6 +226,7 @@ async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path, data
     assert "update backstay" in str(refused.value)
 
 
+@promise("store:migrate")
 async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monkeypatch, empty_database_url):
     tables: list[str] = []
 
@@ -233,6 +249,7 @@ async def test_a_migration_that_is_cut_off_leaves_nothing_behind(tmp_path, monke
         assert store.identity.epoch == 1
 
 
+@promise("store:sqlite")
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -251,6 +268,7 @@ def test_the_nearest_and_latest_mount_decides_what_is_a_network_filesystem(path,
     assert network_filesystem(PurePosixPath(path), MOUNTS) == expected
 
 
+@promise("store:sqlite")
 async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(store.database.place, "network_filesystem_here", lambda _: "nfs4")
     with pytest.raises(SettingsInvalid) as refused:
@@ -260,6 +278,7 @@ async def test_a_database_on_a_network_filesystem_is_refused(tmp_path, monkeypat
     assert not (tmp_path / "backstay.db").exists()
 
 
+@promise("store:locks")
 async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
     """Else another process that closes the database takes the log of the writes away under this one."""
     source = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('select * from runs'); c.close()"

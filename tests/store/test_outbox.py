@@ -13,6 +13,7 @@ from gateways.delivering import NotTaken, deliver_due, delivering
 from gateways.webhooks import open_webhooks
 from store.notices.outbox import Lost
 from store.opening import open_store
+from tests.requirements import promise
 from tests.webhooks import troubled_receiver
 
 HOUR = 3600.0
@@ -100,6 +101,7 @@ async def through(store, time, receiver, hours=0.0, step_s=30.0):
         time.now += step_s
 
 
+@promise("approvals:outbox")
 async def test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order(opened, time):
     receiver = Receiver(fail=True)
     async with opened() as store:
@@ -116,6 +118,7 @@ async def test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order(open
         assert await store.outbox.waiting(receiver.name) == 0
 
 
+@promise("approvals:killed")
 async def test_what_a_killed_sender_had_claimed_is_sent_by_another_one(opened, time):
     receiver = Receiver()
     async with opened() as store, opened() as other:
@@ -133,6 +136,7 @@ async def test_what_a_killed_sender_had_claimed_is_sent_by_another_one(opened, t
         assert await store.outbox.waiting(receiver.name) == 0
 
 
+@promise("approvals:lost-answer")
 async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_before_the_next(opened, time):
     receiver = Receiver(lose=2)
     async with opened() as store:
@@ -143,6 +147,7 @@ async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_befor
     assert len({name for _, _, name in receiver.taken}) == 2
 
 
+@promise("approvals:given-up")
 @pytest.mark.parametrize(("down_h", "seen"), [(23.9, [1, 2]), (24.1, [2])])
 async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tried(opened, time, down_h, seen):
     receiver = Receiver(fail=True)
@@ -158,6 +163,7 @@ async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tri
     assert receiver.first_seen("task-1") == seen
 
 
+@promise("approvals:kinds")
 async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_through_every_trouble(opened, time):
     async with troubled_receiver() as site, opened() as store, opened() as other:
         settings = Settings.load(None, notify_urls=[site.address])
@@ -186,6 +192,7 @@ async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_t
     assert [notice["sequence"] for _, notice in site.taken] == sorted([*numbers, 1, 6])
 
 
+@promise("approvals:senders")
 async def test_many_senders_at_once_send_each_notice_once(opened, time):
     receiver = Receiver()
     async with opened() as store, opened() as other:
@@ -205,6 +212,7 @@ async def test_many_senders_at_once_send_each_notice_once(opened, time):
         assert receiver.first_seen(f"task-{run}") == [1, 2, 3, 4, 5]
 
 
+@promise("approvals:written-again")
 async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(opened, time):
     async with opened() as store:
         assert len(await store.outbox.write(*RUN, [asked(1)])) == 1
@@ -214,6 +222,7 @@ async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(o
         assert await store.outbox.write(*RUN, [later]) == []
 
 
+@promise("approvals:speaks-again")
 async def test_a_run_that_speaks_again_after_its_end_was_told_is_looked_at_again(opened, time):
     run, workflow_id, run_id = RUN
     result = {"outcome": "failed", "success": False, "error": {"type": "RunTerminated", "message": "by hand"}}
@@ -239,6 +248,7 @@ async def test_a_run_that_speaks_again_after_its_end_was_told_is_looked_at_again
         assert receiver.first_seen(workflow_id) == [1, 2, 3]
 
 
+@promise("approvals:lost-undo")
 async def test_the_end_of_an_undo_is_told_once_where_something_of_it_waits(opened):
     run, workflow_id, _ = RUN
     undo, receiver = f"undo-{workflow_id}", Receiver()
@@ -254,6 +264,7 @@ async def test_the_end_of_an_undo_is_told_once_where_something_of_it_waits(opene
     assert receiver.first_seen(undo) == [1, 2]
 
 
+@promise("approvals:found")
 async def test_requests_are_found_by_state_words_and_page(opened, time):
     async with opened() as store:
         for number in range(1, 8):
@@ -279,6 +290,7 @@ async def test_requests_are_found_by_state_words_and_page(opened, time):
         assert (await store.requests.get("task-5", "r5")).request["task"] == "Pay invoice 5"
 
 
+@promise("approvals:forgotten")
 async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(opened, time):
     receiver = Receiver(fail=True)
     async with opened() as store:
@@ -293,6 +305,7 @@ async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(op
         assert await store.outbox.waiting(receiver.name) == 1
 
 
+@promise("approvals:hostile-receivers")
 async def test_a_receiver_that_is_gone_keeps_no_notice_for_ever(opened, time):
     gone, here = Receiver("webhook-before", fail=True), Receiver("webhook-now", fail=True)
     async with opened() as store:
@@ -306,6 +319,7 @@ async def test_a_receiver_that_is_gone_keeps_no_notice_for_ever(opened, time):
         assert await store.outbox.waiting(here.name) == 1
 
 
+@promise("approvals:hostile-receivers")
 async def test_a_notice_that_only_a_newer_version_can_read_holds_up_nobody_else_and_is_given_up_after_a_day(
     tmp_path, time
 ):
@@ -336,6 +350,7 @@ async def test_a_notice_that_only_a_newer_version_can_read_holds_up_nobody_else_
         assert receiver.first_seen("task-1") == [1, 3]
 
 
+@promise("approvals:hostile-receivers")
 async def test_a_receiver_that_hangs_does_not_hold_up_a_worker_that_stops(tmp_path):
     began = asyncio.Event()
 

@@ -9,6 +9,7 @@ from backstay.approvals.notice import Decision, NoticeDraft, Told
 from backstay.task.event import Event
 from store.notices.posts import LEASE_S, Post
 from store.opening import open_store
+from tests.requirements import promise
 
 RUN = ("task-1/first", "task-1", "first")
 CHAT = "slack-T1-C1"
@@ -42,6 +43,7 @@ def asked(sequence, request_id="r1"):
     return NoticeDraft(sequence=sequence, event=Told.ASKED, at=f"t{sequence}", request=request)
 
 
+@promise("slack:racing")
 async def test_one_process_at_a_time_may_write_a_post_and_the_next_knows_that_another_tried(
     tmp_path, time, database_url
 ):
@@ -64,6 +66,7 @@ async def test_one_process_at_a_time_may_write_a_post_and_the_next_knows_that_an
         assert await store.posts.get(CHAT, first.name) is None
 
 
+@promise("slack:behind")
 async def test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_all(tmp_path, time, database_url):
     async with open_store(home=tmp_path, database_url=database_url, clock=time) as store:
         await store.outbox.write(*RUN, [asked(1), asked(2, "r2")])
@@ -82,6 +85,7 @@ async def test_a_chat_learns_which_requests_it_shows_wrongly_and_which_not_at_al
         assert await store.posts.behind(CHAT, 0) == [("task-1", "first", "r1")]
 
 
+@promise("slack:steps")
 async def test_a_chat_learns_which_runs_have_steps_that_it_does_not_show(tmp_path, time, database_url):
     async with open_store(home=tmp_path, database_url=database_url, clock=time) as store:
         head = post("run/task-1/first", kind="run", request_id="")

@@ -9,6 +9,7 @@ from backstay.task.event import Event
 from store.effects.types import Intent
 from store.opening import open_store
 from store.secrets.handles import SecretValue
+from tests.requirements import promise
 
 BEFORE = 1000.0
 FIRST = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
@@ -52,6 +53,7 @@ async def a_whole_run(store, name):
     return refs
 
 
+@promise("store:row")
 async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_theirs(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store,
@@ -82,6 +84,7 @@ async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_
             await fresh.blobs.of("w/r1").get_json(shown)
 
 
+@promise("store:tombstone")
 async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
         await a_whole_run(store, "r1")
@@ -99,6 +102,7 @@ async def test_every_later_intent_of_a_pruned_run_is_refused(tmp_path, database_
         assert (left.pruned_at, left.result, await store.effects.of_run("w/r1")) == (100.0, None, [])
 
 
+@promise("store:retention-ended")
 @pytest.mark.parametrize("moved", ["opened", "closed", "effect", "event"])
 async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path, moved, database_url):
     clock = Clock()
@@ -115,6 +119,7 @@ async def test_a_run_of_which_anything_was_recorded_lately_is_not_idle(tmp_path,
         assert [run.run for run in await store.pruning.idle(2001)] == ["w/r1"]
 
 
+@promise("store:races")
 async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -128,6 +133,7 @@ async def test_a_run_that_moves_after_temporal_was_asked_is_not_pruned(tmp_path,
     assert [answer and answer.runs for answer in answers] == [None, None, 1]
 
 
+@promise("store:races")
 async def test_of_an_intent_and_a_pruning_at_once_only_one_comes_through(tmp_path, database_url):
     clock = Clock()
     async with (
@@ -146,6 +152,7 @@ async def test_of_an_intent_and_a_pruning_at_once_only_one_comes_through(tmp_pat
             assert len(await store.effects.of_run(run.run)) == (1 if pruned is None else 0)
 
 
+@promise("store:kills")
 async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_the_next(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
         await a_whole_run(store, "r1")
@@ -157,6 +164,7 @@ async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_t
     assert list((tmp_path / "blobs").iterdir()) == []
 
 
+@promise("store:earlier")
 async def test_a_worker_of_an_earlier_epoch_may_begin_nothing_new(tmp_path, database_url):
     clock = Clock()
     async with (

@@ -6,11 +6,13 @@ import pytest
 
 from backstay.errors import StoreUnavailable
 from store.opening import open_store
+from tests.requirements import promise
 from tests.store.test_begin import FIRST, ONCE
 
 SECOND = FIRST.model_copy(update={"effect_id": "w/r/2", "n": 2})
 
 
+@promise("workers:home")
 @pytest.mark.parametrize("deed", ["deleted", "replaced"])
 async def test_nothing_is_written_into_a_file_that_nobody_else_sees(tmp_path, deed):
     home = tmp_path / "home"

@@ -5,6 +5,7 @@ import pytest
 from backstay.errors import Pruned
 from store.opening import open_store
 from store.secrets.handles import SecretValue
+from tests.requirements import promise
 
 
 class Clock:
@@ -26,6 +27,7 @@ def opening(workflow_id: str, run_id: str, **changes):
     }
 
 
+@promise("store:runs")
 async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -57,6 +59,7 @@ async def test_a_run_is_recorded_from_beginning_to_end(tmp_path, database_url):
     assert (ended.state, ended.closed_at, ended.result) == ("closed", 160, {"outcome": "completed"})
 
 
+@promise("store:runs")
 async def test_opening_again_changes_nothing(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -69,6 +72,7 @@ async def test_opening_again_changes_nothing(tmp_path, database_url):
         assert before.store == "first/1"
 
 
+@promise("store:ended")
 async def test_the_last_word_on_how_a_run_ended_counts(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1"))
@@ -77,6 +81,7 @@ async def test_the_last_word_on_how_a_run_ended_counts(tmp_path, database_url):
         assert (await store.runs.get("w")).result == {"outcome": "completed"}
 
 
+@promise("store:ended")
 async def test_the_end_of_a_run_whose_beginning_is_lost_is_kept(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.closed("a/b/r1", {"outcome": "completed"})
@@ -84,6 +89,7 @@ async def test_the_end_of_a_run_whose_beginning_is_lost_is_kept(tmp_path, databa
     assert (row.run, row.state, row.result) == ("a/b/r1", "closed", {"outcome": "completed"})
 
 
+@promise("store:runs-found")
 async def test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -99,6 +105,7 @@ async def test_a_workflow_id_names_its_latest_run_and_any_run_id_its_own(tmp_pat
         assert await store.runs.get("unknown") is None
 
 
+@promise("store:runs-found")
 async def test_the_newest_runs_come_first(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -108,12 +115,14 @@ async def test_the_newest_runs_come_first(tmp_path, database_url):
         assert [row.workflow_id for row in await store.runs.newest(3)] == ["w4", "w3", "w2"]
 
 
+@promise("store:long-text")
 async def test_long_text_is_cut(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1", text="x" * 10_000))
         assert len((await store.runs.get("w")).text) == 500
 
 
+@promise("sessions:handles")
 async def test_a_run_takes_the_handles_of_the_run_that_it_follows_once(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store:
         await store.runs.opened(**opening("w", "r1", session_id="s"))
@@ -139,6 +148,7 @@ async def test_a_run_takes_the_handles_of_the_run_that_it_follows_once(tmp_path,
             await store.runs.opened(**opening("w", "r4", follows="w/r3"))
 
 
+@promise("page:list")
 async def test_runs_are_paged_newest_first_and_chosen_by_state_words_and_user(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:

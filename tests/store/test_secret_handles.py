@@ -8,11 +8,13 @@ from cryptography.fernet import Fernet
 from backstay.errors import StoreUnavailable, WorkerMisfit
 from store.opening import open_store
 from store.secrets.handles import SecretValue
+from tests.requirements import promise
 
 KEY, OTHER = (Fernet.generate_key().decode() for _ in range(2))
 VALUE = "hunter2-" + "x" * 20
 
 
+@promise("secrets:home")
 async def test_a_handle_is_revealed_in_its_own_run_only(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         entry = SecretValue(provider="mail", value=VALUE)
@@ -24,6 +26,7 @@ async def test_a_handle_is_revealed_in_its_own_run_only(tmp_path, database_url):
         assert await store.secrets.reveal("w/r", []) == {}
 
 
+@promise("secrets:remembered")
 async def test_what_a_handle_stands_for_never_changes(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.secrets.remember("w/r", {"h1": SecretValue(provider="mail", value=VALUE)})
@@ -37,6 +40,7 @@ async def test_what_a_handle_stands_for_never_changes(tmp_path, database_url):
     assert (revealed["h2"].provider, revealed["h2"].value) == ("crm", "")
 
 
+@promise("secrets:remembered")
 async def test_thousands_of_handles_fit(tmp_path, database_url):
     entries = {f"h{n}": SecretValue(provider="mail", value=f"value {n}") for n in range(3000)}
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -45,6 +49,7 @@ async def test_thousands_of_handles_fit(tmp_path, database_url):
         assert await store.secrets.reveal("w/r", iter(entries)) == entries
 
 
+@promise("secrets:sealed")
 async def test_with_a_key_no_secret_lies_on_disk_in_clear(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path, encryption_keys=[KEY]) as store:
         await store.secrets.remember("w/r", {"h": SecretValue(provider="mail", value=VALUE)})
@@ -56,12 +61,14 @@ async def test_with_a_key_no_secret_lies_on_disk_in_clear(tmp_path, database_url
             await store.secrets.reveal("w/r", ["h"])
 
 
+@promise("secrets:remembered")
 def test_a_secret_value_does_not_show_itself():
     entry = SecretValue(provider="mail", value=VALUE)
     for shown in (repr(entry), str(entry), f"{entry}", repr({"h": entry}), entry.model_dump_json(), str(entry.plain())):
         assert VALUE not in shown
 
 
+@promise("secrets:logs")
 async def test_no_secret_reaches_logs_or_errors(tmp_path, caplog, capsys, database_url):
     caplog.set_level(logging.DEBUG)
     async with open_store(database_url=database_url, home=tmp_path) as store:

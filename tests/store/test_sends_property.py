@@ -11,6 +11,7 @@ from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError
 from store.effects.types import Intent
 from store.opening import open_store
+from tests.requirements import promise
 
 LEASE = 30
 TTL = 70
@@ -81,6 +82,7 @@ async def clocked(request, tmp_path_factory, postgres):
         yield store, clock
 
 
+@promise("effects:once")
 @settings(max_examples=300, deadline=None)
 @given(steps=st.lists(STEPS, min_size=4, max_size=16), idempotent=st.booleans())
 async def test_no_send_goes_out_twice_without_proof(clocked, steps, idempotent):

@@ -8,6 +8,7 @@ from backstay.effects.effect import Effect, EffectState
 from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.effects.types import BoundUndo, Intent
 from store.opening import open_store
+from tests.requirements import promise
 
 FIRST = Intent(
     effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", step=2, send=1, lease_s=30, user_id="ana"
@@ -24,6 +25,7 @@ class Clock:
         return self.now
 
 
+@promise("undo:bound")
 async def test_an_outcome_is_recorded_with_what_would_take_it_back(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -46,6 +48,7 @@ async def test_an_outcome_is_recorded_with_what_would_take_it_back(tmp_path, dat
     )
 
 
+@promise("effects:settle-once")
 async def test_an_effect_is_settled_once(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -57,6 +60,7 @@ async def test_an_effect_is_settled_once(tmp_path, database_url):
     assert (row.state, row.outcome) == (EffectState.APPLIED, "first")
 
 
+@promise("effects:settle-once")
 async def test_of_many_that_settle_at_once_one_is_believed(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path) as first,
@@ -69,6 +73,7 @@ async def test_of_many_that_settle_at_once_one_is_believed(tmp_path, database_ur
     assert believed == [state is row.state for _, state in said]
 
 
+@promise("effects:nothing-more")
 async def test_the_attempt_that_lost_its_turn_says_nothing_more(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -81,6 +86,7 @@ async def test_the_attempt_that_lost_its_turn_says_nothing_more(tmp_path, databa
         assert (await store.effects.get("w/r/1")).outcome == "mine"
 
 
+@promise("effects:late")
 async def test_a_late_outcome_counts_while_nobody_else_has_spoken(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -92,6 +98,7 @@ async def test_a_late_outcome_counts_while_nobody_else_has_spoken(tmp_path, data
         assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
 
 
+@promise("effects:settle-once")
 @pytest.mark.parametrize("token", ["", "guess"])
 async def test_a_wrong_token_settles_nothing(tmp_path, token, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -101,6 +108,7 @@ async def test_a_wrong_token_settles_nothing(tmp_path, token, database_url):
         assert (await store.effects.get("w/r/1")).state is EffectState.DISPATCHED
 
 
+@promise("effects:settle-once")
 async def test_an_attempt_cannot_settle_as_something_else(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -108,6 +116,7 @@ async def test_an_attempt_cannot_settle_as_something_else(tmp_path, database_url
             await store.effects.settle("w/r/1", begun.token, EffectState.COMPENSATED)
 
 
+@promise("effects:resolve")
 @pytest.mark.parametrize("state", [EffectState.APPLIED, EffectState.FAILED, EffectState.NOT_SENT, EffectState.UNKNOWN])
 @pytest.mark.parametrize("told_unknown", [True, False])
 async def test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_attempt(
@@ -129,6 +138,7 @@ async def test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_att
         assert (row.outcome, row.result_ref, row.undo_shown) == ("ana said so", "c" * 40, TAKEN_BACK.shown)
 
 
+@promise("effects:refused")
 async def test_nothing_is_resolved_while_it_may_still_be_sent(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -138,6 +148,7 @@ async def test_nothing_is_resolved_while_it_may_still_be_sent(tmp_path, database
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="too early")
 
 
+@promise("effects:refused")
 async def test_a_word_that_contradicts_the_record_is_refused(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -149,6 +160,7 @@ async def test_a_word_that_contradicts_the_record_is_refused(tmp_path, database_
     assert same.outcome == "sent"
 
 
+@promise("effects:refused")
 async def test_an_effect_nobody_recorded_cannot_be_resolved(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         assert await store.effects.get("w/r/5") is None
@@ -156,6 +168,7 @@ async def test_an_effect_nobody_recorded_cannot_be_resolved(tmp_path, database_u
             await store.effects.resolve("w/r/5", state=EffectState.APPLIED, outcome="?")
 
 
+@promise("effects:legal")
 async def test_marking_keeps_the_outcome_and_follows_the_legal_order(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -167,6 +180,7 @@ async def test_marking_keeps_the_outcome_and_follows_the_legal_order(tmp_path, d
             await store.effects.mark("w/r/1", EffectState.KEPT)
 
 
+@promise("undo:compensated")
 @pytest.mark.parametrize("parent_state", [EffectState.APPLIED, EffectState.UNKNOWN])
 async def test_an_applied_compensation_compensates_its_effect(tmp_path, parent_state, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -179,6 +193,7 @@ async def test_an_applied_compensation_compensates_its_effect(tmp_path, parent_s
     assert (parent.state, parent.outcome) == (EffectState.COMPENSATED, "sent")
 
 
+@promise("undo:compensated")
 @pytest.mark.parametrize("state", [EffectState.FAILED, EffectState.UNKNOWN, EffectState.NOT_SENT])
 async def test_a_compensation_that_did_not_work_leaves_its_effect(tmp_path, state, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -189,6 +204,7 @@ async def test_a_compensation_that_did_not_work_leaves_its_effect(tmp_path, stat
         assert (await store.effects.get("w/r/1")).state is EffectState.APPLIED
 
 
+@promise("undo:compensated")
 async def test_a_compensation_that_a_person_confirms_compensates_its_effect(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -199,6 +215,7 @@ async def test_a_compensation_that_a_person_confirms_compensates_its_effect(tmp_
         assert (await store.effects.get("w/r/1")).state is EffectState.COMPENSATED
 
 
+@promise("effects:list")
 async def test_a_run_lists_its_own_effects_in_order(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n in (10, 2, 1):
@@ -213,6 +230,7 @@ async def test_a_run_lists_its_own_effects_in_order(tmp_path, database_url):
         ]
 
 
+@promise("effects:odd-text")
 async def test_text_that_no_database_can_hold_is_kept_as_escapes(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -220,6 +238,7 @@ async def test_text_that_no_database_can_hold_is_kept_as_escapes(tmp_path, datab
         assert (await store.effects.get("w/r/1")).outcome == "bad \\ud800 and \\x00 ⟦"
 
 
+@promise("effects:token-hidden")
 async def test_a_token_is_not_shown(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)

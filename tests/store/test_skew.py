@@ -13,6 +13,7 @@ from backstay.effects.effect import EffectState
 from backstay.errors import EffectConflict
 from store.effects.types import Intent
 from store.opening import open_store
+from tests.requirements import promise
 from tests.skew import skewed
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,7 @@ async def begun_elsewhere(skew: float, home: Path, url: str | None, lease_s: flo
     return said
 
 
+@promise("effects:lease-clock")
 @pytest.mark.parametrize("skew", [120, -120])
 async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long(tmp_path, database_url, skew):
     async with open_store(database_url=database_url, home=tmp_path) as store:
@@ -58,6 +60,7 @@ async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_
     assert 0 < other["left_s"] <= 60
 
 
+@promise("effects:began")
 @pytest.mark.parametrize("skew", [120, -120])
 async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should(tmp_path, database_url, skew):
     other = await begun_elsewhere(skew, tmp_path, database_url)
@@ -69,6 +72,7 @@ async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_shou
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana says so")
 
 
+@promise("effects:database")
 @pytest.mark.parametrize(("skew", "lease_s", "ttl", "kind"), [(-120, 0, None, "unknown"), (120, 0, 60, "go")])
 async def test_what_is_over_and_what_is_not_is_said_by_the_database_alone(
     tmp_path, database_url, skew, lease_s, ttl, kind
@@ -78,6 +82,7 @@ async def test_what_is_over_and_what_is_not_is_said_by_the_database_alone(
         assert (await begun_elsewhere(skew, tmp_path, database_url, ttl=ttl))["kind"] == kind
 
 
+@promise("effects:lease-clock-file")
 async def test_a_file_that_says_when_the_host_was_started_is_made_again_for_another_start(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         await store.effects.begin(MINE, **ONCE)
@@ -89,6 +94,7 @@ async def test_a_file_that_says_when_the_host_was_started_is_made_again_for_anot
         assert json.loads(place.read_bytes())["started_at"] > 5
 
 
+@promise("effects:far-behind")
 async def test_time_in_a_file_goes_on_from_its_last_write_on_a_host_that_starts_with_a_clock_far_behind(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         await store.effects.begin(MINE.model_copy(update={"lease_s": 0}), **ONCE)

@@ -3,8 +3,10 @@
 import pytest
 
 from store.effects.touching import identifiers_in
+from tests.requirements import promise
 
 
+@promise("sessions:undo")
 @pytest.mark.parametrize(
     ("value", "found"),
     [

@@ -4,6 +4,7 @@ import pytest
 
 from store.opening import open_store
 from store.runs.runs import Runs
+from tests.requirements import promise
 from tests.store.test_outbox import RUN, asked
 
 KNOWN = {"workflow_id": "task-1", "workflow_run_id": "first", "user_id": "ana", "text": "a task", "opened": {}}
@@ -14,6 +15,7 @@ def opened(tmp_path, database_url):
     return lambda: open_store(database_url=database_url, home=tmp_path)
 
 
+@promise("store:transactions")
 async def test_several_operations_in_one_transaction_are_kept_together_or_not_at_all(opened):
     async with opened() as store:
 
@@ -35,6 +37,7 @@ async def test_several_operations_in_one_transaction_are_kept_together_or_not_at
         assert (run.run, notice.workflow_id, await store.requests.count_open()) == ("task-1/first", "task-1", 1)
 
 
+@promise("store:transactions")
 async def test_who_waits_for_news_is_told_once_they_are_committed(opened):
     async with opened() as store:
         seen = store.outbox.written
@@ -49,6 +52,7 @@ async def test_who_waits_for_news_is_told_once_they_are_committed(opened):
         assert store.outbox.written == seen + 2
 
 
+@promise("store:transactions")
 async def test_what_has_nothing_to_do_opens_no_transaction(tmp_path, monkeypatch):
     async with open_store(database_url=None, home=tmp_path) as store:
 
@@ -70,6 +74,7 @@ async def test_what_has_nothing_to_do_opens_no_transaction(tmp_path, monkeypatch
             await store.events.append("task-1/first", [], ["a draft"])
 
 
+@promise("store:transactions")
 async def test_a_dry_run_waits_for_no_writer(tmp_path, monkeypatch):
     async with open_store(database_url=None, home=tmp_path) as store:
 
@@ -82,6 +87,7 @@ async def test_a_dry_run_waits_for_no_writer(tmp_path, monkeypatch):
             await store.requests.forget(1.0)
 
 
+@promise("store:transactions")
 async def test_an_operation_is_found_on_its_class_and_can_be_replaced_there(tmp_path, monkeypatch):
     async with open_store(database_url=None, home=tmp_path) as store:
         original, called = Runs.opened, []

@@ -12,11 +12,13 @@ from backstay.task.event import Event
 from store.effects.types import Intent
 from store.opening import open_store
 from tests.postgres import open_postgres
+from tests.requirements import promise
 
 FIRST = Intent(effect_id="w/r/1", run="w/r", n=1, tool="mail.send", args_digest="d1", lease_s=1e12, user_id="ana")
 ONCE = {"idempotency_ttl": None, "attempt": 1, "epoch_differs": False}
 
 
+@promise("store:locked")
 async def test_a_store_locked_for_too_long_is_unavailable_and_works_again_afterwards(tmp_path):
     async with open_store(database_url=None, home=tmp_path, busy_timeout_s=0.05) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
@@ -32,6 +34,7 @@ async def test_a_store_locked_for_too_long_is_unavailable_and_works_again_afterw
         holder.close()
 
 
+@promise("store:locked")
 async def test_many_who_wait_for_a_locked_store_are_all_told(tmp_path):
     async with open_store(database_url=None, home=tmp_path, busy_timeout_s=0.05) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
@@ -43,6 +46,7 @@ async def test_many_who_wait_for_a_locked_store_are_all_told(tmp_path):
         assert (await store.effects.begin(FIRST, **ONCE)).kind == "go"
 
 
+@promise("store:short")
 async def test_a_short_lock_is_waited_for(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
@@ -57,6 +61,7 @@ async def test_a_short_lock_is_waited_for(tmp_path):
             assert (await waiting).kind == "go"
 
 
+@promise("store:cancelled")
 async def test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
@@ -76,6 +81,7 @@ async def test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next
         assert begun.row.state is EffectState.DISPATCHED
 
 
+@promise("store:replaced")
 async def test_a_database_that_was_replaced_under_a_worker_is_unavailable(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         await store.events.append("w/r", [Event(n=1, name="x", at="2026")])
@@ -86,6 +92,7 @@ async def test_a_database_that_was_replaced_under_a_worker_is_unavailable(tmp_pa
         assert len(await store.events.of_run("w/r")) == 1
 
 
+@promise("store:migration-place")
 async def test_the_lock_of_a_migration_that_hangs_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("store.database.sqlite.LOCK_WAIT_S", 0.05)
     async with open_store(database_url=None, home=tmp_path) as store, store._database.alone():
@@ -95,6 +102,7 @@ async def test_the_lock_of_a_migration_that_hangs_is_named(tmp_path, monkeypatch
     assert "backstay.db.lock" in str(refused.value)
 
 
+@promise("store:postgres-away")
 async def test_a_postgres_that_was_killed_is_unavailable_and_works_again_when_it_is_back(tmp_path):
     async with (
         open_postgres() as server,
@@ -114,6 +122,7 @@ async def test_a_postgres_that_was_killed_is_unavailable_and_works_again_when_it
         assert await store.effects.settle("w/r/1", begun.token, EffectState.APPLIED)
 
 
+@promise("store:postgres-locked")
 async def test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_again_afterwards(tmp_path, postgres_url):
     async with open_store(database_url=postgres_url, home=tmp_path, busy_timeout_s=0.05) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -128,6 +137,7 @@ async def test_a_row_locked_for_too_long_in_postgres_is_unavailable_and_works_ag
         await holder.close()
 
 
+@promise("store:postgres-silent")
 async def test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_not_keep_the_others_waiting(
     tmp_path, postgres_url, monkeypatch
 ):
@@ -145,6 +155,7 @@ async def test_a_process_that_falls_silent_amid_a_transaction_on_postgres_does_n
         assert (await silent.effects.get("w/r/1")).state is EffectState.APPLIED
 
 
+@promise("store:postgres-silent")
 async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("store.database.postgres.ANSWER_S", 0.3)
     monkeypatch.setattr("store.database.postgres.CONNECT_S", 0.3)
@@ -166,6 +177,7 @@ async def test_a_postgres_that_hangs_is_unavailable_and_works_again_when_it_goes
                     continue
 
 
+@promise("store:postgres-none")
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -12,6 +12,7 @@ import pytest
 from system.files import write_whole
 from system.locks import async_file_lock, file_lock
 from system.output import BoundedOutput
+from tests.requirements import promise
 
 HOLDER = """
 import sys
@@ -35,6 +36,7 @@ def held_elsewhere(path):
             holder.kill()
 
 
+@promise("operations:locks")
 async def test_a_lock_ends_with_its_process_and_its_private_file_stays(tmp_path):
     path = tmp_path / "lock"
     with held_elsewhere(path) as holder:
@@ -48,6 +50,7 @@ async def test_a_lock_ends_with_its_process_and_its_private_file_stays(tmp_path)
     assert path.exists()
 
 
+@promise("operations:locks")
 async def test_a_child_that_starts_while_a_lock_is_held_does_not_keep_it(tmp_path):
     path = tmp_path / "lock"
     with file_lock(path):
@@ -61,6 +64,7 @@ async def test_a_child_that_starts_while_a_lock_is_held_does_not_keep_it(tmp_pat
         await child.communicate(b"\n")
 
 
+@promise("operations:cancelled")
 async def test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing(tmp_path):
     path = tmp_path / "lock"
     with file_lock(path):
@@ -78,6 +82,7 @@ async def test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing(tmp_path):
         pass
 
 
+@promise("operations:tasks")
 async def test_tasks_of_one_process_hold_a_lock_one_after_another(tmp_path):
     inside, most = 0, 0
 
@@ -93,6 +98,7 @@ async def test_tasks_of_one_process_hold_a_lock_one_after_another(tmp_path):
     assert most == 1
 
 
+@promise("operations:files")
 def test_a_file_is_replaced_whole_and_nothing_unfinished_stays(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"before")
@@ -105,6 +111,7 @@ def test_a_file_is_replaced_whole_and_nothing_unfinished_stays(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
 
 
+@promise("operations:output")
 def test_output_keeps_its_ends_and_says_how_much_is_left_out_between_them():
     output = BoundedOutput(4, 3)
     for piece in (b"ab", b"cdef", b"ghijk"):

@@ -13,6 +13,7 @@ from backstay.testing import Reply, Tokens
 from store.opening import open_store
 from tests.engine import Scripts, ended, pending
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.requirements import promise
 from tests.telemetry.sites import open_site, scraped, value
 
 LABELS = {"outcome", "provider", "model"}
@@ -46,6 +47,7 @@ async def shows(address, name, expected, **labels):
     return found
 
 
+@promise("operations:metrics")
 async def test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels(served):
     site, scripts, address = served
     before = await scraped(address)
@@ -71,6 +73,7 @@ async def test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels(s
     assert any(name.startswith("temporal_") for name, _ in after)
 
 
+@promise("operations:outcomes")
 async def test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are(served):
     site, scripts, address = served
     before = await scraped(address)
@@ -83,6 +86,7 @@ async def test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are(s
     assert (await refused.describe()).status.name == "FAILED"
 
 
+@promise("operations:waiting")
 async def test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_decided(served):
     site, scripts, address = served
     await shows(address, "backstay_approvals_waiting", 0)
@@ -103,6 +107,7 @@ async def test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_d
     assert await shows(address, "backstay_approval_age_seconds", 0) == 0
 
 
+@promise("operations:overshot")
 async def test_a_bill_above_its_reservation_is_shown_apart(served):
     site, scripts, address = served
     before = value(await scraped(address), "backstay_cost_usd", outcome="overshot", model="scripted")
@@ -115,6 +120,7 @@ async def test_a_bill_above_its_reservation_is_shown_apart(served):
     assert after - before == pytest.approx(over)
 
 
+@promise("operations:parked")
 async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
     site, scripts, address = served
     await shows(address, "backstay_undos_parked", 0)
@@ -137,6 +143,7 @@ async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
     await shows(address, "backstay_undos_parked", 0)
 
 
+@promise("operations:unknown")
 async def test_an_effect_of_unknown_outcome_is_shown(served):
     site, scripts, address = served
     await ended(await site.start(task_of(scripts, mails("one@free.example"), FINISH)))
@@ -155,6 +162,7 @@ async def test_an_effect_of_unknown_outcome_is_shown(served):
         connection.execute("DELETE FROM parked_undos WHERE run = ?", row[2:3])
 
 
+@promise("operations:metrics-address")
 async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nursery, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -172,6 +180,7 @@ async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nurser
             log.unlink()
 
 
+@promise("operations:jails")
 async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery, served, tmp_path):
     site, _, _ = served
     address = f"127.0.0.1:{free_port()}"
@@ -187,6 +196,7 @@ async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery
         await child.end()
 
 
+@promise("operations:otel-nothing")
 async def test_where_nothing_is_asked_for_nothing_is_loaded_or_put_between(tmp_path):
     program = """
 import asyncio, sys
@@ -214,6 +224,7 @@ asyncio.run(main())
     assert out.decode().splitlines() == ["[] None None [] []", "[]"]
 
 
+@promise("operations:parked")
 async def test_pruning_forgets_parked_undos(tmp_path):
     from backstay.task.event import Event
     from store.runs.pruning import Prunable

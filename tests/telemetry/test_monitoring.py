@@ -19,6 +19,7 @@ from docs.dashboard.prometheus import MONITORING, open_prometheus
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
+from tests.requirements import promise
 
 DASHBOARD = dashboard()
 ALERTS = yaml.safe_load((MONITORING / "alerts.yml").read_text(encoding="utf-8"))
@@ -50,6 +51,7 @@ async def sums_of(prometheus, expression):
     return [number for number in await prometheus.numbers(expression) if math.isfinite(number)]
 
 
+@promise("operations:monitoring")
 @pytest.mark.timeout(300)
 async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash(tmp_path):
     address = f"127.0.0.1:{free_port()}"
@@ -95,6 +97,7 @@ async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_c
     } == (dict.fromkeys(RULES, ("ok", "")))
 
 
+@promise("deployment:monitoring")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -111,6 +114,7 @@ def test_promtool_accepts_the_rules_and_each_alert_fires_where_it_should(argumen
     assert "SUCCESS" in done.stdout
 
 
+@promise("deployment:complete")
 def test_every_alert_has_a_test_and_every_metric_is_on_the_dashboard_and_in_the_documents():
     page = (HOUSE / "docs/operations.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(backstay_\w+)` \|", page, re.MULTILINE))

@@ -22,6 +22,7 @@ from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers,
 from tests.engine import Scripts, assert_no_task_failure, ended, share_images
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
 from tests.otlp import open_collector
+from tests.requirements import promise
 from tests.telemetry.sites import SECRET_KEY, open_site
 from workflows import WORKFLOWS
 
@@ -66,6 +67,7 @@ async def demo_of(collector, folder, *flags):
     assert process.returncode == 0, out.decode()
 
 
+@promise("operations:otel")
 @pytest.mark.timeout(250)
 async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost(tmp_path):
     async with open_collector() as collector:
@@ -99,6 +101,7 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
     assert all(run.began <= step.began <= step.ended <= run.ended for step in steps)
 
 
+@promise("operations:otel-killed")
 @pytest.mark.timeout(250)
 async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp_path):
     async with open_collector() as collector:
@@ -112,6 +115,7 @@ async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp
     assert "execute_tool mail.send_email" in {span.name for span in retried}
 
 
+@promise("operations:telemetry")
 async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(temporal, nursery, tmp_path):
     def calls(conversation):
         if any(message["role"] == "assistant" for message in conversation.messages):
@@ -160,6 +164,7 @@ async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(t
     assert all(span.said["error.type"] for span in failed)
 
 
+@promise("operations:otel-replay")
 async def test_a_trace_changes_no_command_of_a_run_and_a_replay_sends_and_counts_nothing(temporal, nursery, tmp_path):
     scripts = Scripts()
     mail = Reply(calls=[("mail__send_email", {"to": "a@free.example", "subject": "s", "body": "b"})])
@@ -226,6 +231,7 @@ async def replayed(history, *, watched):
     return counted
 
 
+@promise("operations:otel-replay")
 @pytest.mark.parametrize("path", HISTORIES[::6], ids=lambda path: path.stem)
 async def test_an_older_history_replays_under_what_watches_it_and_nothing_is_sent_or_counted(path):
     history = WorkflowHistory.from_json(path.stem, json.loads(path.read_text(encoding="utf-8")))
@@ -233,6 +239,7 @@ async def test_an_older_history_replays_under_what_watches_it_and_nothing_is_sen
     assert await replayed(history, watched=True) == []
 
 
+@promise("operations:otel-unreachable")
 async def test_a_run_starts_and_ends_while_no_collector_can_be_reached(temporal, nursery, tmp_path):
     scripts = Scripts()
     async with open_site(
@@ -243,6 +250,7 @@ async def test_a_run_starts_and_ends_while_no_collector_can_be_reached(temporal,
         assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("operations:otel-extra")
 @pytest.mark.parametrize("role", ["runs", "all"])
 async def test_a_missing_extra_is_named_with_the_variable_that_asks_for_it(tmp_path, role):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.exporter'] = None\n")
@@ -264,6 +272,7 @@ async def test_a_missing_extra_is_named_with_the_variable_that_asks_for_it(tmp_p
     assert "pip install 'backstay[otel]'" in said.decode()
 
 
+@promise("operations:otel-off")
 @pytest.mark.parametrize(
     ("variables", "wanted"),
     [
@@ -295,6 +304,7 @@ def test_traces_are_sent_where_the_standard_variables_say_so(monkeypatch, variab
             pass
 
 
+@promise("operations:otel-programs")
 async def test_a_program_that_traces_by_itself_has_its_runs_in_its_own_trace(temporal, nursery, tmp_path):
     program = """
 import asyncio, sys

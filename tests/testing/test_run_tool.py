@@ -7,6 +7,7 @@ import pytest
 from backstay import CallRefused, Retry, ToolContext, ToolError, tool
 from backstay.errors import ToolboxInvalid
 from backstay.testing import TestContext, run_tool
+from tests.requirements import promise
 
 
 def add(left: int, right: int = 1) -> int:
@@ -14,11 +15,13 @@ def add(left: int, right: int = 1) -> int:
     return left + right
 
 
+@promise("python:anywhere")
 def test_a_function_that_is_a_tool_is_called_as_before():
     assert tool(add) is add
     assert tool("plus", safety="read_only")(add)(2, right=3) == 5
 
 
+@promise("python:run-tool")
 async def test_a_blocking_function_runs_in_another_thread_and_an_async_one_in_this_one():
     @tool
     def blocking() -> int:
@@ -33,6 +36,7 @@ async def test_a_blocking_function_runs_in_another_thread_and_an_async_one_in_th
     assert (await run_tool(blocking)).data != here
 
 
+@promise("python:run-tool")
 @pytest.mark.parametrize(
     ("raised", "safety", "outcome", "said"),
     [
@@ -53,6 +57,7 @@ async def test_what_a_tool_raises_says_how_the_call_ended(raised, safety, outcom
     assert (ran.outcome, ran.error) == (outcome, said)
 
 
+@promise("python:run-tool")
 async def test_succeeded_if_judges_what_the_function_returns():
     @tool(succeeded_if=lambda answer: answer["ok"])
     def post(ok: bool) -> dict[str, bool]:
@@ -62,6 +67,7 @@ async def test_succeeded_if_judges_what_the_function_returns():
     assert (await run_tool(post, {"ok": False})).outcome == "failed"
 
 
+@promise("python:run-tool")
 async def test_a_read_that_breaks_is_made_again_as_often_as_it_says():
     tries = []
 
@@ -78,6 +84,7 @@ async def test_a_read_that_breaks_is_made_again_as_often_as_it_says():
     assert (await run_tool(never)).outcome == "failed"
 
 
+@promise("python:run-tool")
 async def test_a_tool_calls_only_the_tools_that_it_names_and_writes_once():
     @tool(reads=["find"], writes=["send"])
     async def remind(context: ToolContext, how: str) -> object:
@@ -101,6 +108,7 @@ async def test_a_tool_calls_only_the_tools_that_it_names_and_writes_once():
         await ToolContext().read("find")
 
 
+@promise("python:run-tool")
 async def test_answers_are_given_in_the_type_that_was_asked_for():
     @tool
     async def book(context: ToolContext) -> str:
@@ -112,6 +120,7 @@ async def test_answers_are_given_in_the_type_that_was_asked_for():
     assert (await run_tool(book)).question == "How many?"
 
 
+@promise("python:options")
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -133,6 +142,7 @@ def test_options_that_do_not_fit_are_refused_where_they_stand(options, said):
     assert said in str(caught.value)
 
 
+@promise("python:options")
 @pytest.mark.parametrize(
     ("marked", "said"),
     [(int, "@tool marks a function"), (lambda: (yield), "it yields; return one value"), (5, "@tool marks a function")],
@@ -142,6 +152,7 @@ def test_only_functions_that_return_are_tools(marked, said):
         tool("odd")(marked)
 
 
+@promise("python:run-tool")
 async def test_an_async_function_behind_a_plain_wrapper_is_awaited():
     async def late() -> int:
         return 5

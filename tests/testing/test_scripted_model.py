@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from backstay.testing import Bill, Conversation, Reply, ScriptedModel, Tokens, payload_of
+from tests.requirements import promise
 
 ASK = {"model": "m", "messages": [{"role": "user", "content": "Say something."}]}
 PRICES = {"m": (1.0, 0.1, 4.0)}
@@ -20,6 +21,7 @@ def client(model):
     return openai.AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=0, timeout=30)
 
 
+@promise("testing:model")
 async def test_a_text_is_answered_with_usage_in_the_shape_the_client_reads():
     async with ScriptedModel([Reply(text="hello")]) as model, client(model) as endpoint:
         answer = await endpoint.chat.completions.create(**ASK)
@@ -30,6 +32,7 @@ async def test_a_text_is_answered_with_usage_in_the_shape_the_client_reads():
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
 
+@promise("testing:model")
 async def test_calls_are_answered_as_native_function_calls_with_ids_of_their_own():
     reply = Reply(text="Both at once.", calls=[("mail__list", {"limit": 2}), ("mail__send", "{not json")])
     async with ScriptedModel([reply, reply]) as model, client(model) as endpoint:
@@ -44,6 +47,7 @@ async def test_calls_are_answered_as_native_function_calls_with_ids_of_their_own
     assert answers[0].choices[0].finish_reason == "tool_calls"
 
 
+@promise("testing:rules")
 async def test_a_rule_sees_task_tools_calls_and_answers():
     seen = []
 
@@ -70,6 +74,7 @@ async def test_a_rule_sees_task_tools_calls_and_answers():
     ]
 
 
+@promise("testing:bill")
 async def test_a_growing_conversation_is_billed_as_cached_where_it_repeats():
     async with ScriptedModel([Reply(text="a"), Reply(text="b")]) as model, client(model) as endpoint:
         long = [{"role": "user", "content": "word " * 400}]
@@ -81,6 +86,7 @@ async def test_a_growing_conversation_is_billed_as_cached_where_it_repeats():
     assert list(model.bill)[1][1].cached == answer.usage.prompt_tokens_details.cached_tokens
 
 
+@promise("testing:bill")
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -98,6 +104,7 @@ async def test_what_was_computed_and_never_arrived_is_billed_all_the_same(reply,
     assert (len(model.requests), model.billed_micro(PRICES)) == (2, 141)
 
 
+@promise("testing:bill")
 async def test_silence_is_billed_and_ends_with_the_client_or_the_server():
     async with ScriptedModel(lambda _: Reply(then="hang", usage=Tokens(prompt=7))) as model, client(model) as endpoint:
         with pytest.raises(openai.APITimeoutError):
@@ -110,6 +117,7 @@ async def test_silence_is_billed_and_ends_with_the_client_or_the_server():
     assert model.billed_micro(PRICES) == 14
 
 
+@promise("testing:faults")
 async def test_a_page_of_html_is_answered_byte_for_byte():
     page = b"<html><body>Bad gateway</body></html>"
     async with ScriptedModel([Reply(body=page)] * 2) as model, client(model) as endpoint:
@@ -123,6 +131,7 @@ async def test_a_page_of_html_is_answered_byte_for_byte():
     )
 
 
+@promise("testing:faults")
 async def test_a_refusal_names_its_code_and_its_headers_and_costs_nothing():
     replies = [
         Reply(status=429, headers={"Retry-After": "7"}, text="slow down"),
@@ -144,6 +153,7 @@ async def test_a_refusal_names_its_code_and_its_headers_and_costs_nothing():
     assert len(model.bill) == 1
 
 
+@promise("testing:faults")
 async def test_an_answer_longer_than_the_request_allows_is_cut_and_billed_as_cut():
     async with ScriptedModel([Reply(text="word " * 100)]) as model, client(model) as endpoint:
         answer = await endpoint.chat.completions.create(**ASK, max_completion_tokens=5)
@@ -151,6 +161,7 @@ async def test_an_answer_longer_than_the_request_allows_is_cut_and_billed_as_cut
     assert answer.choices[0].message.content == "word " * 4
 
 
+@promise("testing:model")
 async def test_an_answer_can_be_empty_and_say_nothing_of_its_usage():
     async with ScriptedModel([Reply(reports_usage=False)]) as model, client(model) as endpoint:
         answer = await endpoint.chat.completions.create(**ASK)
@@ -158,6 +169,7 @@ async def test_an_answer_can_be_empty_and_say_nothing_of_its_usage():
     assert len(model.bill) == 1
 
 
+@promise("testing:model")
 async def test_a_stream_carries_text_calls_and_usage():
     reply = Reply(text="hello", calls=[("look", {"at": "sea"})])
     async with ScriptedModel([reply]) as model, client(model) as endpoint:
@@ -170,6 +182,7 @@ async def test_a_stream_carries_text_calls_and_usage():
     assert chunks[2].usage.prompt_tokens > 0
 
 
+@promise("testing:rules")
 async def test_a_rule_may_wait_for_what_the_test_decides():
     may_answer = asyncio.Event()
 
@@ -186,6 +199,7 @@ async def test_a_rule_may_wait_for_what_the_test_decides():
     assert len(model.bill) == 1
 
 
+@promise("testing:script-faults")
 async def test_a_script_at_its_end_and_a_script_that_raises_say_so():
     async with ScriptedModel([]) as model, client(model) as endpoint:
         with pytest.raises(openai.BadRequestError, match="the script has 0 replies and this is request 1"):
@@ -197,12 +211,14 @@ async def test_a_script_at_its_end_and_a_script_that_raises_say_so():
     assert len(model.bill) == 0
 
 
+@promise("testing:script-faults")
 async def test_waiting_for_requests_that_never_come_is_bounded():
     async with ScriptedModel([]) as model:
         with pytest.raises(TimeoutError):
             await model.asked(1, within_s=0.05)
 
 
+@promise("testing:process")
 async def test_as_a_process_it_prints_its_address_serves_and_ends_on_a_signal():
     script = ["--script", "examples.mailbox.reminders:Reminders", "--port", "0"]
     process = await asyncio.create_subprocess_exec(
@@ -220,6 +236,7 @@ async def test_as_a_process_it_prints_its_address_serves_and_ends_on_a_signal():
         assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
+@promise("testing:script-faults")
 @pytest.mark.parametrize("script", ["reminders", "examples.nowhere:Reminders", "examples.mailbox.reminders:Nobody"])
 async def test_a_script_that_cannot_be_loaded_is_refused_by_name(script):
     process = await asyncio.create_subprocess_exec(
@@ -230,6 +247,7 @@ async def test_a_script_that_cannot_be_loaded_is_refused_by_name(script):
     assert f"--script: '{script}'".encode() in complaint
 
 
+@promise("testing:bill")
 @settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink))
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20))
 def test_the_bill_is_the_exact_sum_rounded_up_once(entries):
@@ -240,6 +258,7 @@ def test_the_bill_is_the_exact_sum_rounded_up_once(entries):
     assert bill.micro(PRICES) == -(-tenths // 10)
 
 
+@promise("testing:bill")
 def test_a_model_without_a_price_is_no_free_model():
     bill = Bill()
     bill.add("other", Tokens(prompt=1))
@@ -254,6 +273,7 @@ JSON = st.recursive(
 )
 
 
+@promise("testing:rules")
 @given(messages=JSON, tools=JSON, content=JSON)
 def test_any_request_can_be_read_as_a_conversation(messages, tools, content):
     odd = [{"role": "assistant", "tool_calls": tools}, {"role": "tool", "tool_call_id": "x", "content": content}]

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.requirements import promise
+
 TOOL = {
     "type": "object",
     "properties": {
@@ -24,6 +26,7 @@ async def definition(opened, tmp_path, raw):
     return listed
 
 
+@promise("tools:argument-faults")
 async def test_a_fault_names_path_problem_and_expectation_and_never_the_value(definition):
     tool = await definition(TOOL)
     assert tool.validate({"to": "a@b.c", "count": 1, "kind": "a"}) is None
@@ -42,6 +45,7 @@ async def test_a_fault_names_path_problem_and_expectation_and_never_the_value(de
     assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
 
 
+@promise("tools:hostile-schemas")
 @pytest.mark.parametrize(
     ("schema", "arguments"),
     [
@@ -70,6 +74,7 @@ def text(pattern):
     return {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
 
 
+@promise("tools:hostile-schemas")
 @pytest.mark.parametrize(
     ("pattern", "value"),
     [
@@ -86,6 +91,7 @@ async def test_a_pattern_that_takes_others_for_ever_is_decided(definition, patte
     assert fault == f"arguments.x: does not fit pattern {pattern} (string given)"
 
 
+@promise("tools:hostile-schemas")
 @pytest.mark.parametrize(
     ("pattern", "value"),
     [
@@ -103,6 +109,7 @@ async def test_a_pattern_that_cannot_be_decided_in_bounded_time_is_left_to_the_s
     assert (await definition(text(pattern))).validate({"x": value}) is None
 
 
+@promise("tools:patterns")
 @pytest.mark.parametrize(
     ("pattern", "fits", "does_not"),
     [
@@ -120,6 +127,7 @@ async def test_patterns_are_read_as_ecma_262_reads_them(definition, pattern, fit
     assert tool.validate({"x": does_not}) == f"arguments.x: does not fit pattern {pattern} (string given)"
 
 
+@promise("tools:hostile-schemas")
 async def test_patterns_of_names_are_bounded_too(definition):
     patterns = {"^x-": {"type": "integer"}, "^(a+)+$": {"type": "string"}, "(?=never)": {"type": "string"}}
     tool = await definition({"type": "object", "patternProperties": patterns, "additionalProperties": False})
@@ -133,6 +141,7 @@ async def test_patterns_of_names_are_bounded_too(definition):
     assert strict.validate({"a" * 30 + "!": "text"}) is None
 
 
+@promise("tools:hostile-schemas")
 async def test_all_patterns_of_one_check_share_one_bound(definition):
     names = {f"n{n}": {"type": "string", "pattern": f"^a.{{0,1000}}b{{{n}}}"} for n in range(20)}
     plain = {"last": {"type": "string", "pattern": "^b$"}}
@@ -141,6 +150,7 @@ async def test_all_patterns_of_one_check_share_one_bound(definition):
     assert tool.validate({**dict.fromkeys(names, "a" + "b" * 3000), "last": "a"}) is None
 
 
+@promise("tools:dialects")
 async def test_older_dialects_keep_their_own_rules(definition):
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from backstay.tools.tool import Safety, Tool
+from tests.requirements import promise
 from toolbox.bindings.package import bindings_of, bound, describe, render_package, signatures_of
 from toolbox.catalog.definition import Definition
 from toolbox.providers.declaration import Declaration
@@ -112,6 +113,7 @@ def imported(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@promise("programs:bindings-text")
 def test_a_tool_is_written_as_a_typed_documented_function():
     assert bindings_of([SEND]) == snapshot(
         {
@@ -176,6 +178,7 @@ async def send_email(
     )
 
 
+@promise("programs:bindings-text")
 def test_a_tool_without_parameters_and_one_that_takes_anything_are_written_briefly():
     assert bindings_of([PING, OPEN]) == snapshot(
         {
@@ -223,6 +226,7 @@ async def update(
     )
 
 
+@promise("programs:bindings-text")
 def test_the_package_has_a_client_and_one_module_per_tool():
     package = render_package([SEND, PING, OPEN])
     assert sorted(package) == snapshot(
@@ -294,6 +298,7 @@ async def result(ref: str) -> Any:
 ''')
 
 
+@promise("programs:bindings-text")
 def test_a_model_reads_one_line_for_each_function():
     send, *others = describe([SEND, PING, OPEN]).splitlines()
     assert send.split(", ") == snapshot(
@@ -318,6 +323,7 @@ def test_a_model_reads_one_line_for_each_function():
     )
 
 
+@promise("programs:bindings-call")
 async def test_only_the_arguments_that_were_given_are_sent_under_their_own_names(imported):
     servers, client = imported(SEND, PING, OPEN)
     sent = []
@@ -348,6 +354,7 @@ def tool_names(definitions):
     return {(binding.module, binding.function): binding.tool for binding in bound(definitions)}
 
 
+@promise("programs:bindings-call")
 def test_signatures_say_what_may_be_left_out():
     signatures = signatures_of([SEND, OPEN])
     send, update = signatures["mail"]["send_email"], signatures["my_crm"]["update"]
@@ -382,6 +389,7 @@ async def main() -> None:
 """
 
 
+@promise("programs:bindings")
 def test_pyright_accepts_the_package_and_finds_wrong_calls(tmp_path):
     odd = [define(f"odd.{name}", fields(name, **{name: {"enum": [name, None]}}), description=name) for name in HOSTILE]
     package = render_package([SEND, PING, OPEN, *odd, define("mail.dict", fields(x={"type": "object"}))])
@@ -423,6 +431,7 @@ def run(source, calls):
     return namespace[function]
 
 
+@promise("programs:bindings-hostile")
 @settings(max_examples=150, deadline=None)
 @given(tools=st.dictionaries(st.tuples(NAMES, NAMES), st.tuples(SCHEMAS, NAMES), min_size=1, max_size=4))
 async def test_whatever_a_server_says_each_source_is_one_function_that_makes_one_call(tools):
@@ -462,6 +471,7 @@ def is_record(node):
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.func.id == "TypedDict"
 
 
+@promise("programs:bindings-hostile")
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_still_readable_where_it_may_be(text):
     tool = define("a.b", fields(x={"type": "string", "description": text}), description=f"first {text} last")
@@ -474,6 +484,7 @@ def test_hostile_text_is_still_readable_where_it_may_be(text):
     assert not {"\x00", "\u202e", "\r"} & set(document)
 
 
+@promise("programs:bindings-hostile")
 def test_two_tools_that_would_share_a_name_keep_apart_and_a_fine_name_is_kept():
     names = tool_names([define("a.b-c"), define("a.b_c"), define("a.b c"), define("A.b"), define("print.x")])
     assert names["a", "b_c"] == "a.b_c"
@@ -482,6 +493,7 @@ def test_two_tools_that_would_share_a_name_keep_apart_and_a_fine_name_is_kept():
     assert names == dict(zip(names, names.values(), strict=True))
 
 
+@promise("programs:bindings-bounded")
 def test_a_tool_with_far_too_much_to_say_is_written_briefly_and_still_works():
     many = {f"field_{number}": {"type": "string", "description": "x" * 500} for number in range(150)}
     endless = {f"field_{number}": {"type": "string"} for number in range(5000)}
@@ -495,6 +507,7 @@ def test_a_tool_with_far_too_much_to_say_is_written_briefly_and_still_works():
     assert max(map(len, sources.values())) < 12_001
 
 
+@promise("programs:bindings-bounded")
 def test_two_hundred_tools_of_any_length_fit_into_one_frame():
     wordy = {f"名前{number}": {"type": "string", "description": "長い" * 200} for number in range(30)}
     sources = bindings_of(
@@ -503,6 +516,7 @@ def test_two_hundred_tools_of_any_length_fit_into_one_frame():
     assert len(json.dumps(sources)) < 950_000
 
 
+@promise("programs:bindings-bounded")
 def test_the_lines_for_a_model_are_bounded_and_say_how_many_are_left_out():
     tools = [define(f"p.t{number}", fields(x={"type": "string"}), description="word " * 300) for number in range(300)]
     text = describe(tools, limit=5000)

@@ -4,6 +4,7 @@ import hashlib
 import pytest
 
 from backstay.errors import OutcomeUnknown
+from tests.requirements import promise
 
 EVERY = pytest.mark.parametrize("provider", ["office", "remote", "events"])
 
@@ -20,12 +21,14 @@ async def intent():
     """Stand for a committed intent."""
 
 
+@promise("tools:stdio")
 @EVERY
 async def test_structured_content_is_the_data_and_keeps_its_types(office, provider):
     answer = await call(office, f"{provider}.structured", {"count": 3})
     assert (answer.success, answer.data, answer.error) == (True, {"count": 3, "id": "0012"}, None)
 
 
+@promise("tools:text")
 @EVERY
 async def test_text_is_read_as_json_when_it_is_json_and_else_stays_text(office, provider):
     assert (await call(office, f"{provider}.json_text")).data == {"rows": [1, 2, 3]}
@@ -33,6 +36,7 @@ async def test_text_is_read_as_json_when_it_is_json_and_else_stays_text(office, 
     assert (await call(office, f"{provider}.odd_text")).data == {"a": "nan", "b": "?"}
 
 
+@promise("tools:files")
 async def test_pictures_and_other_bytes_are_kept_apart_and_links_keep_what_they_say(office):
     answer = await call(office, "office.picture")
     name = hashlib.sha256(b"hello").hexdigest()
@@ -41,6 +45,7 @@ async def test_pictures_and_other_bytes_are_kept_apart_and_links_keep_what_they_
     assert (answer.data, answer.files) == (["see", image, link], {name: b"hello"})
 
 
+@promise("tools:tool-error")
 @EVERY
 async def test_an_error_of_the_tool_is_an_answer_with_one_line(office, provider):
     answer = await call(office, f"{provider}.refuse", before_send=intent)
@@ -54,12 +59,14 @@ LARGE = pytest.mark.parametrize("provider", ["office", "remote"])
 """An event of a stream may have a megabyte, so that larger answers need another transport."""
 
 
+@promise("context:20mb")
 @LARGE
 async def test_twenty_megabytes_come_through(office, provider):
     answer = await call(office, f"{provider}.huge", {"megabytes": 20})
     assert len(answer.data) == 20 * 1024 * 1024
 
 
+@promise("tools:cap")
 @LARGE
 async def test_an_answer_over_the_cap_is_named_and_the_connection_goes_on(office, provider):
     answer = await call(office, f"{provider}.huge", {"megabytes": 65}, deadline_s=60)
@@ -70,6 +77,7 @@ async def test_an_answer_over_the_cap_is_named_and_the_connection_goes_on(office
     assert (await call(office, f"{provider}.plain_text")).success
 
 
+@promise("tools:hangs")
 @EVERY
 async def test_a_call_that_hangs_is_unknown_at_its_deadline_and_others_go_on(office, provider):
     with pytest.raises(OutcomeUnknown):
@@ -77,6 +85,7 @@ async def test_a_call_that_hangs_is_unknown_at_its_deadline_and_others_go_on(off
     assert (await call(office, f"{provider}.plain_text")).success
 
 
+@promise("tools:hangs")
 @EVERY
 async def test_a_cancelled_call_leaves_the_connection_usable(office, provider):
     sent = asyncio.Event()
@@ -93,12 +102,14 @@ async def test_a_cancelled_call_leaves_the_connection_usable(office, provider):
     assert (await call(office, f"{provider}.plain_text")).success
 
 
+@promise("effects:id-travels")
 @EVERY
 async def test_the_effect_id_travels_beside_the_arguments(office, provider):
     answer = await call(office, f"{provider}.show_meta", effect_id="task-1/run-1/4")
     assert answer.data["effect"] == "task-1/run-1/4"
 
 
+@promise("effects:id-travels")
 async def test_the_declared_argument_carries_the_effect_id_and_the_model_never_sees_it(office):
     catalog = await office.catalog("anyone")
     assert catalog.definitions["office.show_meta"].parameters.get("properties") == {}
@@ -107,6 +118,7 @@ async def test_the_declared_argument_carries_the_effect_id_and_the_model_never_s
     assert answer.data["token"] == "task-1/run-1/4"
 
 
+@promise("effects:before-intent")
 @EVERY
 async def test_a_fault_before_the_intent_is_committed_sends_nothing(office, provider):
     async def fail():
@@ -117,12 +129,14 @@ async def test_a_fault_before_the_intent_is_committed_sends_nothing(office, prov
     assert (await call(office, f"{provider}.plain_text")).success
 
 
+@promise("tools:died")
 async def test_a_server_that_dies_in_mid_call_is_unknown_and_opened_again(office):
     with pytest.raises(OutcomeUnknown):
         await call(office, "office.die", before_send=intent)
     assert (await call(office, "office.plain_text")).data == "only words"
 
 
+@promise("tools:serial")
 async def test_calls_run_side_by_side_unless_the_provider_is_serial(office, opened, servers, tmp_path):
     await asyncio.gather(*(call(office, "office.overlap") for _ in range(5)))
     assert (await call(office, "office.overlap")).data["most"] > 1

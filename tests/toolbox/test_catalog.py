@@ -4,6 +4,7 @@ import pytest
 
 from backstay.errors import ToolChanged
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 from toolbox import search_tools
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
@@ -13,6 +14,7 @@ def tool(name, **more):
     return {"name": name, "inputSchema": {"type": "object"}, **more}
 
 
+@promise("tools:version")
 async def test_equal_tools_have_one_version_and_every_change_has_another(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a"), tool("b")])}}) as toolbox:
         first = await toolbox.catalog("anyone")
@@ -36,6 +38,7 @@ async def test_equal_tools_have_one_version_and_every_change_has_another(opened,
     assert len(first.version) == len(first.definitions["raw.a"].tool.definition) == 16
 
 
+@promise("tools:version")
 async def test_a_declaration_is_part_of_the_definition(opened, tmp_path, raw):
     entry = raw(tools=[tool("a")])
     hashes = set()
@@ -46,6 +49,7 @@ async def test_a_declaration_is_part_of_the_definition(opened, tmp_path, raw):
     assert len(hashes) == 3
 
 
+@promise("recovery:tool-changed")
 async def test_a_changed_tool_is_refused_before_the_intent(opened, tmp_path, raw):
     entry = raw(tools=[tool("a")], answers={"a": FINE})
     committed = []
@@ -66,6 +70,7 @@ async def test_a_changed_tool_is_refused_before_the_intent(opened, tmp_path, raw
     assert committed == []
 
 
+@promise("recovery:tool-changed")
 async def test_a_server_that_was_replaced_is_looked_at_before_it_is_called(opened, tmp_path, raw):
     entry = raw(tools=[tool("a")], answers={"a": FINE})
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
@@ -77,6 +82,7 @@ async def test_a_server_that_was_replaced_is_looked_at_before_it_is_called(opene
             await toolbox.call(ruled_on, {}, deadline_s=5)
 
 
+@promise("tools:list-changed")
 async def test_a_server_that_says_its_list_changed_is_listed_again(opened, tmp_path, raw):
     notify = FINE | {"notify": "notifications/tools/list_changed"}
     entry = raw(tools=[tool("a")], answers={"a": notify})
@@ -88,6 +94,7 @@ async def test_a_server_that_says_its_list_changed_is_listed_again(opened, tmp_p
         assert set((await toolbox.catalog("anyone")).definitions) == {"raw.a", "raw.b"}
 
 
+@promise("tools:list-changed")
 async def test_a_server_of_the_stateless_revision_is_heard_too(opened, servers, tmp_path):
     entry = {"command": "python", "args": [str(servers / "office.py"), "stdio"]}
     async with opened(tmp_path, {"mcpServers": {"office": entry}}) as toolbox:
@@ -98,6 +105,7 @@ async def test_a_server_of_the_stateless_revision_is_heard_too(opened, servers, 
                 await toolbox.call(before.definitions["office.grow"], {}, deadline_s=5)
 
 
+@promise("tools:users")
 async def test_users_see_only_the_providers_they_are_granted(opened, tmp_path, raw):
     configuration = {
         "mcpServers": {"mail": raw("mail", tools=[tool("send")]), "bank": raw("bank", tools=[tool("pay")])},
@@ -112,6 +120,7 @@ async def test_users_see_only_the_providers_they_are_granted(opened, tmp_path, r
         assert "bank.pay" not in [hit["tool"] for hit in found["bo"]]
 
 
+@promise("tools:off")
 async def test_a_disabled_server_is_not_there(opened, tmp_path, raw):
     entry = {"command": "${NOT_SET}", "disabled": True}
     async with opened(tmp_path, {"mcpServers": {"off": entry, "on": raw(tools=[tool("a")])}}) as toolbox:
@@ -131,6 +140,7 @@ HOSTILE = [
 ]
 
 
+@promise("tools:odd-names")
 async def test_hostile_names_are_listed_found_and_callable(opened, tmp_path, raw):
     entry = raw(tools=[tool(name) for name in HOSTILE], answers=dict.fromkeys(HOSTILE, FINE))
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
@@ -149,6 +159,7 @@ async def test_hostile_names_are_listed_found_and_callable(opened, tmp_path, raw
             assert function.isascii()
 
 
+@promise("tools:odd-names")
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "a\x00b"])
 async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_path, raw, name):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool(name), tool("fine")])}}) as toolbox:
@@ -157,6 +168,7 @@ async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_
     assert "cannot be shown" in catalog.problems[0]
 
 
+@promise("tools:clashing")
 async def test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay(opened, tmp_path, raw):
     clashing = raw(tools=[tool("a.b"), tool("a/b"), tool("fine")])
     configuration = {"mcpServers": {"raw": clashing, "mail": raw("mail", tools=[tool("send")])}}
@@ -168,6 +180,7 @@ async def test_tools_under_one_function_name_are_left_out_and_named_and_all_othe
     assert problem.startswith("raw.a.b, raw.a/b are left out because all of them would be called raw__a_b; ")
 
 
+@promise("tools:clashing")
 async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_stay(opened, tmp_path, raw):
     servers = {"a": raw("a", tools=[tool("b__c"), tool("x")]), "a__b": raw("a__b", tools=[tool("c"), tool("y")])}
     async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
@@ -176,6 +189,7 @@ async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_s
     assert catalog.problems[0].startswith("a.b__c, a__b.c are left out")
 
 
+@promise("tools:undo")
 async def test_an_undo_that_is_left_out_is_no_longer_promised(opened, tmp_path, raw):
     entry = raw(tools=[tool("send"), tool("re.call"), tool("re_call")])
     providers = {"raw": {"tools": {"send": {"undo": {"tool": "re.call"}}}}}
@@ -185,6 +199,7 @@ async def test_an_undo_that_is_left_out_is_no_longer_promised(opened, tmp_path, 
     assert any("'re.call' does not exist" in problem for problem in catalog.problems)
 
 
+@promise("tools:function-names")
 async def test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool(opened, tmp_path, raw):
     names = ["y" * 100 + "1", "y" * 100 + "2", "y" * 100 + "2"]
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool(name) for name in names])}}) as toolbox:
@@ -192,6 +207,7 @@ async def test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool(opened,
     assert len(catalog.by_function) == 2
 
 
+@promise("tools:odd-lists")
 @pytest.mark.parametrize(
     "listing", [{"nextCursor": "again"}, {"tools": "none"}, {"tools": [{"name": 3}]}, {"tools": [{"name": "a"}]}]
 )
@@ -201,6 +217,7 @@ async def test_a_list_that_is_none_is_a_reason(opened, tmp_path, raw, listing):
     assert "cannot list its tools" in catalog.unavailable["raw"]
 
 
+@promise("tools:odd-lists")
 async def test_numbers_that_json_does_not_know_do_not_break_the_catalog(opened, tmp_path, raw):
     odd = tool("a", inputSchema={"type": "object", "properties": {"x": {"maximum": float("inf")}}})
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[odd])}}) as toolbox:
@@ -208,6 +225,7 @@ async def test_numbers_that_json_does_not_know_do_not_break_the_catalog(opened, 
     assert "not valid" in catalog.definitions["raw.a"].validate({"x": 1})
 
 
+@promise("tools:undo-exists")
 async def test_undo_and_verify_are_promised_only_when_their_tools_exist(opened, tmp_path, raw):
     recall = {"tool": "recall", "arguments": {"id": "{{ result.id }}", "hard": True}}
     check = {"tool": "sent", "arguments": {"token": "{{ effect.id }}"}, "applied_if": "{{ result.found }}"}
@@ -242,6 +260,7 @@ NOTHING, READS, WRITES = {}, {"readOnlyHint": True}, {"readOnlyHint": False}
 SOFT, HARD = {"readOnlyHint": False, "destructiveHint": False}, {"destructiveHint": True}
 
 
+@promise("policy:raise")
 @pytest.mark.parametrize(
     "case",
     [

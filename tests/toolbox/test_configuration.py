@@ -3,6 +3,7 @@ import json
 import pytest
 
 from backstay.errors import ToolboxInvalid
+from tests.requirements import promise
 from toolbox.toolbox import open_toolbox
 
 
@@ -19,6 +20,7 @@ def declaring(**declared):
     return {"mcpServers": {"m": {"command": "x"}}, "providers": {"m": {"tools": {"send": declared}}}}
 
 
+@promise("tools:toolbox-errors")
 async def test_a_missing_file_is_named_with_what_to_do(tmp_path):
     with pytest.raises(ToolboxInvalid) as caught:
         async with open_toolbox(tmp_path / "absent.json", environment={}, home=tmp_path):
@@ -27,19 +29,23 @@ async def test_a_missing_file_is_named_with_what_to_do(tmp_path):
     assert "BACKSTAY_TOOLBOX" in str(caught.value)
 
 
+@promise("tools:toolbox-errors")
 async def test_invalid_json_is_named_with_line_and_column(tmp_path):
     assert "line 2 column 17" in await refused(tmp_path, '{\n  "mcpServers": nothing}')
 
 
+@promise("tools:toolbox-errors")
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"x"', '{"mcpServers": []}'])
 async def test_a_file_of_another_shape_is_refused(tmp_path, text):
     assert "toolbox.json" in await refused(tmp_path, text)
 
 
+@promise("tools:toolbox-errors")
 async def test_a_key_written_twice_is_refused(tmp_path):
     assert "tools: duplicate key" in await refused(tmp_path, '{"providers": {"m": {"tools": {}, "tools": {}}}}')
 
 
+@promise("tools:toolbox-errors")
 @pytest.mark.parametrize(
     ("configuration", "message"),
     [
@@ -79,6 +85,7 @@ async def test_what_is_wrong_is_named_with_field_and_fix(tmp_path, configuration
     assert message in await refused(tmp_path, configuration)
 
 
+@promise("tools:off")
 async def test_a_folder_of_plugins_may_be_empty_or_missing(tmp_path, opened):
     async with opened(tmp_path, {"plugins": "plugins/"}):
         pass
@@ -87,6 +94,7 @@ async def test_a_folder_of_plugins_may_be_empty_or_missing(tmp_path, opened):
         assert (await toolbox.catalog("anyone")).definitions == {}
 
 
+@promise("tools:variables")
 async def test_a_variable_that_is_not_set_disables_its_provider_only_and_is_named(tmp_path, opened, raw):
     (tmp_path / "plugins/tool").mkdir(parents=True)
     (tmp_path / "plugins/tool/cli.py").write_text("import argparse; argparse.ArgumentParser().parse_args()")
@@ -110,12 +118,14 @@ async def test_a_variable_that_is_not_set_disables_its_provider_only_and_is_name
     assert {definition.provider for definition in catalog.definitions.values()} == {"raw"}
 
 
+@promise("tools:misspelt")
 async def test_what_is_no_reference_is_refused(tmp_path):
     assert "is not a reference" in await refused(
         tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}}
     )
 
 
+@promise("tools:commented")
 async def test_a_file_may_hold_comments_and_trailing_commas_and_faults_keep_their_place(tmp_path):
     file = tmp_path / "toolbox.json"
     file.write_text('// mine\n{"mcpServers": {/* none: "x", */},}\n', encoding="utf-8")
@@ -124,6 +134,7 @@ async def test_a_file_may_hold_comments_and_trailing_commas_and_faults_keep_thei
     assert "line 3 column 3" in await refused(tmp_path, "{ // one,\n/* two\n*/,}")
 
 
+@promise("tools:no-file")
 async def test_a_file_that_nobody_named_may_be_missing(tmp_path):
     async with open_toolbox(tmp_path / "none.json", environment={}, home=tmp_path, optional=True) as toolbox:
         assert (await toolbox.catalog("anyone")).definitions == {}
@@ -133,6 +144,7 @@ async def test_a_file_that_nobody_named_may_be_missing(tmp_path):
             pass
 
 
+@promise("tools:shown-paths")
 async def test_a_path_is_no_secret_unless_it_is_named_like_a_secret(tmp_path, opened):
     place, key = str(tmp_path / "notes.db"), str(tmp_path / "key-file")
     server = {"command": "x", "env": {"NOTES": "${NOTES}", "KEY": "${API_KEY}", "AWS": "${AWS}"}}
@@ -141,6 +153,7 @@ async def test_a_path_is_no_secret_unless_it_is_named_like_a_secret(tmp_path, op
         assert toolbox.secrets == {key, variables["AWS"]}
 
 
+@promise("secrets:variables")
 async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_path, opened):
     configuration = {
         "mcpServers": {
@@ -159,6 +172,7 @@ async def test_values_of_variables_are_secrets_and_never_part_of_a_message(tmp_p
     )
 
 
+@promise("tools:hosts")
 async def test_servers_as_other_hosts_write_them_work_unchanged(tmp_path, opened):
     servers = {
         "desktop": {"command": "npx", "args": ["-y", "some-server", "/data"], "env": {"TOKEN": "${TOKEN}"}},
@@ -173,6 +187,7 @@ async def test_servers_as_other_hosts_write_them_work_unchanged(tmp_path, opened
         assert "token-of-the-host" in toolbox.secrets
 
 
+@promise("tools:hosts")
 async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path, opened, raw):
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("send", "drop")]
     entry = raw(tools=tools, answers={}) | {"autoApprove": ["send"], "disabledTools": ["drop"]}
@@ -181,6 +196,7 @@ async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path
     assert {name: definition.tool.safety for name, definition in definitions.items()} == {"m.send": "restricted_write"}
 
 
+@promise("tools:late")
 async def test_an_init_timeout_is_read_in_seconds_or_milliseconds(tmp_path, opened, raw):
     written = {"half": 0.5, "second": 1000, "absent": None}
     servers = {name: raw(name, silent=True) | {"initTimeout": given} for name, given in written.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import ToolboxInvalid
+from tests.requirements import promise
 from toolbox.configuration.hosts import host_files, server_of, servers_of
 
 GITHUB_TOKEN = "ghp_" + "A1b2C3d4" * 5
@@ -18,6 +19,7 @@ def imported(folder, data, known=None, name="mcp.json"):
     return {server.name: server for server in servers_of(file, known or {})}
 
 
+@promise("tools:other-hosts")
 def test_claude_desktops_tokens_become_variables(tmp_path):
     servers = imported(
         tmp_path,
@@ -46,6 +48,7 @@ def test_claude_desktops_tokens_become_variables(tmp_path):
     }
 
 
+@promise("tools:cursor")
 def test_cursors_references_and_headers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "project"
@@ -71,6 +74,7 @@ def test_cursors_references_and_headers(tmp_path, monkeypatch):
     assert servers["env"].entry["env"] == {"KEY": "${MY_KEY}"}
 
 
+@promise("tools:vs-code")
 @pytest.mark.parametrize("nested", [False, True])
 def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
     servers = {
@@ -89,6 +93,7 @@ def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
     assert (found.unset, found.left_out) == (["THE_KEY"], ["envFile"])
 
 
+@promise("tools:places")
 def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(tmp_path):
     servers = imported(
         tmp_path,
@@ -116,6 +121,7 @@ def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(t
     assert servers["c"].unset == ["MCP_OPENAI_API_KEY"]
 
 
+@promise("tools:typed")
 def test_what_a_person_types_is_treated_alike():
     server = server_of("x", {"command": "run", "args": ["--token=abc-secret"], "env": {"A": "1"}}, {})
 
@@ -123,6 +129,7 @@ def test_what_a_person_types_is_treated_alike():
     assert server.values == {"X_TOKEN": "abc-secret"}
 
 
+@promise("tools:hosts-refused")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -144,6 +151,7 @@ def test_what_cannot_be_taken_over_is_refused_with_the_file(tmp_path, text, said
     assert len(str(caught.value)) < 500
 
 
+@promise("tools:found")
 def test_the_files_of_hosts_are_found_where_they_keep_them(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.chdir(tmp_path)

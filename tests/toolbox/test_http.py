@@ -3,6 +3,7 @@ import socket
 import pytest
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
+from tests.requirements import promise
 from toolbox.providers.provider import NotSent
 
 
@@ -21,6 +22,7 @@ async def toolbox(web, opened, tmp_path):
         yield found
 
 
+@promise("effects:not-sent")
 @pytest.mark.parametrize("kind", ["http", "json"])
 @pytest.mark.parametrize("status", [401, 403, 407, 429])
 async def test_these_statuses_without_a_json_rpc_body_prove_that_nothing_was_sent(toolbox, kind, status):
@@ -28,24 +30,28 @@ async def test_these_statuses_without_a_json_rpc_body_prove_that_nothing_was_sen
         await call(toolbox, f"{kind}_{status}")
 
 
+@promise("tools:retry-after")
 async def test_a_server_that_asks_to_wait_is_heard(toolbox):
     with pytest.raises(NotSent) as caught:
         await call(toolbox, "http_429")
     assert caught.value.retry_after_s == 7
 
 
+@promise("effects:else-unknown")
 @pytest.mark.parametrize("status", [200, 202, 302, 404, 500, 502, 503])
 async def test_any_other_status_without_an_answer_is_unknown(toolbox, status):
     with pytest.raises(OutcomeUnknown):
         await call(toolbox, f"http_{status}")
 
 
+@promise("effects:else-unknown")
 @pytest.mark.parametrize("name", ["broken", "packed", "rpc_500", "rpc_503"])
 async def test_an_answer_that_cannot_be_believed_is_unknown(toolbox, name):
     with pytest.raises(OutcomeUnknown):
         await call(toolbox, name)
 
 
+@promise("tools:tool-error")
 @pytest.mark.parametrize("name", ["rpc_401", "rpc_429", "params_404", "params_500"])
 async def test_a_json_rpc_error_is_the_servers_own_answer(toolbox, name):
     answer = await call(toolbox, name)
@@ -53,6 +59,7 @@ async def test_a_json_rpc_error_is_the_servers_own_answer(toolbox, name):
     assert answer.error in {"over quota", "bad"}
 
 
+@promise("tools:endless-answers")
 @pytest.mark.parametrize("name", ["drip", "drip_401", "drip_500", "event"])
 async def test_an_answer_that_never_ends_is_read_until_the_deadline_only(toolbox, web, eventually, name):
     web.left.clear()
@@ -64,6 +71,7 @@ async def test_an_answer_that_never_ends_is_read_until_the_deadline_only(toolbox
     assert (await call(toolbox, "fine")).data == "fine"
 
 
+@promise("tools:endless-answers")
 async def test_an_answer_of_any_size_is_read_up_to_the_cap_only(toolbox, web, eventually, monkeypatch):
     monkeypatch.setattr("toolbox.mcp.http_transport.CAP", 4_000_000)
     web.left.clear()
@@ -73,6 +81,7 @@ async def test_an_answer_of_any_size_is_read_up_to_the_cap_only(toolbox, web, ev
     assert (await call(toolbox, "fine")).data == "fine"
 
 
+@promise("tools:sent-once")
 async def test_every_refusal_was_sent_once_and_leaves_the_client_usable(toolbox, web):
     before = len(web.calls)
     for name in ("http_401", "http_500", "broken"):
@@ -82,6 +91,7 @@ async def test_every_refusal_was_sent_once_and_leaves_the_client_usable(toolbox,
     assert (await call(toolbox, "fine")).data == "fine"
 
 
+@promise("tools:http")
 async def test_headers_are_filled_from_the_environment_and_never_shown(web, opened, tmp_path):
     entry = {"url": f"{web.url}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}, "type": "http"}
     async with opened(tmp_path, {"mcpServers": {"web": entry}}, TOKEN="token-of-the-test") as toolbox:
@@ -91,12 +101,14 @@ async def test_headers_are_filled_from_the_environment_and_never_shown(web, open
         assert "token-of-the-test" not in repr(vars(toolbox) | {"secrets": None})
 
 
+@promise("tools:login")
 async def test_a_server_that_wants_credentials_is_unavailable_and_says_so(web, opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"web": {"url": f"{web.url}/closed"}}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert catalog.unavailable["web"].startswith("needs login: the server answered HTTP 401")
 
 
+@promise("tools:login")
 async def test_a_server_that_wants_credentials_in_mid_run_becomes_unavailable_and_its_tools_stay_listed(toolbox):
     before = await toolbox.catalog("anyone")
     assert before.unavailable == {}
@@ -107,6 +119,7 @@ async def test_a_server_that_wants_credentials_in_mid_run_becomes_unavailable_an
     assert (hit.available, hit.reason.partition(":")[0]) == (False, "needs login")
 
 
+@promise("tools:missing")
 async def test_a_refused_connection_is_a_reason_and_not_an_error(opened, tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -117,6 +130,7 @@ async def test_a_refused_connection_is_a_reason_and_not_an_error(opened, tmp_pat
     assert catalog.definitions == {}
 
 
+@promise("effects:before-intent")
 async def test_a_server_gone_before_the_intent_is_unavailable_and_the_intent_is_not_committed(web, opened, tmp_path):
     import asyncio
 

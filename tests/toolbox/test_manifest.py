@@ -12,6 +12,7 @@ from inline_snapshot import snapshot
 
 from backstay.errors import SettingsInvalid, ToolboxInvalid, ToolNotFound
 from backstay.policies.policy import Policy
+from tests.requirements import promise
 from toolbox import ToolboxBuilder
 from toolbox.manifest.files import folder_of, read_manifest
 
@@ -68,6 +69,7 @@ def configured(raw):
     }
 
 
+@promise("tools:manifest")
 async def test_a_manifest_lies_in_files_by_provider_and_tool(opened, tmp_path, raw):
     async with opened(tmp_path, configured(raw)) as toolbox:
         done = await ToolboxBuilder(toolbox, tmp_path).refresh_manifest(user_id="ana")
@@ -114,6 +116,7 @@ async def test_a_manifest_lies_in_files_by_provider_and_tool(opened, tmp_path, r
     }
 
 
+@promise("tools:manifest")
 async def test_the_file_of_a_tool_says_all_of_it(opened, tmp_path, raw):
     async with opened(tmp_path, configured(raw)) as toolbox:
         done = await ToolboxBuilder(toolbox, tmp_path).refresh_manifest()
@@ -170,12 +173,14 @@ async def test_the_file_of_a_tool_says_all_of_it(opened, tmp_path, raw):
     )
 
 
+@promise("tools:manifest")
 async def test_what_is_read_back_is_what_was_written(opened, tmp_path, raw):
     async with opened(tmp_path, configured(raw)) as toolbox:
         done = await ToolboxBuilder(toolbox, tmp_path).refresh_manifest()
     assert read_manifest(done.folder) == done.manifest
 
 
+@promise("tools:manifest-atomic")
 async def test_only_a_change_is_written_and_old_versions_go(opened, tmp_path, raw):
     entry = raw(tools=[tool("a")])
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
@@ -199,6 +204,7 @@ async def test_only_a_change_is_written_and_old_versions_go(opened, tmp_path, ra
     assert kept == set(seen[-2:])
 
 
+@promise("tools:manifest-atomic")
 async def test_a_manifest_that_was_damaged_is_written_anew(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a")])}}) as toolbox:
         builder = ToolboxBuilder(toolbox, tmp_path)
@@ -212,6 +218,7 @@ async def test_a_manifest_that_was_damaged_is_written_anew(opened, tmp_path, raw
         assert read_manifest(done.folder) == done.manifest
 
 
+@promise("tools:manifest-safe")
 async def test_a_manifest_that_leads_out_of_its_folder_is_not_followed(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a")])}}) as toolbox:
         done = await ToolboxBuilder(toolbox, tmp_path).refresh_manifest()
@@ -258,6 +265,7 @@ HOSTILE_USERS = (
 )
 
 
+@promise("tools:manifest-users")
 def test_every_user_has_a_folder_of_their_own_whatever_they_are_called(tmp_path):
     folders = {folder_of(tmp_path, user) for user in HOSTILE_USERS}
     assert len({str(folder).casefold() for folder in folders}) == len(HOSTILE_USERS)
@@ -269,6 +277,7 @@ def test_every_user_has_a_folder_of_their_own_whatever_they_are_called(tmp_path)
         assert folder.name.replace("_", "").replace("-", "").replace(".", "").isalnum() or folder.name == "_"
 
 
+@promise("tools:manifest-users")
 @pytest.mark.parametrize("user", ["../../escape", "\ud800", ""])
 async def test_the_manifest_of_a_hostile_user_stays_beneath_the_home(opened, tmp_path, raw, user):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a")])}}) as toolbox:
@@ -277,6 +286,7 @@ async def test_the_manifest_of_a_hostile_user_stays_beneath_the_home(opened, tmp
     assert read_manifest(done.folder).user_id == user
 
 
+@promise("tools:alike")
 async def test_providers_and_tools_whose_names_look_alike_have_files_of_their_own(opened, tmp_path, raw):
     configuration = {
         "mcpServers": {
@@ -293,6 +303,7 @@ async def test_providers_and_tools_whose_names_look_alike_have_files_of_their_ow
     assert read_manifest(done.folder) == done.manifest
 
 
+@promise("tools:manifest-secrets")
 async def test_no_secret_of_the_toolbox_stands_in_a_manifest(opened, tmp_path, raw, web):
     """The server says in every place it has what it was given; the operator wrote it in every place there is."""
     quoted = tool(
@@ -329,6 +340,7 @@ async def test_no_secret_of_the_toolbox_stands_in_a_manifest(opened, tmp_path, r
     assert "its name holds a secret" in " ".join(done.manifest.problems)
 
 
+@promise("tools:reasons")
 async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
     configuration = {
         "mcpServers": {
@@ -358,6 +370,7 @@ async def test_what_cannot_be_used_says_why(opened, tmp_path, raw):
         manifest.find("bank.pay")
 
 
+@promise("tools:closest")
 async def test_an_unknown_name_is_answered_with_what_comes_close(opened, tmp_path, raw):
     configuration = {
         "mcpServers": {"a": raw("a", tools=[tool("send_mail"), tool("x")]), "b": raw("b", tools=[tool("x")])}
@@ -371,6 +384,7 @@ async def test_an_unknown_name_is_answered_with_what_comes_close(opened, tmp_pat
         manifest.find("x")
 
 
+@promise("tools:place")
 async def test_a_place_that_cannot_be_written_is_named(opened, tmp_path, raw):
     (tmp_path / "home" / "toolbox" / "singleton").mkdir(parents=True)
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a")])}}) as toolbox:
@@ -437,6 +451,7 @@ def only_description(place):
     return said
 
 
+@promise("tools:manifest-atomic")
 async def test_a_reader_sees_one_version_whole_while_others_are_written(tmp_path):
     place = tmp_path / "toolbox" / "ana"
     writer = await Writer.start(place)
@@ -456,6 +471,7 @@ async def test_a_reader_sees_one_version_whole_while_others_are_written(tmp_path
     assert seen == {"version 0 first", "version 1 second", "version 2 third"}
 
 
+@promise("tools:manifest-atomic")
 async def test_a_writer_killed_midway_leaves_the_old_manifest_and_the_next_cleans_up(tmp_path):
     place = tmp_path / "toolbox" / "ana"
     versions = place.parent / ".versions" / "ana"
@@ -498,6 +514,7 @@ HOSTILE_TOOLS = [
 ]
 
 
+@promise("programs:bindings")
 async def test_the_bindings_on_disk_are_imported_and_strictly_typed(opened, tmp_path, raw, monkeypatch):
     configuration = configured(raw)
     configuration["mcpServers"]["odd one"] = raw("odd", tools=HOSTILE_TOOLS)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import promise
 from toolbox.configuration.meaning import judge, reports_error, why_failed
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Check, Declaration
@@ -15,11 +16,13 @@ GONE = Answer(success=True, data={"error": "File exists"})
 MADE = Answer(success=True, data={"id": 1})
 
 
+@promise("effects:noticed")
 @pytest.mark.parametrize("shape", SHAPES["errors"])
 def test_an_answer_that_only_reports_an_error_is_noticed(shape):
     assert reports_error(SHAPES["errors"][shape])
 
 
+@promise("effects:noticed")
 @pytest.mark.parametrize("shape", SHAPES["answers"])
 def test_an_answer_that_is_none_is_taken_as_it_is(shape):
     assert not reports_error(SHAPES["answers"][shape])
@@ -32,11 +35,13 @@ def deep(levels):
     return value
 
 
+@promise("effects:hostile")
 @pytest.mark.parametrize("data", [deep(900), ["x"] * 100_000, "error " * 1_000_000, {"a" * 100_000: 1}, [[]], [[[]]]])
 def test_a_hostile_answer_costs_little_and_raises_nothing(data):
     reports_error(data)
 
 
+@promise("effects:declared")
 @pytest.mark.parametrize(
     ("answer", "declared", "meaning"),
     [
@@ -64,6 +69,7 @@ def test_a_declaration_decides_before_the_looks_of_an_answer(answer, declared, m
     assert judged.meaning == meaning
 
 
+@promise("demo:failed-read")
 @pytest.mark.parametrize(
     ("data", "declared", "why"),
     [

@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 
 PLUGINS = Path(__file__).parent / "plugins"
 RATIO = {"source": "s", "ratio": 1.5, "fast": True}
@@ -39,6 +40,7 @@ async def call(toolbox, name, arguments, *, deadline_s=60, before_send=intent, *
     return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=before_send, **options)
 
 
+@promise("plugins:schema")
 async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
     async with plugged("convert") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["convert.run"]
@@ -100,6 +102,7 @@ async def test_a_plugins_schema_is_what_its_own_parser_takes(plugged, tmp_path):
     )
 
 
+@promise("plugins:call")
 async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugged):
     given = {
         **RATIO,
@@ -149,6 +152,7 @@ async def test_every_kind_of_argument_reaches_the_program_as_it_was_meant(plugge
     )
 
 
+@promise("plugins:values")
 @pytest.mark.parametrize("value", ["-v", "--fast", "-5", "-x y", "", "=", "a=b", "@here", "ä\n'\"$(x)`"])
 async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
     async with plugged("convert", "remote") as toolbox:
@@ -164,6 +168,7 @@ async def test_no_value_becomes_an_option_or_a_file(plugged, tmp_path, value):
         assert place.data["source"] == str(Path(value))
 
 
+@promise("plugins:values")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -186,6 +191,7 @@ async def test_what_no_command_line_can_say_is_refused_before_anything_runs(plug
     assert not (tmp_path / "plugins/convert/ran").exists()
 
 
+@promise("plugins:schema")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -208,6 +214,7 @@ async def test_arguments_that_the_parser_would_refuse_do_not_fit_the_schema(plug
     assert said in definition.validate({**RATIO, **given})
 
 
+@promise("plugins:subcommands")
 async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_too(plugged):
     async with plugged("remote") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -221,6 +228,7 @@ async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_t
         assert (await call(toolbox, "remote.key.rotate", {})).data["sub"] == "rotate"
 
 
+@promise("plugins:help")
 async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(plugged):
     async with plugged("words") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["words.run"]
@@ -228,6 +236,7 @@ async def test_a_program_without_a_parser_is_known_by_its_help_and_takes_words(p
         assert (await call(toolbox, "words.run", {"args": ["a b", "--x"]})).data == ["a b", "--x"]
 
 
+@promise("plugins:broken")
 async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_alone(plugged, tmp_path):
     async with plugged("broken", "words") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -240,6 +249,7 @@ async def test_a_plugin_that_cannot_be_loaded_is_a_reason_and_leaves_the_others_
         assert (catalog.unavailable, list(catalog.definitions)) == ({}, ["broken.run", "words.run"])
 
 
+@promise("plugins:outcome")
 @pytest.mark.parametrize(
     ("how", "success", "data", "error"),
     [
@@ -255,6 +265,7 @@ async def test_json_or_text_is_the_answer_and_another_exit_code_the_tools_own_er
     assert (answer.success, answer.data, answer.error) == (success, data, error)
 
 
+@promise("plugins:unknown")
 @pytest.mark.parametrize(("how", "deadline_s"), [("killed", 60), ("hang", 3)])
 async def test_a_program_that_is_ended_in_the_middle_is_unknown(plugged, how, deadline_s):
     async with plugged("remote") as toolbox:
@@ -264,6 +275,7 @@ async def test_a_program_that_is_ended_in_the_middle_is_unknown(plugged, how, de
     assert bool(caught.value.facts.get("timed_out")) is (how == "hang")
 
 
+@promise("plugins:unavailable")
 async def test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_committed(plugged):
     committed = []
 
@@ -281,6 +293,7 @@ async def test_a_plugin_that_cannot_start_is_unavailable_and_the_intent_is_not_c
     assert committed == []
 
 
+@promise("plugins:changed")
 async def test_a_plugin_that_changed_after_the_ruling_is_looked_at_again(plugged, tmp_path):
     async with plugged("words") as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["words.run"]
@@ -289,6 +302,7 @@ async def test_a_plugin_that_changed_after_the_ruling_is_looked_at_again(plugged
             await toolbox.call(definition, {}, deadline_s=60, before_send=intent)
 
 
+@promise("plugins:serial")
 async def test_calls_of_one_plugin_run_one_after_another(plugged):
     async with plugged("remote") as toolbox:
         assert (await toolbox.catalog("anyone")).definitions["remote.end"].tool.serial
@@ -296,6 +310,7 @@ async def test_calls_of_one_plugin_run_one_after_another(plugged):
     assert [answer.success for answer in answers] == [True] * 3
 
 
+@promise("plugins:environment")
 async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tells_them(plugged, tmp_path):
     providers = {name: {"env": {"CONVERT_KEY": "${THE_KEY}"}} for name in ("remote", "convert")}
     secret = 'k"' * 12
@@ -314,6 +329,7 @@ async def test_a_plugin_sees_its_own_variables_and_the_effect_and_no_default_tel
     assert 'k\\"k' not in shown
 
 
+@promise("tools:shown-paths")
 async def test_a_default_that_is_a_path_is_shown_as_it_is(plugged, tmp_path):
     place = str(tmp_path / "mail.db")
     async with plugged("convert", providers={"convert": {"env": {"CONVERT_KEY": place}}}) as toolbox:
@@ -322,6 +338,7 @@ async def test_a_default_that_is_a_path_is_shown_as_it_is(plugged, tmp_path):
     assert "***" not in shown
 
 
+@promise("plugins:configuration")
 async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_path):
     server = {"m": {"command": "x"}}
     for names, configuration, said in (
@@ -345,6 +362,7 @@ async def test_settings_of_plugins_are_checked_with_field_and_fix(plugged, tmp_p
             pass
 
 
+@promise("plugins:jail")
 async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged):
     async with plugged("words", providers={"words": {"jail": True}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -352,6 +370,7 @@ async def test_a_plugin_that_must_be_jailed_is_never_run_without_a_jail(plugged)
         assert catalog.definitions == {}
 
 
+@promise("plugins:users")
 async def test_plugins_are_granted_to_users_like_servers(plugged):
     users = {"ana": {"providers": ["words"]}, "*": {"providers": []}}
     async with plugged("words", users=users) as toolbox:
@@ -359,6 +378,7 @@ async def test_plugins_are_granted_to_users_like_servers(plugged):
         assert (await toolbox.catalog("bo")).definitions == {}
 
 
+@promise("plugins:broken")
 async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_be_used(tmp_path):
     for name in ("broken", "words"):
         shutil.copytree(PLUGINS / name, tmp_path / "plugins" / name)

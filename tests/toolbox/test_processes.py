@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
+from tests.requirements import promise
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
 
@@ -29,12 +30,14 @@ async def call(toolbox, name, before_send=intent, deadline_s=5):
     return await toolbox.call(definition, {}, deadline_s=deadline_s, before_send=before_send)
 
 
+@promise("tools:missing")
 async def test_a_missing_command_is_a_reason_that_names_it(opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"gone": {"command": "no-such-command"}}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert "'no-such-command' was not found" in catalog.unavailable["gone"]
 
 
+@promise("tools:missing")
 async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kept(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(exit=True)}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -43,12 +46,14 @@ async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kep
     assert "no licence" in log.read_text()
 
 
+@promise("tools:shown-paths")
 async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"quiet": {"command": "python", "args": ["-c", ""]}}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert catalog.unavailable["quiet"] == "the server exited before it answered; it printed nothing"
 
 
+@promise("tools:silent")
 async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_others(opened, tmp_path, raw, monkeypatch):
     monkeypatch.setattr("toolbox.mcp.provider.FIRST_START_S", 0.5)
     servers = {"mute": raw("mute", silent=True), "raw": raw(tools=[tool("ping")])}
@@ -58,6 +63,7 @@ async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_other
         assert list(catalog.definitions) == ["raw.ping"]
 
 
+@promise("tools:garbage")
 async def test_garbage_on_stdout_is_passed_over_and_kept_for_people(opened, tmp_path, raw):
     entry = raw(garbage="Welcome to the server!\n\x00\x01{", tools=[tool("ping")], answers={"ping": FINE})
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
@@ -65,6 +71,7 @@ async def test_garbage_on_stdout_is_passed_over_and_kept_for_people(opened, tmp_
     assert "Welcome to the server!" in (tmp_path / "home/logs/raw.stderr").read_text()
 
 
+@promise("tools:bad-output")
 @pytest.mark.parametrize(
     "reply",
     [
@@ -81,6 +88,7 @@ async def test_an_answer_that_is_none_is_unknown(opened, tmp_path, raw, reply):
             await call(toolbox, "raw.odd", deadline_s=0.7)
 
 
+@promise("tools:bad-output")
 async def test_an_answer_against_the_tools_own_output_schema_is_unknown_and_not_quoted(opened, tmp_path, raw):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     reply = {"result": {"content": [], "structuredContent": {"n": "hidden-value"}}}
@@ -91,6 +99,7 @@ async def test_an_answer_against_the_tools_own_output_schema_is_unknown_and_not_
     assert "hidden-value" not in str(caught.value)
 
 
+@promise("tools:tool-error")
 @pytest.mark.parametrize("code", [-32601, -32602, -32603, 0, 17])
 async def test_a_protocol_error_is_the_servers_own_answer(opened, tmp_path, raw, code):
     entry = raw(tools=[tool("odd")], answers={"odd": {"error": {"code": code, "message": "I did not"}}})
@@ -99,12 +108,14 @@ async def test_a_protocol_error_is_the_servers_own_answer(opened, tmp_path, raw,
     assert (answer.success, answer.error) == (False, "I did not")
 
 
+@promise("tools:clean-env")
 async def test_a_server_sees_only_the_harmless_variables_and_its_own(office):
     shown = (await call(office, "office.show_environment")).data
     assert set(shown["environment"]) - {"LC_CTYPE", "__CF_USER_TEXT_ENCODING"} == {"PATH", "KEY"}
     assert shown["environment"]["KEY"] == "k" * 12
 
 
+@promise("tools:outside")
 async def test_a_server_runs_in_the_directory_of_the_file_and_dies_with_the_toolbox(opened, tmp_path, servers):
     folder = tmp_path / "deep"
     folder.mkdir()
@@ -116,6 +127,7 @@ async def test_a_server_runs_in_the_directory_of_the_file_and_dies_with_the_tool
     assert not is_running(shown["process"])
 
 
+@promise("tools:cleanup")
 async def test_a_server_that_will_not_end_is_killed(opened, tmp_path, raw, servers):
     entry = raw(stubborn=True, tools=[tool("ping")], answers={"ping": FINE})
     script = tmp_path / "wrapper.py"
@@ -128,6 +140,7 @@ async def test_a_server_that_will_not_end_is_killed(opened, tmp_path, raw, serve
     assert not is_running((tmp_path / "pid").read_text())
 
 
+@promise("tools:no-orphans")
 async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path, raw, eventually):
     script = tmp_path / "wrapper.py"
     script.write_text(
@@ -161,6 +174,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
     await eventually(lambda: not is_running(server))
 
 
+@promise("tools:reconnect")
 async def test_a_server_that_comes_back_is_used_again(opened, tmp_path, raw, monkeypatch, eventually):
     monkeypatch.setattr("toolbox.mcp.provider._BACKOFF_S", (0.05, 0.05))
     entry = raw(exit=True)
@@ -173,6 +187,7 @@ async def test_a_server_that_comes_back_is_used_again(opened, tmp_path, raw, mon
         assert (await call(toolbox, "raw.ping")).data == "fine"
 
 
+@promise("tools:broke")
 async def test_a_server_that_broke_keeps_its_tools_in_the_list_with_a_reason(opened, tmp_path, raw):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("ping")])}}) as toolbox:
         before = await toolbox.catalog("anyone")

@@ -3,6 +3,7 @@
 import pytest
 
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 from toolbox.catalog.definition import define
 from toolbox.catalog.proposal import propose
 from toolbox.providers.declaration import Declaration
@@ -26,6 +27,7 @@ def proposed(name, annotations=SILENT, *, declared=None, trusted=False):
     return next(((group.safety, group.egress, group.grounds) for group in groups), None)
 
 
+@promise("tools:proposed")
 @pytest.mark.parametrize(
     ("name", "annotations", "expected"),
     [
@@ -46,6 +48,7 @@ def test_a_class_is_proposed_by_what_the_server_says_and_else_by_the_name(name, 
     assert proposed(name, annotations) == expected
 
 
+@promise("tools:proposed")
 @pytest.mark.parametrize(
     ("name", "annotations"),
     [
@@ -67,11 +70,13 @@ def test_nothing_is_proposed_for_what_may_be_dangerous(name, annotations):
     assert proposed(name, annotations) is None
 
 
+@promise("tools:proposed")
 def test_nothing_is_proposed_where_the_operator_has_spoken():
     assert proposed("list_files", declared=Declaration(safety=Safety.RESTRICTED_WRITE)) is None
     assert proposed("list_files", READS, trusted=True) is None
 
 
+@promise("tools:proposed")
 def test_tools_with_the_same_grounds_are_one_group_and_the_rest_is_named():
     listed = [
         ListedTool(name="get_a", annotations=READS),

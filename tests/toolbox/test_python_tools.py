@@ -7,6 +7,7 @@ import pytest
 
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 from toolbox.configuration.template import render
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import Caller
@@ -58,6 +59,7 @@ async def call(toolbox, name, arguments, *, intent=None, deadline_s=60, **more):
     return await toolbox.call(definition, arguments, deadline_s=deadline_s, before_send=intent, **more)
 
 
+@promise("python:shapes")
 @pytest.mark.parametrize("shape", ["plain", "composio"])
 async def test_one_function_fits_servers_that_name_things_differently(acting, shape):
     intent = Intent()
@@ -76,6 +78,7 @@ async def test_one_function_fits_servers_that_name_things_differently(acting, sh
     assert intent.committed == 2
 
 
+@promise("python:safety")
 async def test_functions_say_their_own_danger_and_how_they_are_undone(acting):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -100,6 +103,7 @@ async def test_functions_say_their_own_danger_and_how_they_are_undone(acting):
     assert undone.data["deleted"] == ["general", "1.5"]
 
 
+@promise("python:missing")
 async def test_a_function_is_offered_only_where_the_tools_that_it_calls_are(acting):
     async with acting("plain") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -112,6 +116,7 @@ async def test_a_function_is_offered_only_where_the_tools_that_it_calls_are(acti
         assert catalog.unavailable == {"gmail": "people offers none of GMAIL_FETCH_EMAILS, GMAIL_SEND_EMAIL"}
 
 
+@promise("python:behind")
 async def test_a_hit_names_the_tool_behind_a_function(acting):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -120,6 +125,7 @@ async def test_a_hit_names_the_tool_behind_a_function(acting):
     assert names["people.GMAIL_SEND_EMAIL"] == "GMAIL_SEND_EMAIL"
 
 
+@promise("python:normalised")
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -138,6 +144,7 @@ async def test_arguments_that_mean_nothing_are_refused_before_the_server_sees_th
     assert intent.committed == 1  # it is recorded as an effect that failed
 
 
+@promise("python:refused")
 @pytest.mark.parametrize("shape", ["plain", "composio"])
 async def test_what_the_server_refuses_the_function_refuses(acting, shape):
     async with acting(shape) as toolbox:
@@ -146,6 +153,7 @@ async def test_what_the_server_refuses_the_function_refuses(acting, shape):
     assert answer.error.endswith("the mailbox is full")
 
 
+@promise("python:unknown")
 async def test_a_write_without_an_answer_is_unknown_whatever_the_function_makes_of_it(acting, own):
     async with acting("plain") as toolbox:
         with pytest.raises(OutcomeUnknown):
@@ -163,6 +171,7 @@ async def test_a_write_without_an_answer_is_unknown_whatever_the_function_makes_
             await call(toolbox, "own.send_email", {}, intent=Intent())
 
 
+@promise("python:once")
 async def test_a_function_writes_once_and_what_was_written_stands_when_it_fails_after_it(own):
     source = (
         "SEND = {'to': ['a@b.c'], 'subject': 's', 'body': ''}\n"
@@ -200,6 +209,7 @@ async def test_a_function_writes_once_and_what_was_written_stands_when_it_fails_
     assert intent.committed == 5
 
 
+@promise("python:own")
 async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
     source = (
         "from pydantic import BaseModel\n"
@@ -229,6 +239,7 @@ async def test_a_function_is_a_tool_with_the_schema_of_its_signature(own):
         ]
 
 
+@promise("python:unknown")
 async def test_an_effect_of_a_function_alone_is_unknown_when_the_function_breaks(own):
     source = "@tool()\nasync def pay(amount: int) -> float:\n    return 1 / amount\n"
     intent = Intent()
@@ -239,6 +250,7 @@ async def test_an_effect_of_a_function_alone_is_unknown_when_the_function_breaks
     assert intent.committed == 2
 
 
+@promise("python:held")
 async def test_what_the_intent_raises_comes_out_as_it_is(acting, own):
     class HeldError(Exception):
         pass
@@ -254,6 +266,7 @@ async def test_what_the_intent_raises_comes_out_as_it_is(acting, own):
             await call(toolbox, "own.pay", {}, intent=hold)
 
 
+@promise("python:changed")
 async def test_a_tool_that_changes_behind_a_function_changes_the_function(opened, tmp_path, raw):
     def tool(description):
         return {"name": "send_email", "description": description, "inputSchema": {"type": "object"}}
@@ -270,6 +283,7 @@ async def test_a_tool_that_changes_behind_a_function_changes_the_function(opened
         assert changed.tool.definition != definition.tool.definition
 
 
+@promise("python:gone")
 async def test_a_function_over_a_server_that_is_gone_is_unavailable_for_its_reason(opened, tmp_path):
     configuration = {
         "mcpServers": {"people": {"command": "no-such-command"}, "off": {"command": "x", "disabled": True}},
@@ -281,6 +295,7 @@ async def test_a_function_over_a_server_that_is_gone_is_unavailable_for_its_reas
     assert "slack" not in catalog.unavailable
 
 
+@promise("python:configuration")
 @pytest.mark.parametrize(
     ("python", "said"),
     [
@@ -332,6 +347,7 @@ async def test_what_is_wrong_with_python_is_named_with_field_and_fix(opened, tmp
     assert said in str(caught.value)
 
 
+@promise("python:threads")
 async def test_a_function_that_blocks_holds_up_nobody_and_is_unknown_when_it_takes_too_long(own):
     source = (
         "import threading\n"
@@ -351,6 +367,7 @@ async def test_a_function_that_blocks_holds_up_nobody_and_is_unknown_when_it_tak
     assert ended.data == "tool own" != threading.current_thread().name
 
 
+@promise("python:threads")
 async def test_too_many_calls_that_never_come_back_are_refused_before_the_intent(own, monkeypatch):
     monkeypatch.setattr("toolbox.python_tools.threads.MOST_THREADS", 1)
     source = (
@@ -371,6 +388,7 @@ async def test_too_many_calls_that_never_come_back_are_refused_before_the_intent
     assert intent.committed == 2
 
 
+@promise("python:ask")
 async def test_a_function_asks_a_person_and_runs_again_with_the_answers(own):
     source = (
         "@tool\n"
@@ -399,6 +417,7 @@ async def test_a_function_asks_a_person_and_runs_again_with_the_answers(own):
     assert "ask the same questions in the same order" in other.error
 
 
+@promise("python:ask")
 async def test_nobody_is_asked_after_a_write(own):
     source = (
         "@tool(writes=['send_email'])\n"
@@ -411,6 +430,7 @@ async def test_nobody_is_asked_after_a_write(own):
     assert (answer.success, answer.question, answer.data["message_id"]) == (True, None, "m1")
 
 
+@promise("python:context")
 async def test_a_function_knows_its_caller_its_effect_and_the_secrets_of_its_entry(opened, tmp_path):
     (tmp_path / "own.py").write_text(
         "from backstay import ToolContext, tool\n"
@@ -428,6 +448,7 @@ async def test_a_function_knows_its_caller_its_effect_and_the_secrets_of_its_ent
         assert "k" * 12 in toolbox.secrets
 
 
+@promise("python:cache")
 async def test_answers_of_a_read_are_kept_by_user_and_arguments(own):
     source = (
         "calls = []\n"
@@ -447,6 +468,7 @@ async def test_answers_of_a_read_are_kept_by_user_and_arguments(own):
     assert flaky.data == 6
 
 
+@promise("python:where")
 async def test_tools_come_from_files_packages_modules_and_entry_points(opened, tmp_path, monkeypatch):
     head = "from backstay import tool\n"
     package = tmp_path / "package"
@@ -469,12 +491,14 @@ async def test_tools_come_from_files_packages_modules_and_entry_points(opened, t
     assert answer.data == 7
 
 
+@promise("python:actions")
 async def test_both_names_of_the_section_at_once_are_refused(opened, tmp_path):
     with pytest.raises(ToolboxInvalid, match="`actions` is another name of `python`"):
         async with opened(tmp_path, {"actions": {}, "python": {}}):
             pass
 
 
+@promise("python:one-path")
 async def test_what_a_function_calls_is_named_to_the_policy(acting):
     async with acting("composio") as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions

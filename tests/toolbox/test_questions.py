@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from backstay.errors import OutcomeUnknown
+from tests.requirements import promise
 from toolbox.providers.elicitation import InputResponse, input_required_of
 
 
@@ -34,6 +35,7 @@ def kept(question):
     return input_required_of(question.plain())
 
 
+@promise("tools:reply")
 @pytest.mark.parametrize("provider", ["office", "remote"])
 async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
     room = f"room of {provider}"
@@ -47,6 +49,7 @@ async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_th
     assert f"{room} given 1 times" in str(answer.data)
 
 
+@promise("approvals:declined")
 async def test_a_declined_question_lets_the_server_do_without(office):
     asked = (await call(office, "office.give_away", {"room": "cellar"})).question
     answer = await call(
@@ -55,6 +58,7 @@ async def test_a_declined_question_lets_the_server_do_without(office):
     assert "kept" in str(answer.data)
 
 
+@promise("tools:questions")
 async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to_the_same_question_anew(office):
     asked = (await call(office, "office.give_away", {"room": "attic"})).question
     forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
@@ -62,6 +66,7 @@ async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to
     assert "attic given 1 times" in str(answer.data)
 
 
+@promise("approvals:nothing-sent")
 async def test_what_does_not_fit_the_form_is_named_before_anything_is_sent(office):
     asked = (await call(office, "office.give_away", {"room": "roof"})).question
     assert asked.fault({"sure": "perhaps"}) == "answer.sure: must be boolean, not string"
@@ -69,6 +74,7 @@ async def test_what_does_not_fit_the_form_is_named_before_anything_is_sent(offic
     assert asked.fault({"sure": False}) is None
 
 
+@promise("tools:revisions")
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
 async def test_a_server_from_before_there_were_questions_is_called_as_ever(older, revision):
     async with older(revision) as toolbox:
@@ -76,6 +82,7 @@ async def test_a_server_from_before_there_were_questions_is_called_as_ever(older
     assert (answer.data, answer.question) == ("no day, no booking", None)
 
 
+@promise("tools:revisions")
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 async def test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answered(older, tmp_path, revision):
     async with older(revision) as toolbox:
@@ -88,12 +95,14 @@ async def test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answere
     assert done(tmp_path) == ["called book", "book was told cancel", "called book", "book was told accept"]
 
 
+@promise("tools:older")
 async def test_an_older_server_that_fails_without_an_answer_is_asked_about_all_the_same(older):
     async with older() as toolbox:
         answer = await call(toolbox, "older.strict")
     assert (answer.success, answer.question.failed) == (False, True)
 
 
+@promise("tools:overlapping")
 async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go_one_by_one_afterwards(older):
     async with older() as toolbox:
         both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
@@ -102,6 +111,7 @@ async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go
     assert all(answer.question is not None for answer in later)
 
 
+@promise("tools:overlapping")
 async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended(older, tmp_path, eventually):
     async with older() as toolbox:
         later = asyncio.create_task(call(toolbox, "older.later"))
@@ -112,6 +122,7 @@ async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ende
     assert answer.question.requests[0].message == "Which day suits?"
 
 
+@promise("tools:progress")
 async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_cancelled(older, tmp_path, eventually):
     told = []
     async with older() as toolbox:
@@ -121,6 +132,7 @@ async def test_progress_is_told_in_one_line_and_a_call_that_takes_too_long_is_ca
     assert told == ["3 of 8"]
 
 
+@promise("tools:pages")
 async def test_every_page_of_a_list_is_read(older):
     async with older() as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -128,6 +140,7 @@ async def test_every_page_of_a_list_is_read(older):
     assert sorted(catalog.definitions) == [f"older.{name}" for name in names]
 
 
+@promise("tools:concurrency")
 async def test_no_more_calls_run_at_once_than_the_operator_allows(older, tmp_path):
     async with older(concurrency=1) as toolbox:
         both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.book"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import ToolUnavailable
+from tests.requirements import promise
 from toolbox.processes.runner import ProcessLimits, Runner
 
 
@@ -26,6 +27,7 @@ def is_running(process):
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+@promise("plugins:result")
 async def test_a_command_tells_its_exit_code_and_what_it_printed_on_either_stream(tmp_path):
     source = "import sys; print('out ä'); print('err', file=sys.stderr); sys.exit(3)"
     result = await run(source, tmp_path)
@@ -34,6 +36,7 @@ async def test_a_command_tells_its_exit_code_and_what_it_printed_on_either_strea
     assert result.duration_ms > 0
 
 
+@promise("plugins:clean")
 async def test_a_command_sees_its_own_folder_its_own_variables_and_no_others(tmp_path):
     source = "import json, os, sys; print(json.dumps([os.getcwd(), dict(os.environ), sys.stdin.read()]))"
     folder, environment, given = json.loads((await run(source, tmp_path, environment={"KEY": "v"})).stdout)
@@ -42,6 +45,7 @@ async def test_a_command_sees_its_own_folder_its_own_variables_and_no_others(tmp
     assert given == ""
 
 
+@promise("plugins:limits")
 async def test_limits_stand_before_the_command_runs_and_no_memory_is_dumped(tmp_path):
     source = (
         "import json, resource as r\n"
@@ -52,6 +56,7 @@ async def test_limits_stand_before_the_command_runs_and_no_memory_is_dumped(tmp_
     assert found == [[7, 7], [900 << 20] * 2, [3 << 20] * 2, [40, 40], [0, 0]]
 
 
+@promise("plugins:limits")
 @pytest.mark.parametrize(
     ("source", "sign"),
     [
@@ -66,12 +71,14 @@ async def test_a_command_that_passes_a_limit_is_ended_by_the_kernel(tmp_path, so
     assert result.exit_code == -sign
 
 
+@promise("plugins:limits")
 async def test_signals_that_the_worker_ignores_are_not_ignored_by_a_command(tmp_path):
     result = await runner().run(("/bin/sh", "-c", "grep SigIgn /proc/self/status"), folder=tmp_path, timeout_s=60)
     ignored = int(result.stdout.split()[1], 16)
     assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
 
 
+@promise("plugins:timeout")
 async def test_at_its_deadline_a_command_and_all_it_started_are_killed(tmp_path, eventually):
     source = (
         "import os, signal, subprocess, sys, time\n"
@@ -88,6 +95,7 @@ async def test_at_its_deadline_a_command_and_all_it_started_are_killed(tmp_path,
     await eventually(lambda: not any(is_running(int(process)) for process in processes))
 
 
+@promise("plugins:timeout")
 async def test_what_a_command_leaves_in_the_background_ends_with_it(tmp_path, eventually):
     source = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
     result = await run(source, tmp_path)
@@ -95,6 +103,7 @@ async def test_what_a_command_leaves_in_the_background_ends_with_it(tmp_path, ev
     await eventually(lambda: not is_running(int(result.stdout)))
 
 
+@promise("plugins:timeout")
 async def test_a_cancelled_call_leaves_no_process(tmp_path, eventually):
     printed = asyncio.Event()
     running = asyncio.create_task(
@@ -107,6 +116,7 @@ async def test_a_cancelled_call_leaves_no_process(tmp_path, eventually):
     await eventually(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
+@promise("plugins:orphans")
 async def test_a_command_ends_when_the_process_that_runs_it_is_killed(tmp_path, eventually):
     owner = tmp_path / "owner.py"
     owner.write_text(
@@ -127,6 +137,7 @@ async def test_a_command_ends_when_the_process_that_runs_it_is_killed(tmp_path, 
     await eventually(lambda: not is_running(int(pid.read_text())))
 
 
+@promise("plugins:bounded")
 async def test_only_the_beginning_of_the_output_and_the_end_of_the_errors_are_kept(tmp_path):
     source = "import sys; sys.stdout.write('a' + 'x' * 5_000_000); sys.stderr.write('y' * 5_000_000 + 'z')"
     seen = {"stdout": 0, "stderr": 0}
@@ -141,6 +152,7 @@ async def test_only_the_beginning_of_the_output_and_the_end_of_the_errors_are_ke
     assert result.stderr.endswith("yz")
 
 
+@promise("plugins:lists")
 async def test_a_command_that_the_lists_do_not_allow_never_runs(tmp_path):
     for refused in (runner(deny=["s*"]), runner(allow=["git", "/usr/bin/true*"])):
         result = await refused.run(("sh", "-c", "touch ran"), folder=tmp_path, timeout_s=60)
@@ -150,6 +162,7 @@ async def test_a_command_that_the_lists_do_not_allow_never_runs(tmp_path):
     assert (await runner(allow=["sh"]).run(("sh", "-c", "touch ran"), folder=tmp_path, timeout_s=60)).allowed
 
 
+@promise("plugins:exists")
 async def test_a_command_that_cannot_be_started_is_named_and_is_no_result(tmp_path):
     (tmp_path / "data").write_text("no program")
     (tmp_path / "script").write_text("#!/no/such/interpreter\n")

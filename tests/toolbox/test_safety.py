@@ -4,6 +4,7 @@ import pytest
 
 from backstay import Ask, Deny, ProposedCall, safety_policy
 from backstay.errors import ToolboxInvalid
+from tests.requirements import promise
 from toolbox.providers.provider import Caller
 
 HEAD = (
@@ -46,6 +47,7 @@ TARGETS = (
 )
 
 
+@promise("python:checks")
 @pytest.mark.parametrize(
     ("arguments", "tool", "said"),
     [
@@ -61,6 +63,7 @@ async def test_the_strictest_word_of_all_checks_of_a_domain_counts(judged, argum
     assert await judged(TARGETS, arguments, tool) == said
 
 
+@promise("python:types-and-targets")
 async def test_arguments_that_do_not_fit_the_model_of_a_check_are_denied_without_their_value(judged):
     typed = (
         "class Payment(BaseModel):\n    account: str = Field(pattern='^DE')\n    cents: int = Field(le=100)\n"
@@ -73,6 +76,7 @@ async def test_arguments_that_do_not_fit_the_model_of_a_check_are_denied_without
     assert "FR77" not in denied.why
 
 
+@promise("python:closed")
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -86,12 +90,14 @@ async def test_a_check_that_breaks_denies(judged, body, why):
     assert await judged(source) == Deny(why)
 
 
+@promise("python:closed")
 async def test_a_check_that_does_not_come_back_denies(judged, monkeypatch):
     monkeypatch.setattr("toolbox.python_tools.safety._PATIENCE_S", 0.1)
     source = "@safety_policy('bank.*')\nasync def slow(call):\n    await asyncio.sleep(600)\n"
     assert await judged(source) == Deny("slow failed: TimeoutError")
 
 
+@promise("python:closed")
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -111,6 +117,7 @@ async def test_checks_that_cannot_be_used_keep_the_toolbox_closed(opened, tmp_pa
     assert said in str(caught.value)
 
 
+@promise("python:checks")
 def test_a_check_is_a_function_that_can_be_called_and_tested():
     @safety_policy("shell.run")
     def known(call: ProposedCall) -> Deny | None:
@@ -120,6 +127,7 @@ def test_a_check_is_a_function_that_can_be_called_and_tested():
     assert known(ProposedCall(tool="shell.run", arguments={"command": "rm x"})) == Deny("unknown command")
 
 
+@promise("python:types-and-targets")
 def test_targets_are_the_arguments_that_say_where_a_call_goes():
     arguments = {"to": ["a@b.c"], "subject": "Hello", "where": {"url": "https://x.y/z"}, "cents": 5, "iban": None}
     call = ProposedCall(tool="bank.pay", arguments=arguments)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.requirements import promise
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
@@ -34,6 +35,7 @@ def shape(**properties):
     return {"type": "object", "properties": properties}
 
 
+@promise("tools:schema-bounds")
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(opened, tmp_path, raw, name):
     schema, arguments = HOSTILE[name]
@@ -48,6 +50,7 @@ async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(
         assert all("too long" in fault for fault in await asyncio.gather(*slow))
 
 
+@promise("tools:decided")
 @pytest.mark.parametrize(
     ("schema", "arguments", "fault"),
     [
@@ -74,6 +77,7 @@ async def test_what_could_take_long_is_decided_or_refused_or_left_to_the_server(
     assert found is None if fault is None else fault in found
 
 
+@promise("tools:look")
 @pytest.mark.parametrize("values", [[{"n": n} for n in range(6000)], [[n] for n in range(9000)]])
 @pytest.mark.parametrize("key", ["required", "enum", "type"])
 async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, raw, key, values):
@@ -88,6 +92,7 @@ async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, ra
         assert await definition.check({"x": 1})
 
 
+@promise("tools:large")
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
@@ -112,6 +117,7 @@ def answered(content):
     return {"result": {"content": [], "structuredContent": content}}
 
 
+@promise("tools:answers")
 async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts(opened, tmp_path, raw):
     slow = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|aa)+$"}}}
     answer = {"x": "a" * 60 + "!"}
@@ -129,6 +135,7 @@ async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_deci
         assert (await toolbox.call(now, {}, deadline_s=30)).data == {"namex": "x"}
 
 
+@promise("tools:forms")
 async def test_the_form_of_a_question_is_bounded_too():
     form = {"type": "object", "patternProperties": NAMES}
     question = InputRequired(requests=(ElicitationRequest(key="answer", message="?", form=form),))
@@ -136,6 +143,7 @@ async def test_the_form_of_a_question_is_bounded_too():
         assert "too long" in await asyncio.to_thread(question.fault, {f"name{n}": "x" for n in range(50)})
 
 
+@promise("tools:line")
 async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another(opened, tmp_path, raw, monkeypatch):
     monkeypatch.setattr("toolbox.mcp.transports.PIECE_S", 0.5)
     monkeypatch.setattr("toolbox.mcp.transports.CAP", 100_000)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.requirements import promise
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
 from toolbox.providers.declaration import Declaration
@@ -58,6 +59,7 @@ def realistic(**unavailable):
 CATALOG = realistic()
 
 
+@promise("tools:search")
 @pytest.mark.parametrize(
     ("query", "best"),
     [
@@ -81,17 +83,20 @@ def test_the_best_hit_is_the_tool_a_person_would_take(query, best):
     assert CATALOG.search(query)[0].tool == best
 
 
+@promise("tools:search")
 def test_a_whole_task_finds_all_the_tools_it_needs():
     task = "E-mail every customer with an invoice overdue by 60 days, post the total to the slack channel #finance"
     found = [hit.tool for hit in CATALOG.search(task, limit=8)]
     assert {"crm.list_invoices", "crm.list_customers", "gmail.send_email", "slack.postMessage"} <= set(found)
 
 
+@promise("tools:search-names")
 @pytest.mark.parametrize("query", ["slack.searchMessages", "searchMessages", "SEARCHMESSAGES", "slack__searchMessages"])
 def test_an_exact_name_leads(query):
     assert CATALOG.search(query)[0].tool == "slack.searchMessages"
 
 
+@promise("tools:hit")
 def test_a_hit_says_what_a_planner_needs():
     (hit,) = CATALOG.search("send_email", limit=1)
     assert hit.plain() == {
@@ -108,6 +113,7 @@ def test_a_hit_says_what_a_planner_needs():
     assert full.parameters == CATALOG.definitions["gmail.send_email"].parameters
 
 
+@promise("tools:search-unavailable")
 def test_tools_that_cannot_be_used_now_come_last_and_say_why():
     hits = realistic(gmail="the server does not answer").search("search messages")
     states = [hit.available for hit in hits]
@@ -116,10 +122,12 @@ def test_tools_that_cannot_be_used_now_come_last_and_say_why():
     assert {hit.reason for hit in hits if hit.provider == "gmail"} == {"the server does not answer"}
 
 
+@promise("tools:help")
 def test_an_empty_query_lists_by_name():
     assert [hit.tool for hit in CATALOG.search(" ", limit=3)] == sorted(CATALOG.definitions)[:3]
 
 
+@promise("tools:dedupe")
 @given(
     query=st.text()
     | st.lists(st.sampled_from(['"', "AND", "OR", "NOT", "NEAR(", ")", "*", "name:", "-", "'", "email"])).map(" ".join)
@@ -130,27 +138,32 @@ def test_no_query_is_ever_syntax_and_no_tool_comes_twice(query):
     assert found == [hit.tool for hit in CATALOG.search(query, limit=100)]
 
 
+@promise("tools:hit")
 @pytest.mark.parametrize("limit", [-5, 0, 1, 10**9])
 def test_a_limit_out_of_range_is_brought_into_it(limit):
     assert 1 <= len(CATALOG.search("message", limit=limit)) <= 100
 
 
+@promise("tools:search-names")
 @pytest.mark.parametrize("name", sorted(CATALOG.definitions))
 def test_every_full_name_leads(name):
     assert CATALOG.search(name)[0].tool == name
     assert CATALOG.search(CATALOG.definitions[name].function)[0].tool == name
 
 
+@promise("tools:search-names")
 def test_the_name_of_a_provider_is_searched_too():
     assert {hit.provider for hit in CATALOG.search("slack", limit=5)} == {"slack"}
 
 
+@promise("tools:search-unavailable")
 def test_tools_that_can_be_used_are_found_behind_any_number_that_cannot():
     crowd = [listed("down", f"send_message_{n}", "Send a message.") for n in range(300)]
     catalog = build([*crowd, listed("up", "post", "Post a message.")], [], {"down": "no answer"})
     assert catalog.search("send a message", limit=3)[0].tool == "up.post"
 
 
+@promise("tools:search-meaning")
 def test_meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing(monkeypatch):
     def refuse(*_):
         raise AssertionError("search wants to use the network")
@@ -165,6 +178,7 @@ def test_meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing(mo
     assert build(tools, [], {}).search("is snow coming?")[0].tool == "sky.forecast"
 
 
+@promise("tools:search")
 async def test_ten_thousand_tools_are_searched():
     nouns = ["invoice", "message", "ticket", "customer", "report", "backup", "device", "order", "page", "branch"]
     definitions = [

@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 from backstay.policies.policy import Policy
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import Safety
+from tests.requirements import promise
 from toolbox.bindings.binding import BoundParameter
 from toolbox.catalog.catalog import build
 from toolbox.catalog.definition import define
@@ -111,6 +112,7 @@ def an_office():
     return make_manifest("ana", catalog, policy=policy, redactor=Redactor(()))[0]
 
 
+@promise("tools:docs")
 def test_a_page_says_what_a_tool_does_takes_and_costs_to_undo():
     pages = tool_docs(an_office())
     assert pages == tool_docs(an_office())
@@ -234,6 +236,7 @@ Its tools are not known here.
 """)
 
 
+@promise("tools:docs-hostile")
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_that_a_server_says_acts_in_a_page(text):
     page = tool_docs(described(manifest_tool(text)))["raw.md"]
@@ -250,6 +253,7 @@ def test_nothing_that_a_server_says_acts_in_a_page(text):
     assert len([line for line in bare.splitlines() if line.startswith("#")]) == 2
 
 
+@promise("tools:docs-hostile")
 def test_pages_have_names_of_their_own():
     names = ("index", "Index", "my crm", "my_crm")
     providers = {name: ManifestProvider(name=name, kind="mcp", path="p") for name in names}
@@ -288,6 +292,7 @@ FITTING = st.recursive(
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {}}, "required": ["x"]}
 
 
+@promise("tools:docs-examples")
 @settings(max_examples=40, deadline=None)
 @given(fields=st.dictionaries(st.sampled_from(["to", "class", "a b", "ü"]), FITTING, max_size=4))
 def test_an_example_fits_its_schema_and_its_line_is_python(fields):
@@ -319,18 +324,21 @@ ODD = st.recursive(
 )
 
 
+@promise("tools:docs-hostile")
 @settings(max_examples=40, deadline=None)
 @given(schema=st.dictionaries(st.sampled_from(["type", "properties", "required", "allOf", "$ref"]), ODD))
 def test_no_schema_breaks_a_page(schema):
     tool_docs(described(manifest_tool("x", schema)))
 
 
+@promise("tools:docs-examples")
 def test_a_schema_that_refers_to_itself_has_a_small_example():
     wide = {f"f{n}": {"$ref": "#"} for n in range(100)}
     schema = {"type": "object", "properties": wide, "required": list(wide)}
     assert len(json.dumps(example_of(schema))) < 20_000
 
 
+@promise("tools:docs-examples")
 def test_the_line_of_a_program_calls_the_function_with_the_arguments():
     named = manifest_tool(
         "from", {"type": "object", "properties": {"from": {}, "x y": {}}, "required": ["from", "x y"]}

@@ -23,6 +23,7 @@ from gateways.web.identity import Visitor
 from gateways.web.tokens import Seals
 from tests.docs.blocks import table
 from tests.engine import Scripts, engine, pending
+from tests.requirements import promise
 from tests.web.pages import PROXY, SECRET, Served, behind_a_proxy, form_of, headers, listed, served_page
 
 ANA, BO, EVE = "ana@example.com", "bo@example.com", "eve@example.com"
@@ -441,6 +442,7 @@ ATTACKS = [
 NAMES = [attack.__name__ for attack in ATTACKS]
 
 
+@promise("page:attacks")
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 async def test_an_attack_gains_nothing_and_decides_nothing(case, attack):
     await attack(case)
@@ -449,6 +451,7 @@ async def test_an_attack_gains_nothing_and_decides_nothing(case, attack):
     assert waiting[0]["decided"] == []
 
 
+@promise("page:odd-ids")
 async def test_a_workflow_id_of_any_signs_has_a_page_of_its_own(case):
     store = case.served.page.store
     request = ApprovalRequest(id="r1", kind="question", question="Which one?", user_id=EVE, approvers=(EVE,))
@@ -462,6 +465,7 @@ async def test_a_workflow_id_of_any_signs_has_a_page_of_its_own(case):
     assert (await case.ana.get(path)).status_code == 404
 
 
+@promise("page:attacks-listed")
 def test_the_table_of_attacks_is_complete():
     rows = table("docs/security.md", "### Attacks on the page")
     named = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row[-1])]

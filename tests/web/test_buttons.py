@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import Scripts, ended, engine, pending, share_images
+from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, mail, opened, press, served_page, told, until_listed, verdicts
 
 POLICY = f"""
@@ -46,6 +47,7 @@ async def is_not_asked(running, task):
     return result
 
 
+@promise("page:buttons")
 async def test_to_reject_and_stop_ends_the_run_and_the_model_is_not_asked_again(browser, shared):
     running, scripts, served = shared
     task = scripts.task(mail("a@stop.example"), mail("b@stop.example"))
@@ -60,6 +62,7 @@ async def test_to_reject_and_stop_ends_the_run_and_the_model_is_not_asked_again(
     assert heard(running, task)[0] == 1
 
 
+@promise("page:reject-always")
 @pytest.mark.parametrize(
     ("arguments", "further"),
     [pytest.param("these", is_asked, id="these-arguments"), pytest.param("any", is_not_asked, id="any-arguments")],
@@ -81,6 +84,7 @@ async def test_what_is_rejected_always_is_not_asked_again_and_not_done(browser, 
     assert not [to for to in running.mailbox.sent() if to.endswith("@never.example")]
 
 
+@promise("page:for-session")
 async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_arguments(browser, shared):
     running, scripts, served = shared
     session = {"user_id": "of-sessions", "session_id": "one"}
@@ -97,6 +101,7 @@ async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_ar
     assert running.mailbox.sent().count("a@session.example") == 2
 
 
+@promise("page:always")
 async def test_what_is_remembered_always_holds_in_every_run_of_the_user_for_any_arguments(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("a@always.example"), user_id="of-always"))
@@ -114,6 +119,7 @@ async def test_what_is_remembered_always_holds_in_every_run_of_the_user_for_any_
     ]
 
 
+@promise("page:ticked")
 async def test_the_ticked_of_equal_calls_are_rejected_with_one_comment_and_the_others_wait(browser, shared):
     running, scripts, served = shared
     tasks = [scripts.task(mail("same@tick.example")) for _ in range(3)]
@@ -142,6 +148,7 @@ def proposing(*steps, **more):
     return Reply(calls=[("propose_plan", {"plan": {"title": "letters", "steps": listed}})])
 
 
+@promise("page:dry-run-only")
 async def test_of_a_plan_of_which_only_a_dry_run_is_approved_nothing_is_made(browser, shared):
     running, scripts, served = shared
     step = ("mail.send_email", {"to": "a@dry.example", "subject": "s", "body": "b"})
@@ -169,6 +176,7 @@ def rooms():
         yield room
 
 
+@promise("page:without-processes")
 async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_commands(
     browser, temporal, tmp_path, rooms
 ):
@@ -195,6 +203,7 @@ async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_com
     assert [path.name for path in rooms.iterdir()] == ["kept"]
 
 
+@promise("page:less-time")
 async def test_a_step_that_needs_more_time_than_was_typed_is_ended(browser, temporal, tmp_path):
     given = {"env": {"MAILBOX_SLOW_SECONDS": "20"}, "policy": POLICY, **behind_a_proxy()}
     async with engine(temporal, tmp_path, Scripts(), **given) as running, served_page(running) as served:

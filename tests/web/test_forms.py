@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from gateways.web.forms import decision_of, edited_fields, edits_of
 from gateways.web.sent import Sent
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, form_of, listed, served_page
 
 ANA = "ana@example.com"
@@ -46,6 +47,7 @@ def verified(result):
     return [(data["verdict"], data["by"], data["verified"]) for data in events]
 
 
+@promise("page:forms")
 async def test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was_typed(shared):
     running, scripts, _, person = shared
     handle = await running.start(scripts.task(READ, READ, budget={"max_steps": 1, "on_exhausted": "ask"}))
@@ -63,6 +65,7 @@ async def test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was
     assert result["budget"]["max_steps"] == 6
 
 
+@promise("page:forms-questions")
 async def test_a_question_of_the_model_is_answered(shared):
     running, scripts, _, person = shared
     handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which <b>one</b>?"})])))
@@ -75,6 +78,7 @@ async def test_a_question_of_the_model_is_answered(shared):
     assert "the blue" in str(running.model.requests[-1]["messages"])
 
 
+@promise("page:forms-outcomes")
 async def test_an_outcome_that_nobody_knows_is_settled_by_what_a_person_says(shared):
     running, scripts, _, person = shared
     handle = await running.start(scripts.task(MAIL))
@@ -86,6 +90,7 @@ async def test_an_outcome_that_nobody_knows_is_settled_by_what_a_person_says(sha
     assert [effect["state"] for effect in result["effects"]] == ["applied"]
 
 
+@promise("page:forms-programs")
 async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
     running, scripts, _, person = shared
     handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
@@ -142,6 +147,7 @@ SCHEMA = {
 }
 
 
+@promise("page:forms-fields")
 def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_for():
     given = {"x.0": "Kim\r\nLee", "x.1": " 7 ", "x.2": "1", "x.3": ("0", "2"), "x.4": "Main Street", "x.5": "no"}
     answer = decision_of(sent(verdict="answer", **given), request_of(SCHEMA))["answer"]
@@ -157,6 +163,7 @@ def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_fo
     assert few == {"name": "", "size": 7, "colour": "red"}
 
 
+@promise("page:forms-fields")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -180,6 +187,7 @@ ARGUMENTS = {
 }
 
 
+@promise("page:forms-changes")
 def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
     fields = {field.name: field.text for field in edited_fields(0, ARGUMENTS)}
     assert fields["v.0.2"] == '"a\\u202eb"'
@@ -194,6 +202,7 @@ def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
         edits_of(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
 
 
+@promise("page:forms-none-left")
 def test_leaving_out_every_call_is_no_approval():
     call = {"tool": "mail.send", "arguments": {}, "safety": "write_safe", "undoable": False}
     calls = (RequestedCall(index=0, **call), RequestedCall(index=1, **call))

@@ -23,6 +23,7 @@ from backstay.task.plan import Plan
 from store.effects.types import BoundUndo, Intent
 from tests.browser import assert_fits
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers, served_page
 
 ANA = "ana@example.com"
@@ -198,6 +199,7 @@ SAID_ELSEWHERE = {"id", "options"}
 """An id is hostile below, in what became of requests; an option is only compared with words of ours."""
 
 
+@promise("page:markup")
 @pytest.mark.parametrize("kind", GIVEN)
 def test_every_field_of_a_request_that_can_hold_text_is_hostile_here(kind):
     hostile = {name for given in GIVEN[kind] for name, value in given.items() if holds_evil(value)}
@@ -253,6 +255,7 @@ async def stays_text(page, place):
     return text
 
 
+@promise("page:markup")
 async def test_no_field_of_a_request_becomes_markup(browser, temporal, served):
     async with asking(temporal, served) as name, browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
         alerted = []
@@ -330,6 +333,7 @@ async def past(served):
     return name
 
 
+@promise("page:markup")
 async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes_markup(browser, temporal, served):
     name = await past(served)
     async with asking(temporal, served) as asks, browser.tab(extra_http_headers=headers(ANA)) as page:

@@ -13,6 +13,7 @@ from backstay.testing import Reply
 from gateways.delivering import tidying
 from tests.browser import assert_accessible
 from tests.engine import Scripts, ended, engine, pending, update
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers, listed, mail, opened, press, served_page, told, until_listed
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
@@ -48,6 +49,7 @@ def named(text):
     return re.findall(r'<a class="open"[^>]* href="/requests/([^/"]+)/', text)
 
 
+@promise("page:found")
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
@@ -77,6 +79,7 @@ async def test_the_inbox_shows_the_requests_that_fit_a_search_and_a_kind(shared,
     assert ("some are not shown" in text) == bool(set(asked.values()) - {"poem", "x"})
 
 
+@promise("page:found-typed")
 async def test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it_when_news_come(browser, shared):
     running, scripts, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
@@ -102,6 +105,7 @@ async def test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it
         await handle.terminate()
 
 
+@promise("page:pressed")
 async def test_news_that_come_amid_a_click_wait_for_its_end_and_the_click_counts(browser, shared):
     running, scripts, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
@@ -143,6 +147,7 @@ async def everything(served):
         return named((await person.get("/")).text)
 
 
+@promise("page:decided")
 async def test_each_row_of_what_was_decided_says_what_became_of_it_and_by_whom(browser, shared):
     running, scripts, served = shared
     handles = {
@@ -208,6 +213,7 @@ async def until_decided(page, served, handle):
             await page.goto(f"{served.url}/decided")
 
 
+@promise("page:found-by-button")
 @pytest.mark.parametrize("path", ["/", "/decided"])
 async def test_without_scripts_a_search_and_a_kind_are_sent_with_a_button(browser, shared, path):
     _, _, served = shared
@@ -221,6 +227,7 @@ async def test_without_scripts_a_search_and_a_kind_are_sent_with_a_button(browse
         assert urlsplit(page.url).path == path
 
 
+@promise("page:looking")
 async def test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request(browser, shared):
     _, _, served = shared
     address = f"{served.url}/requests/{quote(PARTY)}/r1"

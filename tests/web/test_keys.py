@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from tests.browser import assert_accessible
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, headers, listed, mail, opened, served_page, told, verdicts
 
 expect.set_options(timeout=30_000)
@@ -30,6 +31,7 @@ def row_of(page, name):
     return page.locator(f"a.open[href^='/requests/{name}/']")
 
 
+@promise("page:keys")
 async def test_j_and_k_go_down_and_up_the_rows_and_stay_at_their_ends(browser, shared):
     _, _, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
@@ -49,6 +51,7 @@ async def test_j_and_k_go_down_and_up_the_rows_and_stay_at_their_ends(browser, s
         await page.wait_for_url("**/requests/second/**")
 
 
+@promise("page:reject-key")
 async def test_r_goes_to_reject_from_the_inbox_and_on_the_page_of_a_request_and_enter_presses_it(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("r@x.example")))
@@ -69,6 +72,7 @@ async def test_r_goes_to_reject_from_the_inbox_and_on_the_page_of_a_request_and_
     assert verdicts(await ended(handle)) == [(ANA, "reject", True)]
 
 
+@promise("page:search-key")
 async def test_a_slash_goes_to_the_search_without_being_typed_there(browser, shared):
     _, _, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
@@ -79,6 +83,7 @@ async def test_a_slash_goes_to_the_search_without_being_typed_there(browser, sha
             await expect(page.get_by_role("searchbox")).to_have_value("")
 
 
+@promise("page:help-key")
 async def test_a_question_mark_opens_the_help_which_keeps_all_other_keys_until_it_is_closed(browser, shared):
     _, _, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
@@ -100,6 +105,7 @@ async def test_a_question_mark_opens_the_help_which_keeps_all_other_keys_until_i
         assert page.url == f"{served.url}/"
 
 
+@promise("page:text-keys")
 async def test_a_key_that_is_typed_in_a_field_is_only_text(browser, shared):
     running, _, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:

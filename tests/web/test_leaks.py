@@ -8,6 +8,7 @@ import httpx2
 
 from backstay.testing import Reply
 from tests.engine import Scripts, ended, pending
+from tests.requirements import promise
 from tests.web.pages import (
     ANA,
     KEY,
@@ -92,6 +93,7 @@ async def lives(page, url, handle):
     await told(page, f"decided: approve by {ANA}")
 
 
+@promise("page:no-leaks")
 async def test_no_answer_no_log_no_history_and_no_store_holds_a_key_or_a_secret(browser, open_engine, tmp_path):
     scripts = Scripts()
     async with open_engine(scripts, **behind_a_proxy()) as running:

@@ -15,6 +15,7 @@ from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.requirements import promise
 from tests.web.pages import (
     behind_a_proxy,
     form_of,
@@ -70,6 +71,7 @@ def mail(*addresses, **more):
     return Reply(calls=[("mail__send_email", send(to, **more)["arguments"]) for to in addresses])
 
 
+@promise("page:whole-life")
 async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("kim@ana.example"), user_id="kim"))
@@ -94,6 +96,7 @@ async def test_a_request_is_looked_at_and_approved_with_keys_alone(browser, shar
     assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
 
 
+@promise("page:arguments")
 async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_made(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("lee@ana.example", body="one\ntwo")))
@@ -110,6 +113,7 @@ async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_mad
     assert verdicts(result)[0] == (ANA, "modify", True)
 
 
+@promise("page:rejection")
 async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
     running, scripts, served = shared
     task = scripts.task(mail("mo@ana.example"))
@@ -124,6 +128,7 @@ async def test_a_rejection_reaches_the_model_with_its_comment(browser, shared):
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'mo@ana.example'") == [(0,)]
 
 
+@promise("page:remembered")
 async def test_what_is_remembered_is_not_asked_again_in_this_run(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("n@plain.example"), mail("o@plain.example"), user_id="remembers"))
@@ -136,6 +141,7 @@ async def test_what_is_remembered_is_not_asked_again_in_this_run(browser, shared
     assert set(running.mailbox.sent()) >= {"n@plain.example", "o@plain.example"}
 
 
+@promise("page:in-twos")
 async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("p@two.example")))
@@ -156,6 +162,7 @@ async def test_two_people_must_agree_and_each_sees_what_the_other_did(browser, s
     assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
 
 
+@promise("page:plan-parts")
 async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shared):
     running, scripts, served = shared
     steps = [
@@ -181,6 +188,7 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
     assert "r@ana.example" not in sent
 
 
+@promise("page:two-plans")
 async def test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first(browser, shared):
     running, scripts, served = shared
     plans = {"plan": {"title": "by mail", "steps": [send("u@ana.example")]}}
@@ -197,6 +205,7 @@ async def test_of_two_plans_the_other_is_chosen_from_the_page_of_the_first(brows
     assert "u@ana.example" not in running.mailbox.sent()
 
 
+@promise("page:tool-form")
 async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(Reply(calls=[("office__give_away", {"room": "cellar"})])))
@@ -208,6 +217,7 @@ async def test_the_form_of_a_tools_server_is_filled_in_without_scripts(browser, 
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
 
+@promise("page:form-values")
 async def test_what_a_tools_server_asks_in_a_form_comes_back_to_it_as_typed_once_every_field_fits(browser, shared):
     running, scripts, served = shared
     task = scripts.task(Reply(calls=[("office__book", {"room": "cellar"})]))
@@ -241,6 +251,7 @@ async def filled(page):
     )
 
 
+@promise("page:reminded")
 async def test_a_page_that_is_open_says_how_often_and_when_people_were_reminded(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("v@late.example")))
@@ -265,6 +276,7 @@ async def reminded(page):
     return 1 if said.startswith("reminded once") else int(said.split()[1]) if said else 0
 
 
+@promise("page:reminded")
 async def test_what_expires_says_so_while_it_is_looked_at_after_people_were_reminded(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("w@soon.example")))
@@ -285,6 +297,7 @@ async def test_what_expires_says_so_while_it_is_looked_at_after_people_were_remi
     assert names == ["approval.asked", *["approval.reminded"] * shown, "approval.expired"]
 
 
+@promise("page:withdrawn")
 async def test_a_request_that_a_cancelled_run_leaves_behind_says_that_it_was_withdrawn(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("x@ana.example")))
@@ -301,6 +314,7 @@ async def press_if_enabled(page, name):
     assert await page.get_by_role("button", name=name, exact=True).is_disabled()
 
 
+@promise("page:once")
 async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("y@ana.example"), mail("z@ana.example")))
@@ -327,6 +341,7 @@ async def test_a_double_click_and_a_replay_decide_once_and_say_the_same(browser,
     assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'y@ana.example'") == [(1,)]
 
 
+@promise("page:stale")
 async def test_a_page_that_is_stale_is_refused_and_says_what_has_changed(browser, shared):
     running, scripts, served = shared
     name = "payroll-of-may"
@@ -346,6 +361,7 @@ async def test_a_page_that_is_stale_is_refused_and_says_what_has_changed(browser
     assert "old@ana.example" not in running.mailbox.sent()
 
 
+@promise("page:not-theirs")
 async def test_whom_a_request_does_not_concern_neither_sees_nor_decides_it(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("secret@bo.example"), user_id="kim"))
@@ -371,6 +387,7 @@ def visitor(by):
     return Visitor(by=by)
 
 
+@promise("page:inbox")
 async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own_proof(browser, shared):
     running, scripts, served = shared
     reply = mail("same@ana.example", subject="the same")
@@ -397,6 +414,7 @@ async def test_equal_calls_of_several_runs_are_decided_at_once_each_with_its_own
     assert [verdicts(result) for result in results] == [[(ANA, "approve", True)]] * 2 + [[(ANA, "reject", True)]]
 
 
+@promise("page:inbox-alike")
 async def test_what_became_of_equal_calls_says_which_of_them_wait_for_others(shared):
     running, scripts, served = shared
     handles = [await running.start(scripts.task(mail("same@two.example"))) for _ in range(2)]
@@ -416,6 +434,7 @@ async def test_what_became_of_equal_calls_says_which_of_them_wait_for_others(sha
         await handle.terminate()
 
 
+@promise("page:inbox-news")
 async def test_the_inbox_tells_of_what_is_new_by_itself_and_counts_it_in_its_title(browser, shared):
     running, scripts, served = shared
     async with (
@@ -452,6 +471,7 @@ def counted(title):
     return int(title[1:].partition(")")[0]) if title.startswith("(") else 0
 
 
+@promise("page:inbox-phone")
 async def test_the_page_fits_a_phone_and_is_accessible_in_the_dark(browser, shared):
     running, scripts, served = shared
     steps = [send("phone@ana.example", body="A long text without any break: " + "x" * 300), send("p@bo.example")]

@@ -21,6 +21,7 @@ from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
 from gateways.web.serving import open_identity
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 from tests.serving import served as serving
 from tests.web.pages import KEY, SECRET, listed, place, press, served_page, told, verdicts
 
@@ -81,6 +82,7 @@ def bearing(token):
     return {"Authorization": f"Bearer {token}"}
 
 
+@promise("page:tokens-of-a-proxy")
 async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(opened):
     issuer, running, scripts, served = opened
     handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
@@ -93,6 +95,7 @@ async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(op
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 
 
+@promise("page:tokens-of-a-proxy")
 async def test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_decision_is_verified(browser, opened):
     issuer, running, scripts, served = opened
     handle = await running.start(scripts.task(Reply(calls=[("mail__send_email", MAIL)])))
@@ -110,6 +113,7 @@ async def test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_de
     assert running.mailbox.sent() == [MAIL["to"]]
 
 
+@promise("page:token-keys")
 async def test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_not_flood_the_issuer(opened):
     issuer, _, _, served = opened
     async with served.stranger() as anybody:
@@ -122,6 +126,7 @@ async def test_keys_of_other_kinds_and_new_ones_are_found_and_unknown_ones_do_no
     assert issuer.asked <= asked + 1
 
 
+@promise("page:token-refused")
 async def test_a_token_that_is_not_for_this_page_lets_nobody_in(opened):
     issuer, _, _, served = opened
     now = int(time.time())
@@ -163,6 +168,7 @@ def hmac_token(key, claims):
     return (said + b"." + base64url_encode(hmac.new(key, said, hashlib.sha256).digest())).decode()
 
 
+@promise("page:token-refused")
 async def test_for_two_pages_counts_when_it_was_made_out_to_this_one(opened):
     issuer, _, _, served = opened
     async with served.stranger() as anybody:
@@ -170,6 +176,7 @@ async def test_for_two_pages_counts_when_it_was_made_out_to_this_one(opened):
         assert (await anybody.get("/", headers=bearing(token))).status_code == 200
 
 
+@promise("page:token-claim")
 async def test_the_claim_that_names_people_is_the_one_that_is_set(opened):
     issuer, running, _, _ = opened
     async with served_page(running, oidc_claim="preferred_username") as served, served.stranger() as anybody:
@@ -182,6 +189,7 @@ async def test_the_claim_that_names_people_is_the_one_that_is_set(opened):
     assert "it lacks the claim preferred_username" in unnamed.text
 
 
+@promise("page:token-audience")
 @pytest.mark.parametrize("missing", ["oidc_issuer", "oidc_audience"])
 async def test_a_page_for_tokens_of_anybody_does_not_start(opened, missing):
     _, running, _, served = opened

@@ -15,12 +15,14 @@ from gateways.web.serving import open_identity
 from gateways.web.tokens import open_seals
 from tests.engine import Scripts, pending
 from tests.postgres import open_postgres
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers, served_page
 
 SEND = Reply(calls=[("mail__send_email", {"to": "ana@example.com", "subject": "Hi", "body": "Hello"})])
 READS = ["/", "/decided", "/requests/x/r1", "/link/no-such-token"]
 
 
+@promise("page:strangers")
 async def test_a_stranger_reads_nothing_and_health_says_nothing_of_runs(open_engine):
     async with open_engine(Scripts(), **behind_a_proxy()) as running, served_page(running) as served:
         async with served.stranger() as stranger:
@@ -75,6 +77,7 @@ async def readiness(anybody):
     return ready.status_code, ready.json()
 
 
+@promise("page:readiness")
 async def test_a_page_is_not_ready_while_its_store_does_not_answer_and_is_when_it_does_again(open_engine):
     async with open_postgres() as server:
         shared = {"database_url": await server.new_database(), **behind_a_proxy()}
@@ -90,6 +93,7 @@ async def test_a_page_is_not_ready_while_its_store_does_not_answer_and_is_when_i
             assert await readiness(anybody) == (200, {"status": "ok"})
 
 
+@promise("page:ready-file")
 async def test_a_page_is_not_ready_while_the_file_of_its_store_is_gone(open_engine):
     async with open_engine(Scripts(), **behind_a_proxy()) as running:
         file = running.settings.home / "backstay.db"
@@ -101,6 +105,7 @@ async def test_a_page_is_not_ready_while_the_file_of_its_store_is_gone(open_engi
             assert await readiness(anybody) == (200, {"status": "ok"})
 
 
+@promise("page:ready-temporal")
 async def test_a_page_is_not_ready_when_temporal_cannot_be_reached(open_engine):
     async with (
         open_engine(Scripts(), **behind_a_proxy()) as running,
@@ -116,6 +121,7 @@ async def test_a_page_is_not_ready_when_temporal_cannot_be_reached(open_engine):
             assert await readiness(anybody) == (503, {"status": "unavailable", "error": "Unreachable"})
 
 
+@promise("page:links")
 async def test_a_link_lets_one_person_in_and_an_altered_one_nobody(open_engine):
     scripts = Scripts()
     async with open_engine(scripts) as running, served_page(running) as served:
@@ -137,6 +143,7 @@ async def test_a_link_lets_one_person_in_and_an_altered_one_nobody(open_engine):
         await handle.terminate()
 
 
+@promise("page:proxy-header")
 async def test_a_header_counts_only_from_the_proxy_that_says_its_secret(open_engine):
     async with open_engine(Scripts(), **behind_a_proxy()) as running, served_page(running) as served:
         known = headers("ana@example.com")
@@ -152,6 +159,7 @@ async def test_a_header_counts_only_from_the_proxy_that_says_its_secret(open_eng
         assert (came, twice.status_code) == ([200, 401, 401, 401, 401], 401)
 
 
+@promise("page:proxy-header")
 async def test_the_header_that_names_people_is_the_one_that_is_set(open_engine):
     said = {"X-Backstay-Proxy": headers("")["X-Backstay-Proxy"]}
     async with (
@@ -168,6 +176,7 @@ async def test_the_header_that_names_people_is_the_one_that_is_set(open_engine):
         assert "the header X-Auth-Request-User" in usual.text
 
 
+@promise("page:links")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.com"])
 async def test_links_are_for_this_machine_only(open_engine, host):
     assert not is_loopback(host)

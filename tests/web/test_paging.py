@@ -11,6 +11,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import Decision, NoticeDraft, Told
 from tests.browser import assert_accessible
 from tests.engine import Scripts, engine
+from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, headers, served_page
 
 ON_A_PAGE, MANY = 50, 120
@@ -53,6 +54,7 @@ async def shown(page):
     return [urlsplit(await row.get_attribute("href")).path.split("/")[2] for row in await page.locator("a.open").all()]
 
 
+@promise("page:paging")
 @pytest.mark.parametrize(
     ("address", "names"),
     [
@@ -75,6 +77,7 @@ async def test_older_requests_are_found_page_by_page_each_once_the_newest_first(
     assert [name for rows in pages for name in rows] == names[::-1]
 
 
+@promise("page:paging-programs")
 @pytest.mark.parametrize(("path", "names"), [("/", OPEN), ("/decided", GONE)])
 async def test_a_program_goes_on_behind_the_position_that_it_was_told_until_there_is_none(served, path, names):
     pages, asked_for = [], {}
@@ -87,6 +90,7 @@ async def test_a_program_goes_on_behind_the_position_that_it_was_told_until_ther
     assert [name for rows in pages for name in rows] == names[::-1]
 
 
+@promise("page:paging-end")
 async def test_behind_the_oldest_request_the_page_does_not_say_that_nothing_waits(browser, served):
     async with browser.tab(extra_http_headers=headers(ANA)) as page:
         for path in ("/", "/decided"):
@@ -94,6 +98,7 @@ async def test_behind_the_oldest_request_the_page_does_not_say_that_nothing_wait
             await expect(page.locator(".empty")).to_have_text("Nothing older than this.")
 
 
+@promise("page:paging-news")
 async def test_news_leave_people_on_the_page_and_at_the_row_where_they_are(browser, served):
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:
         await page.evaluate("window.same = true")

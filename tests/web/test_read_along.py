@@ -10,6 +10,7 @@ from backstay.testing import Reply
 from tests.cli.commands import environment_of
 from tests.cli.screen import chatting, read_along
 from tests.engine import engine
+from tests.requirements import promise
 from tests.turns import Turns, calls, finished
 from tests.web.pages import KEY, PROXY, SECRET, served_page
 
@@ -70,6 +71,7 @@ async def leave(screen):
     assert await screen.ended() == 0
 
 
+@promise("sessions:unread")
 async def test_who_may_not_see_the_run_is_told_so_once_and_reads_along_as_soon_as_it_asks_them(office):
     (opened, turns), session = office, "not-seen"
     first = Gate(calls(("mail__send_email", {"to": "one@seen.example", "subject": "s", "body": "b"})))
@@ -102,6 +104,7 @@ async def test_who_may_not_see_the_run_is_told_so_once_and_reads_along_as_soon_a
         assert screen.all.count(TROUBLE) == 1
 
 
+@promise("sessions:of-user")
 async def test_the_user_of_the_run_reads_along_where_the_policy_names_others(office):
     (opened, turns), session = office, "own"
     first, second = Gate(LOOK), Gate(finished("over"))
@@ -119,6 +122,7 @@ async def test_the_user_of_the_run_reads_along_where_the_policy_names_others(off
         assert "no live text" not in screen.all
 
 
+@promise("sessions:not-let-in")
 @pytest.mark.parametrize(
     ("page", "environment", "by", "why"),
     [

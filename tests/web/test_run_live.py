@@ -8,6 +8,7 @@ from backstay.testing import Reply
 from gateways.web.runs import streaming
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, pending
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers, served_page
 
 ANA = "ana@example.com"
@@ -17,6 +18,7 @@ expect.set_options(timeout=30_000)
 PERSON = {"extra_http_headers": headers(ANA)}
 
 
+@promise("page:live")
 async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(open_engine, browser, monkeypatch):
     # Its stream comes to an end again and again, as behind a proxy that holds none for long.
     monkeypatch.setattr(streaming, "LONGEST_S", 1)
@@ -57,6 +59,7 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await ended(handle)
 
 
+@promise("page:pressed")
 async def test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_pressed(open_engine, browser):
     scripts = Scripts()
     async with (
@@ -82,6 +85,7 @@ async def test_a_click_on_a_run_counts_though_the_run_goes_on_while_it_is_presse
         await handle.terminate()
 
 
+@promise("page:runpage-barriers")
 async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible(open_engine, browser):
     scripts = Scripts()
     async with open_engine(scripts, cached=100, **behind_a_proxy()) as running, served_page(running) as served:
@@ -112,6 +116,7 @@ async def test_the_pages_of_runs_fit_a_phone_work_in_the_dark_and_are_accessible
         await plan.terminate()
 
 
+@promise("page:keyboard")
 async def test_without_scripts_and_by_keyboard_a_person_pauses_looks_before_an_undo_and_takes_back(
     open_engine, browser
 ):

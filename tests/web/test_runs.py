@@ -14,6 +14,7 @@ from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from gateways.web.runs import acting
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
 
 ANA, BO = "ana@example.com", "bo@example.com"
@@ -84,6 +85,7 @@ async def streamed(person, workflow_id, until, *, seconds=40, **asked):
     return parts(text)
 
 
+@promise("page:search")
 async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, _, ana):
@@ -120,6 +122,7 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
     assert by_id[waiting.id]["session_id"] == "friday"
 
 
+@promise("page:run")
 async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_undo_takes_back(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, url="http://127.0.0.1:1", web_ui_url="http://127.0.0.1:2") as opened:
@@ -145,6 +148,7 @@ async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_und
     assert wire["decisions"][0]["verified"] is True
 
 
+@promise("page:plan")
 async def test_the_plan_of_a_run_is_shown_step_by_step_before_and_after(open_engine):
     steps = [
         {"tool": "mail.list_customers", "arguments": {"limit": 1}, "summary": "Who owes"},
@@ -169,6 +173,7 @@ async def test_the_plan_of_a_run_is_shown_step_by_step_before_and_after(open_eng
     assert (of_undo.status_code, of_undo.headers["location"]) == (303, f"/runs/{handle.id}")
 
 
+@promise("page:stream")
 async def test_a_stream_replays_goes_on_after_the_last_event_seen_and_ends_with_the_run(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -192,6 +197,7 @@ async def test_a_stream_replays_goes_on_after_the_last_event_seen_and_ends_with_
     assert wrong.status_code == 422
 
 
+@promise("page:saying")
 async def test_what_the_model_is_saying_reaches_those_who_watch_without_a_number(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -223,6 +229,7 @@ async def test_what_the_model_is_saying_reaches_those_who_watch_without_a_number
     assert {(data["n"], data["step_index"], data["data"]["stream"]) for _, data in heard} == {(None, 3, stream)}
 
 
+@promise("page:streams")
 async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -251,6 +258,7 @@ async def first_status(person, path):
         return answer.status_code
 
 
+@promise("page:stored")
 async def test_what_a_run_has_stored_is_read_in_parts_and_downloaded_as_a_file(open_engine):
     scripts = Scripts()
     many = Reply(calls=[("mail__list_customers", {})])
@@ -288,6 +296,7 @@ async def test_what_a_run_has_stored_is_read_in_parts_and_downloaded_as_a_file(o
     assert refused == [422, 422, 422, 422, 404]
 
 
+@promise("page:others")
 async def test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
@@ -315,6 +324,7 @@ async def test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_t
     assert still[0]["id"] == request["id"]
 
 
+@promise("page:deeds")
 async def test_people_pause_resume_tell_and_raise_limits_in_their_own_name(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
@@ -364,6 +374,7 @@ def card(text, name):
     return text.partition(f'id="h-{name}"')[2].partition("</section>")[0]
 
 
+@promise("undo:by-hand")
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -395,6 +406,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
     assert (only.count("not taken back"), only.count(BY_HAND)) == (1, 1)
 
 
+@promise("page:undo")
 async def test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_else(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -439,6 +451,7 @@ async def approve(served, handle):
             await asyncio.sleep(0.1)
 
 
+@promise("page:undo-begun")
 async def test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(acting, "_UNDO_S", 0)
     monkeypatch.setattr("backstay.client.run.ANSWERED_WITHIN", timedelta(seconds=2))
@@ -465,6 +478,7 @@ async def test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it(tempo
     assert (unheard.status_code, "no worker answers" in unheard.json()["error"]["message"]) == (503, True)
 
 
+@promise("page:end")
 async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_it(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
@@ -493,6 +507,7 @@ async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_i
     assert (done.status_code, str(result.outcome), again.status_code) == (303, "cancelled", 409)
 
 
+@promise("page:programs")
 async def test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -517,12 +532,14 @@ async def test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire
     assert (begun.status_code, begun.json()) == (200, {"workflow_id": f"undo-{handle.id}"})
 
 
+@promise("page:missing")
 @pytest.mark.parametrize("path", ["/runs/no-such-run", "/runs/no-such-run/events", f"/blobs/no-such-run/{'0' * 40}"])
 async def test_a_run_that_is_not_there_is_404(open_engine, path):
     async with page_of(open_engine, Scripts()) as (_, _, ana):
         assert (await ana.get(path)).status_code == 404
 
 
+@promise("page:neighbours")
 async def test_runs_of_one_conversation_lead_to_each_other(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):
@@ -537,6 +554,7 @@ async def test_runs_of_one_conversation_lead_to_each_other(open_engine):
     assert f'<span class="quiet">before</span> <a href="/runs/{first.id}?run=' in pages[1]
 
 
+@promise("page:not-begun")
 async def test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is(open_engine):
     async with page_of(open_engine, Scripts(), policy=NAMED) as (running, served, ana):
         handle = await running.client.start_workflow(
@@ -551,6 +569,7 @@ async def test_a_run_that_no_worker_has_begun_is_shown_as_such_to_whose_it_is(op
     assert theirs.status_code == 404
 
 
+@promise("page:runpage-links")
 async def test_the_web_ui_leads_to_the_page_of_a_run_and_to_each_of_its_requests(open_engine):
     scripts = Scripts()
     page = "http://page.example/back(stay)"

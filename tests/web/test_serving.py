@@ -15,6 +15,7 @@ from gateways import listening
 from gateways.web.tokens import LINK_S, Seals, open_seals
 from tests.cli.commands import command, environment_of
 from tests.engine import Scripts, ended, pending
+from tests.requirements import promise
 from tests.web.pages import ANA, KEY, behind_a_proxy, form_of, listed, press, served_page, told, verdicts
 
 SEND = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
@@ -38,6 +39,7 @@ async def started(running, folder, *arguments, **more):
     raise AssertionError(f"it did not start: {said}")
 
 
+@promise("page:started")
 async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_path):
     scripts = Scripts()
     async with open_engine(scripts) as running:
@@ -63,6 +65,7 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_pat
     assert link.rpartition("/")[2] not in "".join(said) + rest
 
 
+@promise("page:decided-by-link")
 async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_they_are_verified(
     browser, open_engine, tmp_path
 ):
@@ -86,6 +89,7 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
     assert running.mailbox.sent() == ["k@x.example"]
 
 
+@promise("page:open-to-all")
 @pytest.mark.parametrize(
     ("arguments", "more", "fault"),
     [
@@ -103,6 +107,7 @@ async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(open_engi
     assert (done.code, fault in done.err) == (2, True), done.err
 
 
+@promise("page:no-link")
 async def test_no_link_is_made_where_a_proxy_says_who_people_are(open_engine):
     async with open_engine(Scripts()) as running:
         environment = environment_of(running, BACKSTAY_WEB_IDENTITY="header")
@@ -112,6 +117,7 @@ async def test_no_link_is_made_where_a_proxy_says_who_people_are(open_engine):
     assert (unnamed.code, "--by" in unnamed.err, unnamed.out) == (2, True, "")
 
 
+@promise("page:old-links")
 async def test_a_link_that_has_expired_lets_nobody_in(open_engine):
     async with open_engine(Scripts()) as running, served_page(running) as served:
         secret = open_seals(running.settings)._secret
@@ -122,6 +128,7 @@ async def test_a_link_that_has_expired_lets_nobody_in(open_engine):
         assert (running.settings.home / "web-secret").stat().st_mode & 0o777 == 0o600
 
 
+@promise("page:old-links")
 async def test_once_the_secret_of_the_page_is_changed_old_links_sessions_and_forms_do_nothing(open_engine):
     scripts = Scripts()
     async with open_engine(scripts) as running:
@@ -146,6 +153,7 @@ async def test_once_the_secret_of_the_page_is_changed_old_links_sessions_and_for
     assert len(waits) == 1
 
 
+@promise("page:silent-connections")
 async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch):
     monkeypatch.setattr(listening, "HEAD_S", 0.3)
     async with open_engine(Scripts(), **behind_a_proxy()) as running, served_page(running) as served:

@@ -13,6 +13,7 @@ from gateways.delivering import tidying
 from tests.browser import assert_accessible
 from tests.e2e.plans.rehearsed import toolbox_with_files
 from tests.engine import Scripts, ended, engine, pending, share_images
+from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, headers, listed, opened, place, press, served_page, told, verdicts
 
 BO = "bo@example.com"
@@ -42,6 +43,7 @@ async def shared(temporal, tmp_path_factory):
         yield running, scripts, served
 
 
+@promise("page:standing")
 async def test_a_request_whose_run_has_ended_says_so_while_it_is_looked_at_and_afterwards(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(SEND))
@@ -57,6 +59,7 @@ async def test_a_request_whose_run_has_ended_says_so_while_it_is_looked_at_and_a
         await assert_accessible(page)
 
 
+@promise("page:escalated")
 async def test_who_is_asked_too_when_nobody_decides_in_time_is_said_to_both_and_may_decide(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(Reply(calls=[("mail__send_email", {**MAIL, "to": "kim@chief.example"})])))
@@ -91,6 +94,7 @@ def rooms():
         yield letters.parent
 
 
+@promise("page:foretold")
 async def test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_was_foretold(
     browser, temporal, tmp_path, rooms
 ):
@@ -129,6 +133,7 @@ async def test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_
     assert "friday" in (rooms / "letters/draft.txt").read_text(encoding="utf-8")
 
 
+@promise("page:long-plan")
 async def test_the_page_of_a_long_plan_says_how_many_steps_it_leaves_out_and_where_they_are(browser, shared):
     running, _, served = shared
     steps = [
@@ -148,6 +153,7 @@ async def test_the_page_of_a_long_plan_says_how_many_steps_it_leaves_out_and_whe
     await handle.terminate()
 
 
+@promise("page:not-verified")
 @pytest.mark.parametrize(
     ("key", "why"),
     [
@@ -174,6 +180,7 @@ async def test_a_decision_that_the_workers_cannot_verify_is_403_for_programs_and
     await handle.terminate()
 
 
+@promise("page:not-verified")
 async def test_a_page_with_another_key_says_that_a_decision_was_not_accepted(browser, shared):
     running, scripts, _ = shared
     handle = await running.start(scripts.task(SEND))
@@ -191,6 +198,7 @@ async def test_a_page_with_another_key_says_that_a_decision_was_not_accepted(bro
     await handle.terminate()
 
 
+@promise("page:no-key")
 async def test_a_page_without_a_key_shows_no_buttons_for_what_verified_people_decide(browser, shared):
     running, scripts, _ = shared
     handle = await running.start(scripts.task(SEND))
@@ -200,6 +208,7 @@ async def test_a_page_without_a_key_shows_no_buttons_for_what_verified_people_de
     await handle.terminate()
 
 
+@promise("page:no-worker")
 async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_decided_is_still_said(
     browser, temporal, tmp_path
 ):

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from backstay.testing import Reply
 from gateways.web.oidc import LEEWAY_S
 from tests.engine import Scripts, engine, pending
+from tests.requirements import promise
 from tests.serving import served as serving
 from tests.web.pages import KEY, SECRET, listed, served_page
 from tests.web.test_oidc import ANA, AUDIENCE, Issuer
@@ -43,6 +44,7 @@ async def page(request, temporal, tmp_path):
             await handle.terminate()
 
 
+@promise("page:until")
 async def test_live_streams_end_when_who_opened_them_is_let_in_no_more_and_not_those_of_who_still_is(page):
     served, token, handle = page
     paths = ["/events", f"/events?w={handle.id}&r=r1", f"/runs/{handle.id}/events"]

@@ -12,6 +12,7 @@ from backstay.client.run import signed
 from gateways.web.identity import Visitor
 from gateways.web.runs import listing
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, listed, mail, served_page
 
 BO, KIM, LEE = "bo@example.com", "kim@example.com", "lee@example.com"
@@ -34,6 +35,7 @@ async def shared(temporal, tmp_path_factory):
         yield running, scripts, served
 
 
+@promise("page:asked")
 async def test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others(shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("x@ana.example", "y@bo.example"), user_id=KIM))
@@ -65,6 +67,7 @@ async def state_of(person, handle):
     return set(json.loads(found[1]))
 
 
+@promise("page:older")
 async def test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_is_not_steered(shared):
     running, scripts, served = shared
     runs = []
@@ -112,6 +115,7 @@ async def test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_i
     assert running.mailbox.sent() == ["new@bo.example"]
 
 
+@promise("page:list")
 async def test_the_list_goes_on_behind_many_runs_of_others(shared, monkeypatch):
     monkeypatch.setattr(listing, "_MOST_LOOKED_AT", 31)
     _, _, served = shared

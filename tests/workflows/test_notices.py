@@ -6,12 +6,14 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import NoticeDraft, Told
 from backstay.canonical import canonical
 from backstay.task.task import Task
+from tests.requirements import promise
 from workflows.activity_calls import ActivityCalls
 from workflows.asking.notices import Notices
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
 
 
+@promise("approvals:told-batch")
 def test_no_activity_is_given_more_notices_than_the_server_takes():
     def draft(number, size):
         request = ApprovalRequest(kind=RequestKind.QUESTION, question="?", reason="x" * size)

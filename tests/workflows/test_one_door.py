@@ -9,6 +9,7 @@ import pytest
 
 from backstay.calls import CallTool
 from backstay.tools.stages import READS, TABLE, Purpose, Stage
+from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[2]
 PRODUCT = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "worker.py", "starter.py")
@@ -51,6 +52,7 @@ def named(node, name):
     return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
 
 
+@promise("runs:one-door")
 def test_one_function_makes_the_request_for_a_call():
     assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTool")) == {DOOR}
 
@@ -66,6 +68,7 @@ def is_menu_entry(node):
             return False
 
 
+@promise("runs:one-door")
 def test_one_function_orders_the_activity_that_calls_a_tool():
     # The body that implements the activity names it too, and orders nothing.
     assert places(is_menu_entry) == {DOOR, ("activities/tools/tools.py", "Tools.@call_tool")}
@@ -75,6 +78,7 @@ def test_one_function_orders_the_activity_that_calls_a_tool():
     }
 
 
+@promise("runs:one-door")
 def test_nothing_else_than_perform_leads_to_that_function():
     door, own = modules()[DOOR[0]], {}
     (tool_calls,) = [node for node in door.body if isinstance(node, ast.ClassDef) and node.name == "ToolCalls"]
@@ -92,6 +96,7 @@ def test_nothing_else_than_perform_leads_to_that_function():
     assert {name for name, _ in used if name.startswith("workflows/")} == {DOOR[0]}
 
 
+@promise("runs:stages")
 def test_the_table_speaks_of_every_purpose_and_every_stage_and_gives_a_reason_for_each_that_is_left_out():
     assert set(TABLE) == set(Purpose)
     for purpose, row in TABLE.items():
@@ -100,6 +105,7 @@ def test_the_table_speaks_of_every_purpose_and_every_stage_and_gives_a_reason_fo
     assert all(len(why.split()) >= 3 for why in READS.values())
 
 
+@promise("runs:stages")
 @pytest.mark.parametrize("purpose", Purpose)
 def test_what_is_ruled_on_may_be_asked_about_and_everything_is_called(purpose):
     row = TABLE[purpose]

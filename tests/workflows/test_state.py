@@ -23,6 +23,7 @@ from backstay.task.result import Failure
 from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import Tool, ToolCall, ToolResult
+from tests.requirements import promise
 from workflows.carrying import packed, unpacked
 from workflows.state import KEPT_ANSWERS, KEPT_WRITES, RunState, Write, write_key
 from workflows.work import (
@@ -129,6 +130,7 @@ def work(text):
     return done
 
 
+@promise("runs:carried")
 @settings(deadline=None, max_examples=5)
 @given(TEXT)
 def test_no_part_of_the_work_is_left_out_of_the_round_trip(text):
@@ -138,6 +140,7 @@ def test_no_part_of_the_work_is_left_out_of_the_round_trip(text):
     assert Work.model_validate(done.model_dump(mode="json", by_alias=True)) == done
 
 
+@promise("runs:carried")
 def test_what_is_held_back_has_a_bound_and_comes_out_in_order():
     held = Work()
 
@@ -146,6 +149,7 @@ def test_what_is_held_back_has_a_bound_and_comes_out_in_order():
     assert held.held_characters == 0
 
 
+@promise("runs:carried")
 @settings(deadline=None, max_examples=50)
 @given(states())
 def test_a_state_comes_back_whole_from_its_json(state):
@@ -156,6 +160,7 @@ def write(number):
     return ToolCall(id="c1", tool=Tool(name="mail.send_email"), arguments={"to": f"{number}"})
 
 
+@promise("runs:carried")
 def test_the_writes_that_are_remembered_are_the_last_ones_also_after_the_state_was_carried_over():
     state = RunState(run="r", task=Task(text="t"))
     for number in range(KEPT_WRITES + 10):
@@ -167,6 +172,7 @@ def test_the_writes_that_are_remembered_are_the_last_ones_also_after_the_state_w
     assert known == list(range(11, KEPT_WRITES + 10))
 
 
+@promise("runs:carried")
 def test_a_repeated_write_that_failed_does_not_make_the_run_forget_the_first_one():
     state, same = RunState(run="r", task=Task(text="t")), write(1)
     state.record_write(same, 1, AT)
@@ -179,6 +185,7 @@ def test_a_repeated_write_that_failed_does_not_make_the_run_forget_the_first_one
     )
 
 
+@promise("runs:carried")
 @settings(deadline=None, max_examples=5)
 @given(states())
 def test_no_field_is_left_out_of_the_round_trip(state):
@@ -187,12 +194,14 @@ def test_no_field_is_left_out_of_the_round_trip(state):
     assert [name for name in RunState.model_fields if getattr(state, name) == getattr(fresh, name)] == []
 
 
+@promise("runs:state")
 def test_a_state_of_a_newer_version_is_read_without_what_is_unknown():
     state = RunState(run="w/r", task=Task(text="t"))
 
     assert RunState.model_validate({**state.model_dump(mode="json"), "added_later": {"a": 1}}) == state
 
 
+@promise("runs:carried")
 def test_only_the_latest_answers_are_carried():
     state = RunState(run="w/r", task=Task(text="t"))
     for number in range(KEPT_ANSWERS + 3):
@@ -201,6 +210,7 @@ def test_only_the_latest_answers_are_carried():
     assert list(state.answered) == [str(number) for number in range(3, KEPT_ANSWERS + 3)]
 
 
+@promise("undo:outcome")
 def test_only_the_latest_undone_effects_are_carried_and_all_are_counted():
     state = RunState(run="w/r", task=Task(text="t"))
     for effect in range(3 * KEPT_UNDONE, 0, -1):
@@ -211,6 +221,7 @@ def test_only_the_latest_undone_effects_are_carried_and_all_are_counted():
     assert [undone.effect for undone in outcome.last] == list(range(KEPT_UNDONE, 0, -1))
 
 
+@promise("approvals:strangers")
 def test_strangers_do_not_push_out_the_answers_of_verified_senders():
     state = RunState(run="w/r", task=Task(text="t"))
     state.remember_answer("ana", "e1", {"n": 1})

@@ -6,6 +6,7 @@ import pytest
 
 from backstay.errors import SandboxLost
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
+from tests.requirements import promise
 
 FILE = {"path": "a", "size": 1, "sha256": "a" * 64}
 
@@ -18,11 +19,13 @@ def said(value: object) -> bytes:
     return framed(json.dumps(value).encode())
 
 
+@promise("workspaces:answers")
 def test_an_honest_answer_is_returned_and_a_refusal_is_one_line():
     assert read_answer("write_file", said({"ok": FILE})) == FILE
     assert read_answer("write_file", said({"error": "a\nb\x1b[31m"})) == "a b<U+001B>[31m"
 
 
+@promise("workspaces:answers")
 @pytest.mark.parametrize(
     "forged",
     [

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.requirements import promise
 from tests.sandbox.machine_code import CALLS, binary
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
 from tests.sizes import FULL
@@ -61,6 +62,7 @@ def answers_of(user: str, stack: ExitStack) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads(done.stdout)
 
 
+@promise("workspaces:attacks")
 @pytest.mark.timeout(1600)
 @pytest.mark.parametrize(
     ("user", "place"),
@@ -85,6 +87,7 @@ def test_what_a_hostile_command_reaches_for_stays_out_of_reach(told, user, place
     assert set(first["here"]) <= {"outside", "profiles", "rooms", "snapshots", "state", "workspaces"}
 
 
+@promise("workspaces:attacks")
 def test_there_are_enough_attacks():
     assert len(SHOWN) >= 40
     assert len({attack.name for attack in SHOWN}) == len(SHOWN)

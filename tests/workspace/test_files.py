@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from backstay.tools.tool import WorkspaceLimits
+from tests.requirements import promise
 from tests.workspace.desk import Desk
 
 OUTSIDE = "only outside"
 ENDLESS = "(a|a)*$^"
 
 
+@promise("workspaces:tools")
 async def test_a_file_is_written_edited_read_moved_and_deleted(desk: Desk):
     assert (await desk.ask("write_file", path="a/b.txt", content="one\ntwo\n"))["size"] == 8
     assert (await desk.ask("edit_file", path="a/b.txt", old="two", new="three"))["replaced"] == 1
@@ -34,6 +36,7 @@ async def test_a_file_is_written_edited_read_moved_and_deleted(desk: Desk):
     assert desk.held() == {}
 
 
+@promise("workspaces:owner")
 async def test_a_write_keeps_the_mode_of_the_file_and_no_other_name_of_it(desk: Desk):
     (desk.root / "run.sh").write_text("old", encoding="ascii")
     (desk.root / "run.sh").chmod(0o750)
@@ -43,6 +46,7 @@ async def test_a_write_keeps_the_mode_of_the_file_and_no_other_name_of_it(desk: 
     assert (desk.root / "other").read_text(encoding="ascii") == "old"
 
 
+@promise("workspaces:paths")
 async def test_a_file_with_a_name_outside_keeps_there_what_it_holds(desk: Desk, area: Path):
     outside = area / f"{desk.name}-outside"
     outside.write_text(OUTSIDE, encoding="ascii")
@@ -53,6 +57,7 @@ async def test_a_file_with_a_name_outside_keeps_there_what_it_holds(desk: Desk, 
     assert outside.stat().st_uid == os.geteuid()
 
 
+@promise("workspaces:owner")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 async def test_what_is_written_belongs_to_the_owner_of_the_workspace_and_never_to_root(desk: Desk):
     await desk.ask("write_file", path="a", content="x")
@@ -64,6 +69,7 @@ async def test_what_is_written_belongs_to_the_owner_of_the_workspace_and_never_t
     assert {path.stat().st_uid for path in given.root.rglob("*")} == {1234}
 
 
+@promise("workspaces:exact")
 async def test_an_edit_that_does_not_occur_as_often_as_said_changes_nothing(desk: Desk):
     await desk.ask("write_file", path="a", content="x x x")
     assert await desk.ask("edit_file", path="a", old="x", new="y") == (
@@ -72,6 +78,7 @@ async def test_an_edit_that_does_not_occur_as_often_as_said_changes_nothing(desk
     assert (await desk.ask("edit_file", path="a", old="x", new="y", count=3))["replaced"] == 3
 
 
+@promise("workspaces:exact")
 async def test_parts_of_a_file_fit_together_and_never_cut_a_character(desk: Desk):
     text = "äöü€🙂" * 40
     (desk.root / "a").write_text(text, encoding="utf-8")
@@ -83,6 +90,7 @@ async def test_parts_of_a_file_fit_together_and_never_cut_a_character(desk: Desk
     assert came == text
 
 
+@promise("workspaces:tools")
 @pytest.mark.parametrize(
     ("data", "encoding", "used", "content"),
     [
@@ -101,6 +109,7 @@ async def test_text_and_bytes_are_read_as_what_they_are(desk: Desk, data, encodi
     assert (read["encoding"], read["content"]) == (used, content)
 
 
+@promise("workspaces:tools")
 async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_name(desk: Desk):
     for name, text in {"a.py": "x = 1\ny = a.b\n", "b.txt": "a.b\n", "c.py": "axb\0"}.items():
         (desk.root / name).write_text(text, encoding="ascii")
@@ -112,12 +121,14 @@ async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_nam
     assert "no regular expression" in await desk.ask("search", pattern="(")
 
 
+@promise("workspaces:search-ends")
 async def test_a_search_that_never_ends_is_ended(desk: Desk):
     (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
     (desk.root / "a").chmod(0o644)
     assert "search was ended" in await desk.ask("search", pattern=ENDLESS)
 
 
+@promise("workspaces:jails-many")
 async def test_ten_thousand_files_are_listed_in_order_and_in_parts(desk: Desk):
     for number in range(10_000):
         (desk.root / f"{number % 100:02}").mkdir(exist_ok=True)
@@ -167,6 +178,7 @@ def trapped(desk: Desk, area: Path) -> Desk:
     return desk
 
 
+@promise("workspaces:paths")
 @pytest.mark.timeout(600)
 async def test_no_path_leads_a_file_tool_out_of_the_workspace(trapped: Desk, area: Path):
     outside = area / f"{trapped.name}-outside"
@@ -181,6 +193,7 @@ async def test_no_path_leads_a_file_tool_out_of_the_workspace(trapped: Desk, are
     assert trapped.held() == before
 
 
+@promise("workspaces:paths")
 async def test_links_are_moved_and_deleted_themselves_and_never_what_they_name(trapped: Desk, area: Path):
     outside = area / f"{trapped.name}-outside"
     assert (await trapped.ask("move", source="link", destination="moved"))["kind"] == "symlink"
@@ -190,6 +203,7 @@ async def test_links_are_moved_and_deleted_themselves_and_never_what_they_name(t
     assert trapped.held() == {}
 
 
+@promise("workspaces:paths")
 async def test_a_search_and_a_listing_enter_no_link_and_wait_for_nothing(trapped: Desk):
     found = await trapped.ask("search", pattern=OUTSIDE, literal=True)
     assert found["matches"] == []
@@ -200,6 +214,7 @@ async def test_a_search_and_a_listing_enter_no_link_and_wait_for_nothing(trapped
     }  # fmt: skip
 
 
+@promise("workspaces:paths")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 async def test_a_device_is_not_opened(desk: Desk):
     os.mknod(desk.root / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
@@ -207,6 +222,7 @@ async def test_a_device_is_not_opened(desk: Desk):
     assert await desk.ask("write_file", path="zero", content="x") == "zero is a device, and no plain file"
 
 
+@promise("workspaces:itself")
 async def test_the_workspace_itself_is_neither_moved_nor_deleted_nor_moved_into_itself(desk: Desk):
     await desk.ask("write_file", path="a/b", content="x")
     before = desk.held()
@@ -221,6 +237,7 @@ async def test_the_workspace_itself_is_neither_moved_nor_deleted_nor_moved_into_
     assert desk.held() == before
 
 
+@promise("workspaces:itself")
 async def test_names_that_are_no_text_are_shown_and_harm_nothing(desk: Desk):
     for name in (b"a\nb", b"\xff\xfe", b"\x1b[31m"):
         (desk.root / os.fsdecode(name)).write_bytes(b"x")
@@ -228,6 +245,7 @@ async def test_names_that_are_no_text_are_shown_and_harm_nothing(desk: Desk):
     assert [entry["path"] for entry in listed["entries"]] == ["\x1b[31m", "a\nb", "\\xff\\xfe"]
 
 
+@promise("workspaces:jails-races")
 @pytest.mark.timeout(600)
 async def test_a_parent_that_is_swapped_for_a_link_while_files_are_written_leads_nowhere(desk: Desk, area: Path):
     outside = area / f"{desk.name}-outside"
@@ -241,6 +259,7 @@ async def test_a_parent_that_is_swapped_for_a_link_while_files_are_written_leads
     assert list(outside.iterdir()) == []
 
 
+@promise("workspaces:diff")
 async def test_what_would_change_is_shown_and_nothing_is_changed(desk: Desk):
     await desk.ask("write_file", path="a", content="one\ntwo\n")
     before = desk.held()
@@ -270,6 +289,7 @@ def mounted(desk: Desk) -> set[str]:
     return found
 
 
+@promise("workspaces:read-only")
 @pytest.mark.parametrize(
     ("tool", "arguments", "how"),
     [("search", {"pattern": ENDLESS}, "ro"), ("run", {"command": "sleep 60"}, "rw")],
@@ -291,6 +311,7 @@ async def test_a_tool_that_reads_has_the_workspace_mounted_read_only_in_a_run_th
         await working
 
 
+@promise("workspaces:narrowed")
 async def test_limits_of_a_call_only_ever_lower_those_of_the_worker(desk):
     generous = WorkspaceLimits(memory_mb=1 << 20, cpu_s=1 << 20, artifacts_mb=1 << 20)
     call = desk.call("write_file", path="much", content="x" * (2 << 20))

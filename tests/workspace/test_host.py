@@ -15,6 +15,7 @@ from backstay.errors import IsolationUnavailable, SandboxLost, WorkspaceBusy
 from backstay.policies.command_lists import CommandLists
 from sandbox.workspaces.client import WorkspaceClient, open_workspace_client, plain_environment
 from sandbox.workspaces.workspace import WorkspaceSettings
+from tests.requirements import promise
 from tests.sandbox.places import HOUSE
 from toolbox.providers.answer import Answer
 from toolbox.providers.provider import Call, WorkspaceAccess
@@ -57,6 +58,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@promise("workspaces:host")
 async def test_the_host_holds_no_secret_of_its_worker(client):
     told = environment_of(client.pid)
     assert b"secret" not in told
@@ -65,6 +67,7 @@ async def test_the_host_holds_no_secret_of_its_worker(client):
     }  # fmt: skip
 
 
+@promise("workspaces:streamed")
 async def test_what_a_command_says_is_heard_while_it_runs(client, area):
     heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     running = asyncio.create_task(
@@ -80,6 +83,7 @@ async def test_what_a_command_says_is_heard_while_it_runs(client, area):
     assert (await running)["ok"]["stdout"] == "first\nlast\n"
 
 
+@promise("workspaces:host")
 async def test_a_host_that_dies_in_mid_command_is_started_again_and_nothing_half_done_is_left(client, area):
     done = {"workspace": "killed", "run": "r", "writable": True, "seconds": 60.0}
     await client.call(tool="write_file", arguments={"path": "kept", "content": "1"}, effect="e1", **done)
@@ -97,6 +101,7 @@ async def test_a_host_that_dies_in_mid_command_is_started_again_and_nothing_half
     assert [path.name for path in (area / "workspaces/killed").iterdir()] == ["kept"]
 
 
+@promise("workspaces:host")
 async def test_a_command_that_nobody_waits_for_any_more_is_ended_and_taken_back(client, area):
     running = asyncio.create_task(
         client.call(
@@ -111,6 +116,7 @@ async def test_a_command_that_nobody_waits_for_any_more_is_ended_and_taken_back(
     assert said["ok"]["entries"] == []
 
 
+@promise("workspaces:claims")
 async def test_two_runs_on_one_workspace_are_told_apart_by_name_and_a_closed_one_makes_room(client):
     async def closed(run: str) -> bool:
         return run == "first"
@@ -141,6 +147,7 @@ asyncio.run(main())
 """
 
 
+@promise("workspaces:host")
 async def test_a_worker_that_is_killed_takes_host_and_jails_with_it(client, area):
     environment = {"PYTHONPATH": str(HOUSE), "PATH": os.environ["PATH"]}
     command = (sys.executable, "-c", WORKER, str(area), str(HOUSE))
@@ -159,6 +166,7 @@ async def test_a_worker_that_is_killed_takes_host_and_jails_with_it(client, area
     assert said["ok"]["entries"] == []
 
 
+@promise("workspaces:isolation")
 async def test_without_isolation_there_is_no_host_and_the_reason_is_given(area):
     settings = settings_of(area).model_copy(update={"nsjail": Path("/nowhere/nsjail")})
     client = WorkspaceClient(settings, rooms=HOUSE, environment=plain_environment(os.environ))
@@ -170,6 +178,7 @@ async def test_without_isolation_there_is_no_host_and_the_reason_is_given(area):
     await client.close()
 
 
+@promise("workspaces:host")
 async def test_where_an_operator_named_a_folder_the_host_starts_with_its_worker(area):
     named = {"home": area, "nsjail": None, "rooms": HOUSE, "variables": os.environ}
     async with open_workspace_client(workspaces=area / "workspaces", **named) as begun:
@@ -195,6 +204,7 @@ def call_of(tool: str, *, effect: str | None = None, run: str = "r", **arguments
     )  # fmt: skip
 
 
+@promise("workspaces:lists")
 async def test_a_provider_calls_shows_and_refuses(client):
     files, shell = (workspace_providers(client, CommandLists(deny=("rm",)))[name] for name in ("fs", "shell"))
     assert isinstance(files, WorkspaceProvider)

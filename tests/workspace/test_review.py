@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from tests.requirements import promise
+
 pytestmark = pytest.mark.timeout(300)
 
 CLEAN = {
@@ -31,6 +33,7 @@ async def checked(desk, name, *names, seconds=60):
     return said["ok"] if "ok" in said else said["error"]
 
 
+@promise("plans:review")
 async def test_a_clean_project_has_no_fault(desk):
     fill(desk, CLEAN)
     before = desk.held()
@@ -42,6 +45,7 @@ async def test_a_clean_project_has_no_fault(desk):
     assert desk.held() == before
 
 
+@promise("plans:review")
 @pytest.mark.parametrize(
     ("name", "file", "text", "told"),
     [
@@ -72,11 +76,13 @@ async def test_a_planted_fault_is_found(desk, name, file, text, told):
     assert told in found["lines"][0]
 
 
+@promise("plans:review")
 async def test_a_library_that_is_not_here_is_no_error_of_types(desk):
     fill(desk, CLEAN | {"shop/web.py": "import some_library\n\nANSWER: int = some_library.ANSWER\n"})
     assert (await checked(desk, "types"))["failed"] == 0
 
 
+@promise("plans:review")
 async def test_sources_in_src_and_options_of_absent_plugins_are_understood(desk):
     fill(desk, {f"src/{name}" if name.startswith("shop") else name: text for name, text in CLEAN.items()})
     fill(desk, {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--cov -n 4"\n'})
@@ -85,6 +91,7 @@ async def test_sources_in_src_and_options_of_absent_plugins_are_understood(desk)
         assert (found["counted"] > 0, found["failed"]) == (True, 0), name
 
 
+@promise("plans:missing")
 @pytest.mark.parametrize(
     ("name", "names", "told"),
     [
@@ -101,6 +108,7 @@ async def test_a_check_with_nothing_to_look_at_could_not_be_made(desk, name, nam
     assert told in await checked(desk, name, *names)
 
 
+@promise("plans:review-hostile")
 async def test_tests_may_write_and_the_workspace_stays_as_it_is(desk):
     writing = (
         "from pathlib import Path\n\n\ndef test_writes():\n    Path('made.txt').write_text('x')\n"
@@ -127,6 +135,7 @@ HOSTILE = {
 }
 
 
+@promise("plans:review-hostile")
 @pytest.mark.parametrize("what", HOSTILE)
 async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     fill(desk, CLEAN | {"conftest.py": HOSTILE[what]})
@@ -138,6 +147,7 @@ async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     assert desk.held() == before
 
 
+@promise("plans:review-hostile")
 async def test_links_pipes_and_huge_files_harm_no_check(desk):
     wrong_but_excluded = {
         "shop/prices.py": 'PRICE: int = "3"\n',

@@ -8,6 +8,7 @@ from backstay.errors import ToolboxInvalid
 from backstay.policies.command_lists import CommandLists
 from backstay.tools.tool import Safety
 from tests.docs.blocks import names, table
+from tests.requirements import promise
 from toolbox.configuration.load import load
 from toolbox.toolbox import open_toolbox
 
@@ -25,12 +26,14 @@ async def opened(path, toolbox):
         return await tools.catalog("ana"), await tools.catalog("ana", builtin=both)
 
 
+@promise("workspaces:opt-in")
 async def test_a_run_that_did_not_ask_for_files_or_shell_sees_none(tmp_path):
     without, with_both = await opened(tmp_path / "toolbox.json", {})
     assert without.definitions == {}
     assert {"fs.read_file", "fs.edit_file", "shell.run"} <= with_both.definitions.keys()
 
 
+@promise("workspaces:declared")
 async def test_every_writing_tool_is_known_to_be_undone_and_checked(tmp_path):
     _, catalog = await opened(tmp_path / "toolbox.json", {})
     assert catalog.problems == []
@@ -53,6 +56,7 @@ async def test_every_writing_tool_is_known_to_be_undone_and_checked(tmp_path):
     assert safeties["fs.search"] is Safety.READ_ONLY
 
 
+@promise("workspaces:declared")
 async def test_the_tools_behind_the_undo_are_found_by_nobody(tmp_path):
     _, catalog = await opened(tmp_path / "toolbox.json", {})
     for query in ("restore", "fs.restore", "fs__restore", "shell.outcome", "bring back files", ""):
@@ -60,6 +64,7 @@ async def test_the_tools_behind_the_undo_are_found_by_nobody(tmp_path):
     assert "fs__restore" not in catalog.by_function
 
 
+@promise("workspaces:granted")
 async def test_users_get_only_what_they_are_granted_and_operators_may_raise_a_class(tmp_path):
     toolbox = {
         "users": {"ana": {"providers": ["fs"]}},
@@ -71,6 +76,7 @@ async def test_users_get_only_what_they_are_granted_and_operators_may_raise_a_cl
     assert catalog.undo_of(catalog.definitions["fs.write_file"]) is not None
 
 
+@promise("workspaces:page")
 async def test_the_page_names_every_tool_and_its_class(tmp_path):
     _, catalog = await opened(tmp_path / "toolbox.json", {})
     rows = table("docs/workspace.md", "## What a model can call")
@@ -80,6 +86,7 @@ async def test_the_page_names_every_tool_and_its_class(tmp_path):
     }
 
 
+@promise("workspaces:granted")
 @pytest.mark.parametrize(
     ("toolbox", "said"),
     [
@@ -94,6 +101,7 @@ def test_a_toolbox_file_that_is_wrong_about_workspaces_is_refused(toolbox, said,
         load(tmp_path / "toolbox.json", {})
 
 
+@promise("workspaces:lists")
 @pytest.mark.parametrize(
     "command",
     ["rm -rf x", "/bin/rm x", "ls; rm x", "ls && rm x", "ls | xargs rm", "A=1 rm x", "if true; then rm x; fi",
@@ -103,11 +111,13 @@ def test_a_denied_command_is_found_wherever_it_stands(command):
     assert "not allowed" in (CommandLists(deny=("rm", "git push")).refusal(command) or "")
 
 
+@promise("workspaces:lists")
 @pytest.mark.parametrize("command", ["ls -la", "git pull", "echo 'rm x' > a", "grep rmdir a", "FOO=rm ls"])
 def test_what_is_not_denied_passes(command):
     assert CommandLists(deny=("rm", "git push")).refusal(command) is None
 
 
+@promise("workspaces:lists")
 @pytest.mark.parametrize(
     ("command", "passes"),
     [
@@ -128,6 +138,7 @@ def test_with_a_list_of_allowed_commands_all_others_are_refused(command, passes)
     assert (CommandLists(allow=("ls", "grep", "python3", "true"), deny=()).refusal(command) is None) is passes
 
 
+@promise("workspaces:denied-before")
 @pytest.mark.parametrize(
     ("command", "refused"),
     [

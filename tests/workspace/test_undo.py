@@ -10,15 +10,18 @@ from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces import owner
 from sandbox.workspaces.workspace import Workspace
 from sandbox.workspaces.workspaces import Claims
+from tests.requirements import promise
 from tests.workspace.desk import Desk
 
 
+@promise("workspaces:once")
 async def test_what_was_done_under_an_effect_is_not_done_again(desk: Desk):
     first = await desk.ask("run", effect="e", command="date +%N > a; cat a")
     assert await desk.ask("run", effect="e", command="date +%N > a; cat a") == first
     assert (desk.root / "a").read_text(encoding="ascii") == first["stdout"]
 
 
+@promise("workspaces:result")
 async def test_a_command_tells_what_it_wrote_and_how_it_ended(desk: Desk):
     await desk.ask("write_file", path="old", content="x")
     ran = await desk.ask("run", command="echo new > a; rm old; echo out; echo err >&2; exit 3")
@@ -29,6 +32,7 @@ async def test_a_command_tells_what_it_wrote_and_how_it_ended(desk: Desk):
     assert {(change["path"], change["kind"]) for change in ran["changes"]} >= {("a", "added"), ("old", "removed")}
 
 
+@promise("workspaces:jails-undo")
 @pytest.mark.timeout(900)
 async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_taken_back_to_the_last_byte(desk: Desk):
     for number in range(200):
@@ -56,6 +60,7 @@ async def test_a_run_that_wrote_edited_moved_and_deleted_two_hundred_files_is_ta
     assert desk.held() == before
 
 
+@promise("workspaces:jails-undo")
 async def test_taking_back_an_effect_by_its_id_leaves_what_others_did_since(desk: Desk):
     await desk.ask("write_file", effect="e1", path="mine", content="1")
     await desk.ask("write_file", effect="e2", path="theirs", content="2")
@@ -64,6 +69,7 @@ async def test_taking_back_an_effect_by_its_id_leaves_what_others_did_since(desk
     assert await desk.ask("restore", effect="never happened") == {"restored": [], "count": 0}
 
 
+@promise("workspaces:jails-undo")
 async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk: Desk):
     written = await desk.ask("write_file", path="a", content="1")
     (desk.root / "a").unlink()
@@ -73,6 +79,7 @@ async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk:
     assert (desk.root / "a").read_text(encoding="ascii") == "a person's"
 
 
+@promise("workspaces:lost-for-good")
 async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk):
     os.mkfifo(desk.root / "pipe")
     said = await desk.ask("run", command="rm pipe; for i in $(seq 400); do mkdir d && cd d; done")
@@ -81,6 +88,7 @@ async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk
     assert desk.held() == {}
 
 
+@promise("workspaces:once")
 async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_happens(desk: Desk, area):
     await desk.ask("write_file", path="a", content="before")
     workspace = Workspace(name=desk.name, root=desk.root)
@@ -95,11 +103,13 @@ async def test_an_effect_that_was_cut_off_is_taken_back_before_anything_else_hap
     assert (desk.root / "a").read_text(encoding="ascii") == "before"
 
 
+@promise("workspaces:once")
 async def test_the_outcome_of_an_effect_is_known_with_its_answer(desk: Desk):
     written = await desk.ask("write_file", effect="e", path="a", content="1")
     assert await desk.ask("outcome", effect="e") == {"applied": True, "answer": written}
 
 
+@promise("workspaces:claims")
 async def test_a_workspace_belongs_to_one_run_until_it_is_released(desk: Desk, workspaces):
     await desk.ask("write_file", path="a", content="1")
     other = Desk(workspaces, desk.name, desk.root, run="run-2")
@@ -114,6 +124,7 @@ async def test_a_workspace_belongs_to_one_run_until_it_is_released(desk: Desk, w
     assert (await other.ask("read_file", path="a"))["content"] == "1"
 
 
+@promise("workspaces:names")
 async def test_a_workspace_that_jails_cannot_reach_is_refused_with_the_folder_that_is_closed(desk: Desk, monkeypatch):
     if os.geteuid():
         pytest.skip("the jail of an ordinary user enters what that user owns")
@@ -127,6 +138,7 @@ async def test_a_workspace_that_jails_cannot_reach_is_refused_with_the_folder_th
         await closed.ask("list_directory")
 
 
+@promise("workspaces:claims")
 async def test_a_claim_passes_from_a_run_that_is_known_to_be_over(area):
     claims = Claims(area / "claims-alone")
     workspace = Workspace(name="w", root=area / "w")
@@ -138,6 +150,7 @@ async def test_a_claim_passes_from_a_run_that_is_known_to_be_over(area):
     assert claims.holder(workspace) == "new"
 
 
+@promise("workspaces:names")
 @pytest.mark.parametrize(
     "asked", ["", ".", "..", "../x", "a/../../x", "/etc", "a\0b", "a\nb", "x" * 300, "linked", "linked/in", "file"]
 )
@@ -153,12 +166,14 @@ async def test_only_a_plain_folder_beneath_the_operators_is_a_workspace(asked, a
     assert not (area / "x").exists()
 
 
+@promise("workspaces:names")
 async def test_what_the_engine_keeps_is_no_workspace(workspaces, area):
     inside = Workspace(name="w", root=area)
     with pytest.raises(WorkspaceInvalid, match="are not apart"):
         inside.require_apart(area / "state")
 
 
+@promise("workspaces:isolation")
 def test_the_errors_of_isolation_are_those_that_callers_expect():
     assert issubclass(IsolationUnavailable, RuntimeError)
     assert not SandboxLost.final

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from sandbox.workspaces.watch import JailWatch, descendants, nameless_of
+from tests.requirements import promise
 
 FORKS = "while :; do (:)& (:)& (:)& wait; done"
 
@@ -17,6 +18,7 @@ def busy():
         shell.kill()
 
 
+@promise("workspaces:narrowed")
 def test_processes_that_end_while_they_are_looked_at_stop_no_command(busy, tmp_path):
     watch, device = JailWatch(memory_mb=10_000), tmp_path.stat().st_dev
     # Without care, one look in two hundred met a process that had just ended.

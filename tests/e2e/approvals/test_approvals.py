@@ -12,6 +12,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.testing import Reply
 from tests.engine import Scripts, differing, ended, engine, pending
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -74,6 +75,7 @@ async def events(handle, name):
     return [event for event in timeline["events"] if event["name"] == name]
 
 
+@promise("approvals:repeat")
 async def test_a_decision_repeated_under_its_event_id_gets_the_stored_answer_and_no_other_decision_does(shared):
     opened, scripts = shared
     handle = await opened.start(
@@ -94,6 +96,7 @@ async def test_a_decision_repeated_under_its_event_id_gets_the_stored_answer_and
     assert recipients(opened, handle) == ["a@x.example"]
 
 
+@promise("approvals:twice-at-once")
 async def test_the_same_event_arriving_twice_at_once_is_one_decision(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example", "b@x.example")))
@@ -109,6 +112,7 @@ async def test_the_same_event_arriving_twice_at_once_is_one_decision(shared):
     assert sorted(mail["subject"] for mail in sent(opened, handle)) == ["s", "t"]
 
 
+@promise("approvals:verdicts")
 async def test_what_does_not_fit_the_request_is_refused_by_field_and_the_request_stays_open(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example")))
@@ -136,6 +140,7 @@ async def test_what_does_not_fit_the_request_is_refused_by_field_and_the_request
     assert recipients(opened, handle) == ["a@x.example"]
 
 
+@promise("approvals:partial")
 async def test_calls_of_a_batch_are_decided_one_by_one_in_one_request(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example", "b@x.example", "c@x.example", "d@x.example")))
@@ -156,6 +161,7 @@ async def test_calls_of_a_batch_are_decided_one_by_one_in_one_request(shared):
     assert "error" not in answers[3]
 
 
+@promise("approvals:answer")
 async def test_a_rejection_is_an_answer_to_the_model_which_may_go_on(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example"), mails("b@x.example")))
@@ -168,6 +174,7 @@ async def test_a_rejection_is_an_answer_to_the_model_which_may_go_on(shared):
     assert recipients(opened, handle) == ["b@x.example"]
 
 
+@promise("approvals:stop")
 async def test_a_rejection_with_stop_ends_the_run_as_rejected_when_nothing_was_done(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example")))
@@ -179,6 +186,7 @@ async def test_a_rejection_with_stop_ends_the_run_as_rejected_when_nothing_was_d
     assert sent(opened, handle) == []
 
 
+@promise("approvals:modify")
 async def test_a_changed_call_is_validated_and_ruled_again(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example")))
@@ -198,6 +206,7 @@ async def test_a_changed_call_is_validated_and_ruled_again(shared):
     assert [(mail["to"], mail["subject"]) for mail in sent(opened, handle)] == [("a@x.example", "better")]
 
 
+@promise("approvals:modify-redacted")
 async def test_a_changed_call_keeps_what_the_person_could_not_see(shared):
     opened, scripts = shared
     secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
@@ -218,6 +227,7 @@ async def test_a_changed_call_keeps_what_the_person_could_not_see(shared):
     assert secret not in json.dumps(opened.model.requests[1:])
 
 
+@promise("approvals:expiry")
 async def test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says(shared):
     opened, scripts = shared
     soon = await opened.start(scripts.task(mails("a@soon.example"), Reply(calls=[("ask_person", {"question": "?"})])))
@@ -236,6 +246,7 @@ async def test_expiry_rejects_fails_or_asks_once_more_as_the_rule_says(shared):
     assert [sent(opened, handle) for handle in (soon, fail, again)] == [[], [], []]
 
 
+@promise("runs:ask-person")
 async def test_a_question_is_answered_with_any_json_and_can_end_the_run(shared):
     opened, scripts = shared
     asks = Reply(calls=[("ask_person", {"question": "Which\u202e one?\nSay"})])
@@ -254,6 +265,7 @@ async def test_a_question_is_answered_with_any_json_and_can_end_the_run(shared):
     assert (await ended(handle))["outcome"] == "rejected"
 
 
+@promise("budget:wall")
 async def test_wall_time_stands_still_while_only_a_person_is_awaited(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example"), budget={"max_wall_seconds": 600}))
@@ -270,6 +282,7 @@ async def test_wall_time_stands_still_while_only_a_person_is_awaited(shared):
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:temporal")
 async def test_the_temporal_command_line_decides(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example")))
@@ -289,6 +302,7 @@ async def test_the_temporal_command_line_decides(shared):
     assert recipients(opened, handle) == ["a@x.example"]
 
 
+@promise("effects:approval-once")
 async def test_an_approval_is_used_once(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example"), mails("a@x.example")))
@@ -301,6 +315,7 @@ async def test_an_approval_is_used_once(shared):
     assert len(sent(opened, handle)) == 1
 
 
+@promise("policy:floor")
 async def test_a_task_may_only_tighten_the_policy(shared):
     opened, scripts = shared
     loose = {"allow": ["*"], "default": {"write_safe": "allow", "restricted_write": "allow"}}

@@ -14,6 +14,7 @@ from temporalio.common import RawValue
 from backstay.canonical import digest_of
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, differing, ended, engine, pending
+from tests.requirements import promise
 
 BIDI = "\u202e"
 HOSTILE = (
@@ -51,6 +52,7 @@ async def refusal(update):
     return caught.value.cause.type, caught.value.cause.message
 
 
+@promise("runs:plain-json")
 async def test_malformed_signals_become_events_and_malformed_updates_are_refused(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail()))
@@ -83,6 +85,7 @@ async def test_malformed_signals_become_events_and_malformed_updates_are_refused
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("runs:invalid")
 @pytest.mark.parametrize("name", ["RunTask", "UndoRun"])
 async def test_a_run_started_with_nothing_or_nonsense_fails_as_an_invalid_task(shared, name):
     opened, _ = shared
@@ -96,6 +99,7 @@ async def test_a_run_started_with_nothing_or_nonsense_fails_as_an_invalid_task(s
         assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("approvals:hostile")
 async def test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail(to=f"a@x.example{BIDI}", subject=HOSTILE, body=HOSTILE)))
@@ -133,6 +137,7 @@ async def test_hostile_text_is_shown_as_one_harmless_line_wherever_people_look(s
         assert "\n" not in event["text"]
 
 
+@promise("approvals:clipped")
 async def test_a_request_too_long_to_show_is_approved_only_with_the_digest_of_all_of_it(shared):
     opened, scripts = shared
     subject = f"harmless {'x' * 380} and now the sting"
@@ -155,6 +160,7 @@ async def test_a_request_too_long_to_show_is_approved_only_with_the_digest_of_al
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("secrets:big-leaf")
 async def test_a_text_of_ten_kilobytes_is_a_reference_in_history_and_whole_at_the_tool(shared):
     opened, scripts = shared
     body = f"{HOSTILE} " * 110
@@ -170,6 +176,7 @@ async def test_a_text_of_ten_kilobytes_is_a_reference_in_history_and_whole_at_th
     assert row == (body,)
 
 
+@promise("approvals:facts")
 async def test_a_request_shows_what_is_called_how_it_is_undone_and_what_cannot_be_undone(shared):
     opened, scripts = shared
     deletes = Reply(text="Clean up.", calls=[("mail__delete_message", {"message_id": "m1"})])

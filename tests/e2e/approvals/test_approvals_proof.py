@@ -11,6 +11,7 @@ from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from backstay.testing import Reply
 from tests import signing
 from tests.engine import Scripts, differing, ended, engine, pending
+from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
 POLICY = """
@@ -60,6 +61,7 @@ def sent(opened, handle):
     return opened.mailbox.rows(query, f"{handle.id}/%")[0][0]
 
 
+@promise("approvals:proof-decides")
 async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@one.example")))
@@ -94,6 +96,7 @@ async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(share
     assert (decided["data"]["by"], decided["data"]["verified"]) == (ANA, True)
 
 
+@promise("approvals:forged")
 async def test_a_verified_stranger_and_an_unverified_approver_are_both_refused(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@one.example")))
@@ -107,6 +110,7 @@ async def test_a_verified_stranger_and_an_unverified_approver_are_both_refused(s
     assert sent(opened, handle) == 0
 
 
+@promise("approvals:signal")
 async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_and_nothing_else(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@one.example")))
@@ -130,6 +134,7 @@ async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_a
     assert sent(opened, handle) == 1
 
 
+@promise("approvals:quorum")
 async def test_a_quorum_is_so_many_verified_persons(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@two.example")))
@@ -152,6 +157,7 @@ async def test_a_quorum_is_so_many_verified_persons(shared):
     assert sent(opened, handle) == 1
 
 
+@promise("approvals:quorum")
 async def test_one_verified_rejection_decides_a_quorum(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@two.example")))
@@ -163,6 +169,7 @@ async def test_one_verified_rejection_decides_a_quorum(shared):
     assert sent(opened, handle) == 0
 
 
+@promise("approvals:self")
 async def test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it(shared):
     opened, scripts = shared
     handle = await started_by(opened, scripts.task(mail("a@own.example"), by=ANA))
@@ -176,6 +183,7 @@ async def test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it(shar
     assert sent(opened, handle) == 1
 
 
+@promise("approvals:self")
 async def test_without_a_proven_starter_a_rule_against_self_approval_lets_nobody_approve(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@own.example"), user_id=ANA, by=BO))
@@ -194,6 +202,7 @@ async def test_without_a_proven_starter_a_rule_against_self_approval_lets_nobody
     assert sent(opened, handle) == 0
 
 
+@promise("approvals:self")
 async def test_a_start_is_proven_for_one_run_and_one_task(shared):
     opened, scripts = shared
     task = scripts.task(mail("a@own.example"), by=ANA)
@@ -210,6 +219,7 @@ async def test_a_start_is_proven_for_one_run_and_one_task(shared):
         assert (caught.value.cause.type, "proof:" in caught.value.cause.message) == ("TaskInvalid", True)
 
 
+@promise("approvals:top-up-proof")
 async def test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_too_and_each_proof_works_once(shared):
     opened, scripts = shared
     handle = await started_by(opened, scripts.task(mail("a@one.example"), by=BO))
@@ -229,6 +239,7 @@ async def test_where_a_rule_names_persons_topping_up_and_undoing_need_a_proof_to
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:proof-decides")
 async def test_a_proof_that_is_not_needed_must_hold_all_the_same(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@free.example")))
@@ -242,6 +253,7 @@ async def test_a_proof_that_is_not_needed_must_hold_all_the_same(shared):
     assert decided["data"]["verified"] is False
 
 
+@promise("approvals:separate")
 async def test_calls_that_different_people_decide_about_are_asked_about_at_the_same_time(shared):
     opened, scripts = shared
     calls = [
@@ -263,6 +275,7 @@ async def test_calls_that_different_people_decide_about_are_asked_about_at_the_s
     assert sent(opened, handle) == 2
 
 
+@promise("approvals:separate")
 async def test_a_rejection_with_stop_withdraws_what_else_is_asked(shared):
     opened, scripts = shared
     calls = [

@@ -18,6 +18,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.engine import ROOT, Scripts, ended, engine, pending, toolbox_of
+from tests.requirements import promise
 from workflows import WORKFLOWS
 
 KEY = "the key that workers and gateways share"
@@ -117,6 +118,7 @@ async def paid_and_asking(opened, scripts):
     return handle
 
 
+@promise("approvals:effects")
 async def test_a_lost_payment_is_sent_again_only_when_the_two_agree_who_must_approve_it(lossy):
     handle = await lossy.start(plan(send("a@two.example")))
     await approve(handle, ANA, BO)
@@ -138,6 +140,7 @@ async def test_a_lost_payment_is_sent_again_only_when_the_two_agree_who_must_app
     assert sent(lossy, handle) == 2
 
 
+@promise("approvals:run")
 async def test_a_strangers_answer_raises_no_limit_that_top_up_would_refuse(opened):
     handle = await opened.start(plan(READ, READ, budget={"max_tool_calls": 1, "on_exhausted": "ask"}))
     (request,) = await pending(handle)
@@ -151,6 +154,7 @@ async def test_a_strangers_answer_raises_no_limit_that_top_up_would_refuse(opene
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:run")
 async def test_pausing_and_resuming_need_somebody_whom_the_policy_names(opened):
     handle = await opened.start(plan(send("a@two.example")))
     await pending(handle)
@@ -164,6 +168,7 @@ async def test_pausing_and_resuming_need_somebody_whom_the_policy_names(opened):
     assert (await ended(handle))["outcome"] == "failed"
 
 
+@promise("approvals:undo")
 async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(shared):
     opened, scripts = shared
     handle = await paid_and_asking(opened, scripts)
@@ -177,6 +182,7 @@ async def test_an_undo_needs_as_many_as_the_payment_that_it_takes_back(shared):
     await handle.terminate()
 
 
+@promise("approvals:undo-run")
 async def test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_word_of_all_who_must_agree(opened):
     handle = await paid(opened)
     other = await paid(opened)
@@ -207,6 +213,7 @@ async def test_undo_run_needs_a_proof_for_the_run_that_it_takes_back_and_the_wor
     assert sent(opened, handle, "recall_email") == 1
 
 
+@promise("approvals:cancelled")
 async def test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so(shared):
     opened, scripts = shared
     handle = await paid_and_asking(opened, scripts)
@@ -219,6 +226,7 @@ async def test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so
     assert sent(opened, handle, "recall_email") == 0
 
 
+@promise("approvals:strangers")
 async def test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways(opened):
     handle = await opened.start(plan(send("a@two.example"), send("b@free.example")))
     await pending(handle)
@@ -237,6 +245,7 @@ async def test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways(op
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:proofs")
 async def test_a_proof_holds_in_the_run_and_for_the_request_that_it_was_signed_for_and_once(opened):
     workflow_id = f"task-{uuid.uuid4()}"
     first = await opened.start(plan(send("a@two.example")), workflow_id)
@@ -268,6 +277,7 @@ async def test_a_proof_holds_in_the_run_and_for_the_request_that_it_was_signed_f
     await second.terminate()
 
 
+@promise("approvals:proofs")
 async def test_a_used_proof_stays_used_when_its_answer_is_forgotten(opened):
     handle = await opened.start(plan(send("a@two.example")))
     await pending(handle)
@@ -288,6 +298,7 @@ async def test_a_used_proof_stays_used_when_its_answer_is_forgotten(opened):
     await handle.terminate()
 
 
+@promise("approvals:audit")
 async def test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit(opened):
     handle = await opened.start(plan(send("a@two.example")))
     await pending(handle)
@@ -327,6 +338,7 @@ WAYS = {
 }
 
 
+@promise("approvals:doors")
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_proof_that_does_not_hold_is_refused_at_every_door(opened, way):
     handle = await opened.start(plan(send("a@two.example")))
@@ -385,6 +397,7 @@ async def test_every_proof_that_does_not_hold_is_refused_at_every_door(opened, w
     await other.terminate()
 
 
+@promise("approvals:doors")
 def test_the_table_of_doors_names_every_way_into_a_run():
     page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
     _, _, section = page.partition("## Who may do what")

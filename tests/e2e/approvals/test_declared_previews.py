@@ -5,6 +5,7 @@ import pytest_asyncio
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 AMOUNT = {"type": "object", "properties": {"n": {"type": "integer"}, "to": {"type": "string"}}}
@@ -41,6 +42,7 @@ async def asked(shared, *calls):
     return request["calls"]
 
 
+@promise("approvals:previews")
 async def test_people_see_what_a_declared_read_says_of_a_call_and_what_it_changes(shared):
     *_, bank = shared
     (call,) = await asked(shared, ("bank__pay", {"n": 10}))
@@ -52,6 +54,7 @@ async def test_people_see_what_a_declared_read_says_of_a_call_and_what_it_change
     assert bank.calls("pay") == []
 
 
+@promise("approvals:failed")
 async def test_a_preview_that_fails_says_why_and_stops_nothing(shared):
     broken, typed = await asked(shared, ("bank__pay_broken", {"n": 1}), ("bank__pay_typed", {"to": "ana"}))
     assert broken["diff"].startswith("(no diff: bank.broken: no quote")
@@ -59,6 +62,7 @@ async def test_a_preview_that_fails_says_why_and_stops_nothing(shared):
     assert typed["diff"].startswith("(no diff: bank.quote")
 
 
+@promise("approvals:writing")
 async def test_a_preview_that_writes_is_never_called(shared):
     *_, bank = shared
     (call,) = await asked(shared, ("bank__pay_unsafe", {"n": 1}))
@@ -66,6 +70,7 @@ async def test_a_preview_that_writes_is_never_called(shared):
     assert bank.calls("pay") == []
 
 
+@promise("approvals:plan")
 async def test_the_proposal_of_a_plan_tells_what_is_declared_and_previews_no_unknown_values(shared):
     opened, _, bank = shared
     before = len(bank.calls("quote"))

@@ -10,6 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 SERVERS = Path(__file__).parents[2] / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nask: [office.structured]\n"
@@ -52,6 +53,7 @@ async def ended(handle):
     return result
 
 
+@promise("approvals:elicitation")
 async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_with_the_answer(office):
     opened, _ = office
     handle = await opened.start({"text": "<cellar>"})
@@ -66,6 +68,7 @@ async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_w
     assert "cellar given 1 times" in told_in(opened, "<cellar>")
 
 
+@promise("approvals:fit")
 async def test_an_answer_that_does_not_fit_is_refused_by_its_field_and_the_question_stays_open(office):
     opened, _ = office
     handle = await opened.start({"text": "<attic>"})
@@ -84,6 +87,7 @@ async def test_an_answer_that_does_not_fit_is_refused_by_its_field_and_the_quest
     assert event["text"] == "answer: 'sure' is required; add it"
 
 
+@promise("approvals:declined")
 async def test_a_rejected_question_is_declined_and_the_model_is_told_what_the_server_did_then(office):
     opened, _ = office
     handle = await opened.start({"text": "<roof>"})
@@ -94,6 +98,7 @@ async def test_a_rejected_question_is_declined_and_the_model_is_told_what_the_se
     assert "kept" in told_in(opened, "<roof>")
 
 
+@promise("approvals:elicitation")
 async def test_an_older_servers_call_is_made_again_on_a_persons_word(office):
     opened, log = office
     handle = await opened.start({"text": "<booked>"})
@@ -106,6 +111,7 @@ async def test_an_older_servers_call_is_made_again_on_a_persons_word(office):
     assert calls_of("book", log) == before + 1
 
 
+@promise("approvals:older-stands")
 async def test_what_an_older_server_did_without_an_answer_stands_when_a_person_says_so(office):
     opened, log = office
     handle = await opened.start({"text": "<left>"})
@@ -118,6 +124,7 @@ async def test_what_an_older_server_did_without_an_answer_stands_when_a_person_s
     assert "no day, no booking" in told_in(opened, "<left>")
 
 
+@promise("approvals:older-failed")
 async def test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_person_leaves_it_at_that(office):
     opened, _ = office
     handle = await opened.start({"text": "<failed>"})
@@ -127,6 +134,7 @@ async def test_an_older_server_that_fails_without_an_answer_did_nothing_when_a_p
     assert [effect["state"] for effect in result["effects"]] == ["not_sent"]
 
 
+@promise("approvals:read")
 async def test_a_question_about_a_call_that_only_reads_makes_no_effect(office):
     opened, _ = office
     handle = await opened.start({"text": "<peeked>"})

@@ -6,6 +6,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.cli.render import request_lines
 from backstay.testing import Reply
 from tests.engine import pending
+from tests.requirements import promise
 
 POLICY = """
 default: {write_safe: allow, read_only: allow}
@@ -29,6 +30,7 @@ async def escalated(handle, count):
             await asyncio.sleep(0.2)
 
 
+@promise("policy:escalation")
 async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -50,6 +52,7 @@ async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(
     assert any(line.endswith(", then: reject") for line in lines)
 
 
+@promise("policy:escalation")
 async def test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -63,6 +66,7 @@ async def test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition
     assert (request["escalated_to"], request["approvers"]) == (["cy"], ["ana", "bo", "cy"])
 
 
+@promise("policy:escalation")
 async def test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over(open_engine):
     async with open_engine([], policy=POLICY, approver_key="a key") as engine:
         steps = [mail("now@x.example"), mail("later@x.example")]
@@ -73,6 +77,7 @@ async def test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_i
     assert [part["approvers"] for part in request["proposal"]["parts"]] == [["bo", "cy"], ["ana"]]
 
 
+@promise("policy:escalation")
 async def test_of_a_batch_the_calls_that_others_may_decide_later_are_asked_about_apart(open_engine):
     calls = [("mail__send_email", mail(to)["arguments"]) for to in ("now@x.example", "later@x.example")]
     policy = POLICY.replace("[bo]", "[ana]").replace("[di]", "[cy]")

@@ -8,6 +8,7 @@ import pytest
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import ended, engine
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 VARIANTS = {
@@ -67,6 +68,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr("toolbox.mcp.provider.CONNECT_S", 0.2)
 
 
+@promise("context:task")
 async def test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names(temporal, tmp_path):
     toolbox = toolbox_of_servers(tmp_path, desk=desk_in(tmp_path, {"name": "T-Shirt", "variants": VARIANTS}))
     options = {"policy": POLICY, "toolbox": toolbox, "digest_characters": 1500}
@@ -80,6 +82,7 @@ async def test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_t
     assert digest["aggregates"]["beside"] == {"name": "T-Shirt"}
 
 
+@promise("tools:late")
 @pytest.mark.parametrize("entry", [{}, {"initTimeout": 60_000}], ids=["by itself", "as it says"])
 async def test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says(temporal, tmp_path, impatient, entry):
     desk = desk_in(tmp_path, {"seen": 1}, starts="open")
@@ -97,6 +100,7 @@ async def test_a_server_that_starts_late_is_waited_for_as_its_init_timeout_says(
     assert "tools.missing" not in [event["name"] for event in result["events"]]
 
 
+@promise("tools:named-missing")
 async def test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once(temporal, tmp_path):
     toolbox = with_patience(toolbox_of_servers(tmp_path, desk=desk_in(tmp_path, {})), command="no-such-command")
     rounds = [Reply(calls=[("search_tools", {"query": "look"})]), DONE]
@@ -109,6 +113,7 @@ async def test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once
     assert told.count("The tools of desk cannot be used now: the command 'no-such-command' was not found") == 1
 
 
+@promise("tools:late")
 async def test_a_server_that_comes_back_is_found_and_named(temporal, tmp_path, impatient):
     desk = desk_in(tmp_path, {"seen": 1}, starts="open")
     toolbox = with_patience(toolbox_of_servers(tmp_path, desk=desk), initTimeout=3)

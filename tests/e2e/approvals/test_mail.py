@@ -19,6 +19,7 @@ from backstay.testing import Reply
 from gateways.delivering import NotTaken
 from gateways.mail.mail import Mail, Server, is_address, mail_of
 from tests.engine import ended, pending
+from tests.requirements import promise
 
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 SENDER = "backstay@example.com"
@@ -70,6 +71,7 @@ def settings(url, **more):
     return {"smtp_url": url, "mail_from": SENDER, "url": "https://approve.example", **more}
 
 
+@promise("approvals:link")
 async def test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -110,6 +112,7 @@ def expiry(mail):
     return datetime.fromisoformat(re.findall(r"^Expires: +(\S+)", mail.get_content(), re.MULTILINE)[0])
 
 
+@promise("approvals:escalated")
 async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again(open_engine):
     async with (
         mail_server() as (url, mailboxes),
@@ -129,6 +132,7 @@ async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_an
     assert expiry(later) > expiry(first)
 
 
+@promise("approvals:again")
 async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(open_engine):
     policy = ESCALATED.replace(",\n     escalate_to: [cy@example.com]", "")
     async with (
@@ -143,6 +147,7 @@ async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(o
     assert "Nobody has decided this in time, so you are asked again." in again.get_content()
 
 
+@promise("approvals:after-reminders")
 async def test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all(open_engine):
     policy = ESCALATED.replace("timeout: 5s", "timeout: 5s, remind_after: 2s")
     async with (
@@ -167,6 +172,7 @@ async def test_an_escalation_after_reminders_asks_who_is_new_and_the_next_remind
     assert {mail["Subject"] for mail in later} == {reminders[0]["Subject"]}
 
 
+@promise("approvals:bad-address")
 async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(open_engine):
     script = [mail(), FINISH]
     async with (
@@ -185,6 +191,7 @@ async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(
         assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:mail")
 async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobody(open_engine):
     away = ["451 come back later"] * 1000
     async with (
@@ -207,6 +214,7 @@ async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobo
         await handle.cancel()
 
 
+@promise("approvals:of-task")
 async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -225,6 +233,7 @@ async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
         await handle.terminate()
 
 
+@promise("approvals:settings-people")
 @pytest.mark.parametrize(
     ("reminder", "more", "people"),
     [
@@ -272,6 +281,7 @@ async def taken(mail, notice):
                 return tries
 
 
+@promise("approvals:full")
 @pytest.mark.parametrize("answer", ["452 mailbox full", "421 too many mails for this one"])
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
     async with mail_server() as (url, mailboxes):
@@ -283,6 +293,7 @@ async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_
     assert sorted(told) == ["ana@example.com", "bo@example.com", "cy@example.com"]
 
 
+@promise("approvals:hostile-receivers")
 async def test_a_mail_server_that_hangs_takes_no_thread_from_the_runs():
     async def hang(reader, writer):
         await reader.read()
@@ -305,6 +316,7 @@ async def _ends(sends):
     return await asyncio.gather(*sends, return_exceptions=True)
 
 
+@promise("approvals:refused")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -323,6 +335,7 @@ def test_settings_of_mail_that_cannot_work_are_refused_by_name(given, said, tmp_
     assert said in str(caught.value)
 
 
+@promise("approvals:plain")
 def test_only_plain_addresses_are_mailed():
     bad = [
         "ana",

@@ -13,6 +13,7 @@ from backstay.testing import Reply
 from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
+from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
 ANA, BO = "ana@example.com", "bo@example.com"
@@ -74,6 +75,7 @@ def names(result):
     return [event["name"] for event in result["events"]]
 
 
+@promise("approvals:remember-scopes")
 async def test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked_in_the_next(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@run.example"), mail("b@run.example"), user="run")
@@ -93,6 +95,7 @@ async def test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked
     await ended(again)
 
 
+@promise("policy:asks-anyway")
 async def test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write_is_asked_about_anyway(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@same.example"), mail("b@same.example"), mail("a@same.example"), user="same")
@@ -108,6 +111,7 @@ async def test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write
     await ended(handle)
 
 
+@promise("approvals:always")
 async def test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_the_person_accept(accepting):
     opened, scripts = accepting
     given = task(scripts, mail("a@always.example"), user="ana")
@@ -129,6 +133,7 @@ async def test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_
         await ended(handle)
 
 
+@promise("approvals:session")
 async def test_for_the_session_holds_in_runs_of_that_session_only(accepting):
     opened, scripts = accepting
     first = task(scripts, mail("a@session.example"), user="s", session_id="monday")
@@ -148,6 +153,7 @@ async def test_for_the_session_holds_in_runs_of_that_session_only(accepting):
     await asyncio.gather(ended(other), ended(none))
 
 
+@promise("approvals:never")
 async def test_never_denies_in_the_run_and_in_later_ones(accepting):
     opened, scripts = accepting
     given = task(scripts, mail("a@never.example"), mail("b@never.example"), user="never")
@@ -162,6 +168,7 @@ async def test_never_denies_in_the_run_and_in_later_ones(accepting):
     assert not [to for to in opened.mailbox.sent() if to.endswith("@never.example")]
 
 
+@promise("approvals:remember-plan")
 async def test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer_to_results(accepting):
     opened, _ = accepting
     first = {"to": "a@plan.example", "subject": "s", "body": "b"}
@@ -180,6 +187,7 @@ async def test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer
     assert len([to for to in opened.mailbox.sent() if to == "a@plan.example"]) == 4
 
 
+@promise("approvals:remember-authority")
 async def test_a_stranger_widens_nothing(accepting):
     opened, scripts = accepting
     for proven, by in ((False, ANA), (True, "eve@example.com")):
@@ -196,6 +204,7 @@ async def test_a_stranger_widens_nothing(accepting):
         await ended(again)
 
 
+@promise("approvals:waits")
 async def test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_operator(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@waits.example"), mail("b@waits.example"), user="waits")
@@ -211,6 +220,7 @@ async def test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_opera
     await ended(again)
 
 
+@promise("approvals:named")
 async def test_where_rules_name_people_only_they_have_a_decision_remembered_for_the_run(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\nask: [{{tool: "mail.create_draft", approvers: ["{BO}"]}}]'
@@ -224,6 +234,7 @@ async def test_where_rules_name_people_only_they_have_a_decision_remembered_for_
         await ended(handle)
 
 
+@promise("approvals:remember-quorum")
 async def test_two_who_must_accept_say_so_in_two_runs_at_once(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\naccepting: {{approvers: ["{ANA}", "{BO}"], quorum: 2}}'
@@ -243,6 +254,7 @@ async def test_two_who_must_accept_say_so_in_two_runs_at_once(temporal, tmp_path
         assert BO in obeyed
 
 
+@promise("approvals:today")
 async def test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing(temporal, tmp_path):
     scripts = Scripts()
     named = f'{PLAIN}\naccepting: {{approvers: ["{ANA}"]}}'
@@ -257,6 +269,7 @@ async def test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing(temp
         await ended(handle)
 
 
+@promise("policy:preferences")
 async def test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing(temporal, tmp_path):
     scripts = Scripts()
     numbers = itertools.count()
@@ -287,6 +300,7 @@ async def test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing(
         assert len(running.mailbox.sent()) == 2
 
 
+@promise("policy:stale")
 async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temporal, tmp_path):
     scripts = Scripts()
 
@@ -316,6 +330,7 @@ async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temp
         await ended(handle)
 
 
+@promise("approvals:many")
 async def test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered(temporal, tmp_path):
     scripts = Scripts()
     tools = [f"tool_{n}" for n in range(78)]
@@ -337,6 +352,7 @@ async def test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_re
         assert len(desk.calls()) == 24
 
 
+@promise("policy:unreadable")
 async def test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\naccepting: {{approvers: ["{ANA}"]}}'
@@ -368,6 +384,7 @@ async def test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_not
         database.dispose()
 
 
+@promise("approvals:remember-refused")
 @pytest.mark.parametrize(
     ("said", "fault"),
     [

@@ -6,10 +6,12 @@ from examples.mailbox.reminders import Reminders
 from examples.mailbox.seed import seed
 from examples.mailbox.statements import statements
 from tests.engine import assert_no_task_failure, pending
+from tests.requirements import promise
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 
 
+@promise("runs:task")
 @pytest.mark.parametrize("dice", [11, 23, 37])
 async def test_recipients_and_total_are_those_of_an_sql_query_over_random_invoices(open_engine, tmp_path, dice):
     today = datetime.now(UTC).date()

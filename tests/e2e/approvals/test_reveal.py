@@ -16,6 +16,7 @@ from tests.e2e.labelled import Labelled
 from tests.e2e.servers.spellings import token_of
 from tests.e2e.tools.test_secrets import everything_of, steps
 from tests.engine import ended, engine
+from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
 ANA, BO, CY, DI = "ana@example.com", "bo@example.com", "cy@example.com", "di@example.com"
@@ -77,6 +78,7 @@ async def decisions_of(opened, handle):
         return [decision for decision in await store.decisions.of_run(run) if decision.update == "reveal"]
 
 
+@promise("secrets:reveal")
 async def test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_recorded(office):
     handle, found = await finished(office)
     run = Backstay(office.client).run(handle.id)
@@ -93,6 +95,7 @@ async def test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_reco
     assert [name for name, data in places.items() if SECRET in str(data)] == []
 
 
+@promise("secrets:reveal")
 async def test_the_command_prints_the_secret_and_nothing_else(office):
     handle, found = await finished(office)
     done = await told_by(office, "reveal", handle.id, found, "--by", ANA)
@@ -102,6 +105,7 @@ async def test_the_command_prints_the_secret_and_nothing_else(office):
     assert json.loads(done.out) == {"handle": found, "secret": SECRET}
 
 
+@promise("secrets:reveal")
 async def test_what_is_no_secret_of_the_run_is_not_shown(office):
     handle, found = await finished(office)
     other, _ = await finished(office)
@@ -116,6 +120,7 @@ async def test_what_is_no_secret_of_the_run_is_not_shown(office):
     assert await decisions_of(office, handle) == []
 
 
+@promise("secrets:reveal")
 @pytest.mark.parametrize("office", [True], indirect=True)
 async def test_only_those_whom_the_policy_names_are_shown_a_secret(office):
     handle, found = await finished(office)
@@ -142,6 +147,7 @@ async def test_only_those_whom_the_policy_names_are_shown_a_secret(office):
     ]
 
 
+@promise("secrets:reveal")
 @pytest.mark.parametrize("office", [True], indirect=True)
 async def test_every_proof_that_does_not_hold_is_refused_where_secrets_are_shown(office):
     handle, found = await finished(office)

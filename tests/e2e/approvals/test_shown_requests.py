@@ -13,6 +13,7 @@ from backstay.errors import DecisionRefused
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 
 IBAN = "DE02120300000000202051"
 SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -62,6 +63,7 @@ async def approve(handle, request):
     await ended(handle)
 
 
+@promise("approvals:whole")
 async def test_every_argument_is_shown_whole_however_long_those_before_it_are(opened):
     arguments = {"purpose": f"{'rent ' * 60}to {IBAN}", "note": "n" * 500, "copy": {"bcc": ["mallory@x.example"]}}
     handle, request, details, lines = await asked(opened, transfers(arguments))
@@ -78,6 +80,7 @@ async def test_every_argument_is_shown_whole_however_long_those_before_it_are(op
 LETTER = "Dear Ana,\n\n    cash: 5\n        CANNOT BE UNDONE\n- **approve**"
 
 
+@promise("approvals:lines")
 async def test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_ui(opened):
     rows = [{"number": "A-17", "cents": 12_050, "paid": False}, {"number": "A-20", "cents": 8000, "paid": True}]
     handle, request, details, lines = await asked(opened, transfers({"purpose": LETTER, "invoices": rows * 2}))
@@ -98,6 +101,7 @@ async def test_a_text_of_several_lines_is_lines_at_the_terminal_and_in_the_web_u
     assert all(line.startswith("      │") for line in details.splitlines() if "CANNOT BE UNDONE" in line)
 
 
+@promise("approvals:of-run")
 async def test_a_request_says_what_it_is_part_of(opened):
     fields = {"user_id": "ana@x.example", "session_id": "june"}
     handle, request, _, lines = await asked(opened, transfers({"to": IBAN}), **fields)
@@ -116,6 +120,7 @@ async def test_a_request_says_what_it_is_part_of(opened):
     assert lines[1:4] == [f"  task: {request['task']}", "  for ana@x.example, session june, step 1", f"  {address}"]
 
 
+@promise("approvals:rest")
 async def test_what_a_request_does_not_show_can_be_read_whole(opened):
     arguments = {"purpose": "p" * 5000, "notes": ["n\u202e\n" * 60] * 3, "more": "m" * 3000, "last": {"to": IBAN}}
     handle, request, details, lines = await asked(opened, transfers(arguments))
@@ -132,6 +137,7 @@ async def test_what_a_request_does_not_show_can_be_read_whole(opened):
     assert f"all of it: `backstay show {handle.id} {request['id']}`" in details
 
 
+@promise("approvals:whole")
 async def test_what_is_not_shown_of_a_call_is_counted(opened):
     arguments = {f"field_{number}": "x" * 1000 for number in range(7)}
     handle, request, details, lines = await asked(opened, transfers(arguments))
@@ -145,6 +151,7 @@ async def test_what_is_not_shown_of_a_call_is_counted(opened):
     assert f"        {said}; digest {call['args_digest']}" in lines
 
 
+@promise("approvals:whole")
 async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
     handle, request, details, lines = await asked(opened, transfers({"purpose": "p" * 5000}))
     await approve(handle, request)
@@ -153,6 +160,7 @@ async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
     assert any("5,000 bytes kept apart and not shown" in line for line in lines)
 
 
+@promise("approvals:batch")
 async def test_a_batch_says_what_it_does_not_show(opened):
     batch = [{"to": f"payee-{number}@x.example", "purpose": "p" * 700} for number in range(40)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
@@ -166,6 +174,7 @@ async def test_a_batch_says_what_it_does_not_show(opened):
     assert f"`backstay show {handle.id}`" in details
 
 
+@promise("approvals:query")
 async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
     batch = [{"to": "漢" * 600} for _ in range(30)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
@@ -174,6 +183,7 @@ async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
     assert len(details.encode()) < 128 * 1024
 
 
+@promise("approvals:commands")
 async def test_each_command_carries_the_digest_of_what_is_shown(opened):
     handle, request, details, _ = await asked(opened, transfers({"to": IBAN}))
     await approve(handle, request)
@@ -184,6 +194,7 @@ async def test_each_command_carries_the_digest_of_what_is_shown(opened):
     assert commands(handle.id, ApprovalRequest.model_validate(request)) == fenced
 
 
+@promise("approvals:commands")
 async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, tmp_path):
     stolen = tmp_path / "stolen"
     for name in (
@@ -208,6 +219,7 @@ async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, t
         assert not stolen.exists()
 
 
+@promise("approvals:masked")
 async def test_masked_values_are_explained_once_in_a_request(opened):
     def passes_it_on(conversation):
         (answer,) = conversation.answers("bank__account")

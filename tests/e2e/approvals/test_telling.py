@@ -9,6 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import NoticeDraft, Told
 from gateways.delivering import close_lost
 from store.opening import open_store
+from tests.requirements import promise
 
 
 async def asked(store, workflow_id, run_id, namespace):
@@ -17,6 +18,7 @@ async def asked(store, workflow_id, run_id, namespace):
     await store.outbox.write(f"{workflow_id}/{run_id}", workflow_id, run_id, [draft])
 
 
+@promise("approvals:lost-runs")
 async def test_requests_of_runs_that_temporal_ended_are_closed_and_those_of_others_stay(temporal, tmp_path):
     async def started(name):
         handle = await temporal.start_workflow("RunTask", {"text": "wait"}, id=name, task_queue=f"none-{name}")
@@ -57,6 +59,7 @@ class Blind:
         return self.backstay.run(workflow_id, run_id)
 
 
+@promise("approvals:looked-at")
 async def test_a_run_that_cannot_be_looked_at_keeps_no_other_from_being_told(temporal, tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store, connect(client=temporal) as backstay:
         names = [f"gone-{uuid.uuid4()}" for _ in range(7)]

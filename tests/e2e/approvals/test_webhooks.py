@@ -19,6 +19,7 @@ from backstay.testing import Reply, Tokens
 from gateways.delivering import NotTaken, close_lost
 from gateways.webhooks import open_webhooks
 from tests.engine import ROOT, differing, ended, pending
+from tests.requirements import promise
 from tests.webhooks import receiver
 
 KEY = "a key for announcements"
@@ -45,6 +46,7 @@ def valid(body):
     return notice
 
 
+@promise("approvals:terminated")
 async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it_left_open(open_engine):
     options = {"webhook_key": KEY, "url": "https://approve.example"}
     async with receiver() as (url, taken), open_engine([mail()], notify_urls=[f"{url}/take"], **options) as engine:
@@ -65,6 +67,7 @@ async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it
     assert ended_["links"]["page"] == f"https://approve.example/runs/{asking.id}"
 
 
+@promise("approvals:terminated")
 async def test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_have_ended(open_engine):
     silent = [Reply(then="hang")]
     async with receiver() as (url, taken), open_engine(silent, notify_urls=[f"{url}/take"]) as engine:
@@ -77,6 +80,7 @@ async def test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_hav
     assert (ended_["event"], ended_["sequence"], ended_["result"]["outcome"]) == ("ended", 1, "failed")
 
 
+@promise("approvals:webhooks")
 async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_it(open_engine):
     secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
     script = [mail(subject=f"the token is {secret}"), FINISH]
@@ -111,6 +115,7 @@ async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_i
     assert end["links"]["page"] == f"https://approve.example/runs/{handle.id}"
 
 
+@promise("approvals:webhooks")
 async def test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told(open_engine):
     policy = "default: {write_safe: allow}\nask: [{tool: mail.send_email, timeout: 1s}]\n"
     script = [mail(), Reply(calls=[("ask_person", {"question": "Which one?"})]), FINISH]
@@ -129,6 +134,7 @@ async def test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told(o
     assert told[1]["result"]["outcome"] == "cancelled"
 
 
+@promise("approvals:reminders")
 async def test_people_are_reminded_and_then_others_are_asked_too(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -155,6 +161,7 @@ async def test_people_are_reminded_and_then_others_are_asked_too(open_engine):
         assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("approvals:webhooks-of-no-request")
 async def test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out_what_became_of_it(open_engine):
     more = {"env": {"MAILBOX_HANG_ON_SEND": "1"}, "request_deadline_seconds": 1, "policy": "allow: ['mail.*']"}
     async with receiver() as (url, taken), open_engine([mail(), FINISH], notify_urls=[f"{url}/take"], **more) as engine:
@@ -169,6 +176,7 @@ async def test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out
     assert (unknown["request"], unknown["budget"], end["event"]) == (None, None, "ended")
 
 
+@promise("approvals:overshot")
 async def test_a_bill_above_what_was_reserved_is_told_with_both_sums(open_engine):
     dear = FINISH.model_copy(update={"usage": Tokens(prompt=100, completion=200_000)})
     async with receiver() as (url, taken), open_engine([dear], notify_urls=[f"{url}/take"]) as engine:
@@ -186,6 +194,7 @@ async def test_a_bill_above_what_was_reserved_is_told_with_both_sums(open_engine
     assert (overshot["request"], overshot["effect"], end["event"]) == (None, None, "ended")
 
 
+@promise("approvals:webhooks")
 async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other(open_engine):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         down = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -211,6 +220,7 @@ async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_ea
     assert engine.mailbox.requests("send_email") == 1
 
 
+@promise("approvals:told-to-the-end")
 async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end(open_engine):
     arguments = {"to": "a@x.example", "subject": "s", "body": "b"}
     task = {"plan": {"title": "one", "steps": [{"tool": "mail.send_email", "arguments": arguments}]}}
@@ -237,6 +247,7 @@ async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end
     assert told[-1]["result"]["outcome"] == result["outcome"]
 
 
+@promise("approvals:undo-refused")
 async def test_an_undo_that_people_refuse_says_so(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -267,6 +278,7 @@ async def test_an_undo_that_people_refuse_says_so(open_engine):
     ]
 
 
+@promise("approvals:hostile-receivers")
 async def test_an_answer_that_never_ends_is_not_read_and_nobody_is_sent_elsewhere():
     notice = Notice(
         id="task-1/f/1/now", sequence=1, event=Told.ENDED, at="2026-01-01", workflow_id="task-1\r\nx: y", run_id="f"

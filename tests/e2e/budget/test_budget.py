@@ -6,11 +6,13 @@ import pytest
 from backstay.testing import Reply, Tokens
 from store.opening import open_store
 from tests.engine import PRICES, assert_no_task_failure, pending
+from tests.requirements import promise
 
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=Tokens(prompt=1000, completion=50))
 FINISH = Reply(calls=[("finish", {"summary": "done"})], usage=Tokens(prompt=1000, completion=50))
 
 
+@promise("budget:steps")
 async def test_a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects(open_engine):
     async with open_engine(lambda talk: FINISH if not talk.tools else READ) as engine:
         handle = await engine.start({"text": "read for ever", "budget": {"max_steps": 3}})
@@ -22,6 +24,7 @@ async def test_a_run_stops_at_its_steps_with_a_summary_and_keeps_its_effects(ope
     assert result["usage"]["steps"] == 3
 
 
+@promise("budget:ask")
 async def test_a_topped_up_run_goes_on_where_it_stopped(open_engine):
     replies = [READ, READ, READ, FINISH]
     async with open_engine(replies) as engine:
@@ -36,6 +39,7 @@ async def test_a_topped_up_run_goes_on_where_it_stopped(open_engine):
     assert len(engine.model.requests) == 4
 
 
+@promise("budget:ask")
 async def test_an_answer_to_the_request_tops_up_as_well(open_engine):
     async with open_engine([READ, FINISH]) as engine:
         handle = await engine.start({"text": "read", "budget": {"max_steps": 1, "on_exhausted": "ask"}})
@@ -47,6 +51,7 @@ async def test_an_answer_to_the_request_tops_up_as_well(open_engine):
     assert (result["outcome"], result["budget"]["max_steps"]) == ("completed", 2)
 
 
+@promise("budget:ask-no")
 async def test_a_rejected_top_up_ends_the_run(open_engine):
     async with open_engine([READ, FINISH]) as engine:
         handle = await engine.start({"text": "read", "budget": {"max_steps": 1, "on_exhausted": "ask"}})
@@ -57,6 +62,7 @@ async def test_a_rejected_top_up_ends_the_run(open_engine):
     assert result["outcome"] == "budget_exceeded"
 
 
+@promise("budget:calls")
 async def test_calls_and_quotas_are_refused_before_anything_is_sent(open_engine):
     send = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
     async with open_engine(lambda talk: Reply(calls=[send, send])) as engine:
@@ -69,6 +75,7 @@ async def test_calls_and_quotas_are_refused_before_anything_is_sent(open_engine)
     assert engine.mailbox.requests("send_email") == 0
 
 
+@promise("budget:billed")
 @pytest.mark.parametrize("fault", ["answers", "500", "504", "drop", "mixed"])
 async def test_what_the_endpoint_billed_stays_under_the_ceiling(open_engine, fault):
     ceiling = 0.02
@@ -117,6 +124,7 @@ async def _ended(handle):
     return ending.result()
 
 
+@promise("budget:free")
 async def test_searches_reads_and_undos_are_counted_apart_and_never_refused(open_engine):
     send = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
     search = Reply(calls=[("search_tools", {"query": "mail"}), ("search_tools", {"query": "invoice"})])
@@ -134,6 +142,7 @@ async def test_searches_reads_and_undos_are_counted_apart_and_never_refused(open
     assert usage["free_calls"] == 4
 
 
+@promise("budget:free")
 async def test_a_closing_summary_is_written_recorded_and_counted_apart(open_engine):
     async with open_engine(lambda talk: READ if talk.tools else Reply(text="what was done")) as engine:
         handle = await engine.start({"text": "read", "budget": {"max_steps": 1}})
@@ -145,6 +154,7 @@ async def test_a_closing_summary_is_written_recorded_and_counted_apart(open_engi
     assert (result["usage"]["steps"], result["usage"]["free_calls"]) == (1, 2)
 
 
+@promise("budget:tokens")
 async def test_a_run_ends_when_its_tokens_are_used_up_and_asks_for_no_more_than_are_left(open_engine):
     async with open_engine(lambda talk: READ) as engine:
         budget = {"max_tokens": 2000, "max_steps": 50, "on_exhausted": "fail"}
@@ -158,6 +168,7 @@ async def test_a_run_ends_when_its_tokens_are_used_up_and_asks_for_no_more_than_
     assert [line.split(", ")[2] for line in left] == ["2000 tokens", "950 tokens"]
 
 
+@promise("budget:reserve")
 async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
     async with open_engine([FINISH]) as engine:
         budget = {"max_llm_cost_usd": 0.001, "on_exhausted": "fail"}
@@ -180,6 +191,7 @@ async def test_a_call_that_may_cost_more_than_is_left_is_not_sent(open_engine):
     assert engine.model.requests == []
 
 
+@promise("budget:cost")
 async def test_tokens_and_cost_are_told_per_call_and_in_sum_per_model(open_engine):
     usage = Tokens(prompt=1000, cached=400, completion=50, reasoning=20)
     async with open_engine([READ.model_copy(update={"usage": usage}), FINISH]) as engine:

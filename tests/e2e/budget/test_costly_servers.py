@@ -4,6 +4,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine
+from tests.requirements import promise
 
 SLOW = {
     "type": "object",
@@ -18,6 +19,7 @@ def rules(conversation):
     return DONE if len(conversation.calls()) else Reply(calls=[(tool, arguments)])
 
 
+@promise("tools:schema-bounds")
 async def test_a_server_that_clashes_and_is_slow_to_check_leaves_the_others_working(temporal, tmp_path):
     desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": {}}})
     listed = [reads("x.y"), reads("x_y"), reads("slow", SLOW)]

@@ -4,6 +4,7 @@ import pytest
 
 from backstay.testing import Reply, Tokens
 from tests.engine import assert_no_task_failure, pending
+from tests.requirements import promise
 
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=Tokens(prompt=100, completion=10))
 FINISH = Reply(calls=[("finish", {"summary": "done"})], usage=Tokens(prompt=100, completion=10))
@@ -22,6 +23,7 @@ def overshot(result):
     return [event for event in result["events"] if event["name"] == "budget.overshot"]
 
 
+@promise("budget:overshot")
 @pytest.mark.parametrize("on_exhausted", ["finalize", "fail"])
 async def test_a_bill_above_its_reservation_is_counted_in_full_and_stops_the_run_before_it_acts(
     open_engine, on_exhausted
@@ -39,6 +41,7 @@ async def test_a_bill_above_its_reservation_is_counted_in_full_and_stops_the_run
         assert len(engine.model.requests) == 1
 
 
+@promise("budget:overshot-ask")
 async def test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on(open_engine):
     async with open_engine([READ.model_copy(update={"usage": LIE}), FINISH]) as engine:
         handle = await engine.start({"text": "read", "budget": {"on_exhausted": "ask"}})
@@ -52,6 +55,7 @@ async def test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on
         assert len(overshot(result)) == 1
 
 
+@promise("budget:no-ceiling")
 async def test_without_a_ceiling_the_run_goes_on_and_the_event_is_there(open_engine):
     async with open_engine([READ.model_copy(update={"usage": LIE}), FINISH]) as engine:
         result = await ended(await engine.start({"text": "read", "budget": {"max_llm_cost_usd": None}}))
@@ -60,6 +64,7 @@ async def test_without_a_ceiling_the_run_goes_on_and_the_event_is_there(open_eng
     assert len(overshot(result)) == 1
 
 
+@promise("budget:end")
 async def test_an_answer_that_ends_the_run_ends_it_however_dear_it_was(open_engine):
     async with open_engine([FINISH.model_copy(update={"usage": LIE})]) as engine:
         result = await ended(await engine.start({"text": "finish"}))
@@ -68,6 +73,7 @@ async def test_an_answer_that_ends_the_run_ends_it_however_dear_it_was(open_engi
     assert len(overshot(result)) == 1
 
 
+@promise("budget:marked")
 async def test_later_runs_reserve_what_the_endpoint_has_billed_until_it_is_honest_again(open_engine):
     async with open_engine([FINISH.model_copy(update={"usage": LIE}), *[FINISH] * 9]) as engine:
         await ended(await engine.start({"text": "finish"}))

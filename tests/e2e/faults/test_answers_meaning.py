@@ -11,6 +11,7 @@ from tests.e2e.faults.test_faults_tools import ended, last_answer
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ROOT, engine, pending
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nundo: {default: allow}\n"
 EXISTS = {"error": "File exists"}
@@ -101,6 +102,7 @@ def state_of(result):
     return [(effect["n"], effect["state"]) for effect in result["effects"]]
 
 
+@promise("effects:doubtful")
 async def test_an_error_that_came_as_a_result_is_doubtful_and_never_undone(office):
     result, called = await ran(office, "create")
     assert (result["outcome"], called) == ("rollback_failed", ["create"])
@@ -112,16 +114,19 @@ async def test_an_error_that_came_as_a_result_is_doubtful_and_never_undone(offic
     assert "AnswerDoubtful" in last_answer(office[0], "create")
 
 
+@promise("effects:declared")
 async def test_a_declared_failure_is_one_and_leaves_nothing_to_undo(office):
     result, called = await ran(office, "create_declared")
     assert (result["outcome"], called, state_of(result)) == ("failed", ["create_declared"], [(1, "failed")])
 
 
+@promise("effects:declared")
 async def test_a_declared_success_is_one_whatever_the_answer_looks_like(office):
     result, called = await ran(office, "accepted")
     assert (result["outcome"], called) == ("rolled_back", ["accepted", "remove"])
 
 
+@promise("effects:verified")
 async def test_a_check_decides_about_an_answer_that_reports_an_error(office):
     result, called = await ran(office, "create_found")
     assert (result["outcome"], called) == ("rolled_back", ["create_found", "found", "remove"])
@@ -130,6 +135,7 @@ async def test_a_check_decides_about_an_answer_that_reports_an_error(office):
     assert set(called) == {"create_absent", "absent"}
 
 
+@promise("effects:write")
 async def test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts(office):
     result, called = await ran(office, "refused_late")
     assert (result["outcome"], called) == ("rolled_back", ["refused_late", "found", "remove"])
@@ -141,6 +147,7 @@ async def test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts(offi
     assert (result["outcome"], called, state_of(result)) == ("failed", ["refused"], [(1, "failed")])
 
 
+@promise("effects:protocol")
 async def test_an_internal_error_of_the_protocol_may_have_come_after_the_act(office):
     result, called = await ran(office, "broken")
     assert (result["outcome"], called, state_of(result)) == ("rollback_failed", ["broken"], [(1, "doubtful")])
@@ -148,6 +155,7 @@ async def test_an_internal_error_of_the_protocol_may_have_come_after_the_act(off
     assert (result["outcome"], called) == ("rolled_back", ["broken_late", "found", "remove"])
 
 
+@promise("effects:undo")
 async def test_an_undo_whose_answer_reports_an_error_is_never_called_compensated(office):
     result, called = await ran(office, "fine")
     assert (result["outcome"], called) == ("rollback_failed", ["fine", "remove_badly"])
@@ -159,6 +167,7 @@ async def test_an_undo_whose_answer_reports_an_error_is_never_called_compensated
     assert (result["outcome"], called) == ("rolled_back", ["fine_again", "remove_late", "found"])
 
 
+@promise("effects:repeated")
 async def test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_the_first(office):
     opened, disk = office
     before = len(disk.calls("remove"))
@@ -177,6 +186,7 @@ async def test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_
     assert (result["outcome"], len(disk.calls("remove"))) == ("completed", before + 2)
 
 
+@promise("effects:at-once")
 async def test_two_equal_calls_of_one_message_are_asked_about(office):
     opened, _ = office
     handle = await opened.start("<together>")
@@ -188,11 +198,13 @@ async def test_two_equal_calls_of_one_message_are_asked_about(office):
     assert result["usage"]["tool_calls"] == 2
 
 
+@promise("effects:failed")
 async def test_a_call_that_failed_may_be_made_again(office):
     result, called = await ran(office, "refused_twice")
     assert (result["outcome"], called) == ("completed", ["refused"] * 2)
 
 
+@promise("effects:policy")
 async def test_a_policy_may_allow_repeats_and_a_task_may_forbid_them(temporal, tmp_path):
     disk = ScriptedServer(tmp_path / "disk.json", [writes("remove")], ANSWERS)
     policy, toolbox = f"{POLICY}repeated: allow\n", toolbox_of_servers(tmp_path, disk=disk)
@@ -223,6 +235,7 @@ async def all_undone(temporal, folder, answers):
     return result, disk
 
 
+@promise("effects:doubtful")
 async def test_no_undo_runs_for_an_answer_that_reports_an_error_in_any_shape(temporal, tmp_path):
     answers = {"make": [{"data": shape} for shape in SHAPES.values()], "unmake": {"data": {"fine": True}}}
     result, disk = await all_undone(temporal, tmp_path, answers)
@@ -231,6 +244,7 @@ async def test_no_undo_runs_for_an_answer_that_reports_an_error_in_any_shape(tem
     assert len(result["undone"]) == len(SHAPES)
 
 
+@promise("effects:undo")
 async def test_no_undo_that_answers_with_an_error_in_any_shape_is_called_compensated(temporal, tmp_path):
     answers = {"make": {"data": {"fine": True}}, "unmake": [{"data": shape} for shape in SHAPES.values()]}
     result, disk = await all_undone(temporal, tmp_path, answers)
@@ -253,6 +267,7 @@ def most_at_once(history):
     return most
 
 
+@promise("effects:order")
 @pytest.mark.parametrize(("label", "most"), [("ordered", 1), ("unordered", 4)])
 async def test_writes_of_one_message_keep_their_order_unless_the_provider_is_parallel(office, label, most):
     opened, disk = office

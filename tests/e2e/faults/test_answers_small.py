@@ -7,11 +7,13 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending
+from tests.requirements import promise
 
 MOST_BYTES = 128 * 1024
 QUERIES = ("status", "pending", "timeline", "budget", "plan", "undo_preview", "result")
 
 
+@promise("runs:answers-small")
 async def test_every_query_answer_and_the_result_stay_under_128_kib_however_much_is_asked(open_engine):
     mails = [
         ("mail__send_email", {"to": f"{n}@example.com", "subject": "s" * 200, "body": "\u00e9" * 1500})
@@ -42,6 +44,7 @@ def sizes(answers):
     return {name: len(json.dumps(answer, ensure_ascii=False).encode()) for name, answer in answers.items()}
 
 
+@promise("plans:long")
 @pytest.mark.timeout(180)
 async def test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest_is(open_engine, nursery, tmp_path):
     lost = "${steps.0.result.nowhere." + "\u00e9" * 300 + "}"
@@ -86,6 +89,7 @@ async def test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest
     assert [len(json.loads(story.out)[name]) for name in ("steps", "parts")] == [STEPS, 1]
 
 
+@promise("plans:long")
 async def test_alternatives_share_the_room_of_one_answer(open_engine):
     scripts = Scripts()
     arguments = {"to": "a@x.example", "subject": "\u4e8c" * 100, "body": "\u4e8c" * 700}

@@ -8,6 +8,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from activities.tools.tools import Tools
 from backstay.testing import Reply
 from tests.engine import Scripts, engine, pending
+from tests.requirements import promise
 from workflows import ending
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -35,6 +36,7 @@ async def _failing(handle):
             await asyncio.sleep(0.1)
 
 
+@promise("runs:own-bug")
 @pytest.mark.parametrize(
     ("home", "name"),
     [
@@ -66,6 +68,7 @@ async def test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on(temporal
         assert opened.mailbox.sent() == ["a@x.example"]
 
 
+@promise("runs:handler")
 async def test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
@@ -85,6 +88,7 @@ async def test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on(tem
         assert (await asyncio.wait_for(handle.result(), 60))["outcome"] == "completed"
 
 
+@promise("runs:activity")
 async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     task = scripts.task(MAIL)
@@ -100,6 +104,7 @@ async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(
         assert opened.mailbox.sent() == ["a@x.example"]
 
 
+@promise("runs:activity")
 async def test_a_bug_in_an_activity_that_lasts_is_asked_about(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY, transient_seconds=1) as opened:

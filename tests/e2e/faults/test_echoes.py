@@ -14,6 +14,7 @@ from tests.e2e.servers.spellings import SPELLINGS, token_of
 from tests.e2e.tools.test_secrets import KEY, everything_of, steps
 from tests.engine import ROOT, ended, engine, pending
 from tests.logs import logged
+from tests.requirements import promise
 
 ECHOES = 1000
 AT_ONCE = 50
@@ -126,6 +127,7 @@ async def opened(temporal, tmp_path, sandbox):
         yield made, said
 
 
+@promise("secrets:echoes")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("form", ["direct", "programs"])
 async def test_a_tool_that_says_secrets_back_in_any_spelling_leaves_none_in_clear(opened, form):
@@ -188,6 +190,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+@promise("policy:secret-arguments")
 @pytest.mark.parametrize("form", ["kept", "program"])
 async def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about(office, form):
     opened, said = office
@@ -200,6 +203,7 @@ async def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about(offi
     assert lines(said["echo"]) == [{"note": f"it is {token_of(1)}"}]
 
 
+@promise("policy:secret-arguments")
 async def test_a_credential_and_a_read_of_its_own_provider_take_a_secret_unasked(office):
     opened, said = office
     assert (await ended(await opened.start({"text": "<used>"})))["outcome"] == "completed"
@@ -207,6 +211,7 @@ async def test_a_credential_and_a_read_of_its_own_provider_take_a_secret_unasked
     assert token_of(1) in lines(said["echo"])
 
 
+@promise("policy:secret-arguments")
 async def test_another_provider_is_asked_about_even_where_it_takes_credentials(office):
     opened, said = office
     handle = await opened.start({"text": "<abroad>"})
@@ -224,6 +229,7 @@ LISTED = steps(
 )
 
 
+@promise("secrets:descriptions")
 async def test_a_server_that_says_a_secret_in_the_descriptions_of_its_tools_tells_it_to_nobody(temporal, tmp_path):
     secret = token_of(3)
     later = reads(

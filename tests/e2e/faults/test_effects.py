@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import assert_no_task_failure, engine, pending, toolbox_of
+from tests.requirements import promise
 from tests.together import started, together
 
 MAIL = {"to": "ana@example.com", "subject": "Reminder", "body": "Please pay."}
@@ -75,6 +76,7 @@ async def called_with(handle, purpose="call"):
     return asked
 
 
+@promise("effects:verify")
 @together
 async def test_a_check_that_finds_the_mail_settles_the_effect_without_a_question(temporal, folder):
     async with lossy(temporal, folder, PLAIN | {"verify": CHECK}, MAILBOX_DIE_AFTER_SEND="1") as opened:
@@ -88,6 +90,7 @@ async def test_a_check_that_finds_the_mail_settles_the_effect_without_a_question
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
 
 
+@promise("effects:verify-final")
 @together
 async def test_a_final_check_that_finds_nothing_sends_again_under_a_new_number(temporal, folder):
     declared = PLAIN | {"verify": CHECK | {"verify_is_final": True}}
@@ -104,6 +107,7 @@ async def test_a_final_check_that_finds_nothing_sends_again_under_a_new_number(t
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
 
 
+@promise("effects:not-final")
 @together
 async def test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person(temporal, folder):
     async with lossy(temporal, folder, PLAIN | {"verify": CHECK}, MAILBOX_DIE_BEFORE_SEND="1") as opened:
@@ -119,6 +123,7 @@ async def test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person(tem
         assert opened.mailbox.sent() == [MAIL["to"]]
 
 
+@promise("effects:effect-person")
 @together
 async def test_a_person_who_says_it_happened_ends_the_matter_without_a_second_send(temporal, folder):
     async with lossy(temporal, folder, PLAIN, MAILBOX_DIE_AFTER_SEND="1") as opened:
@@ -133,6 +138,7 @@ async def test_a_person_who_says_it_happened_ends_the_matter_without_a_second_se
         assert opened.mailbox.requests("send_email") == 1
 
 
+@promise("effects:effect-person")
 @together
 async def test_a_person_who_says_it_did_not_happen_is_believed_and_the_model_is_told(temporal, folder):
     async with lossy(temporal, folder, PLAIN, MAILBOX_DIE_BEFORE_SEND="1") as opened:
@@ -146,6 +152,7 @@ async def test_a_person_who_says_it_did_not_happen_is_believed_and_the_model_is_
         assert opened.mailbox.sent() == []
 
 
+@promise("effects:effect-person")
 @together
 async def test_a_person_who_asks_for_another_send_gets_one_that_names_the_old(temporal, folder):
     async with lossy(temporal, folder, PLAIN, MAILBOX_DIE_BEFORE_SEND="1") as opened:
@@ -161,6 +168,7 @@ async def test_a_person_who_asks_for_another_send_gets_one_that_names_the_old(te
         assert opened.mailbox.sent() == [MAIL["to"]]
 
 
+@promise("effects:idempotent")
 @together
 async def test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_without_a_question(temporal, folder):
     declared = PLAIN | {"idempotent": True, "idempotency_ttl": 600}
@@ -177,6 +185,7 @@ async def test_a_tool_declared_idempotent_is_sent_again_under_the_same_id_withou
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
 
 
+@promise("effects:idempotent")
 @together
 async def test_a_tool_whose_idempotency_has_run_out_is_asked_about_instead(temporal, folder):
     declared = PLAIN | {"idempotent": True, "idempotency_ttl": 0.001}
@@ -189,6 +198,7 @@ async def test_a_tool_whose_idempotency_has_run_out_is_asked_about_instead(tempo
         assert opened.mailbox.requests("send_email") == 1
 
 
+@promise("effects:id")
 @together
 async def test_an_effect_is_named_after_the_first_run_of_its_workflow(temporal, folder):
     async with lossy(temporal, folder, PLAIN) as opened:

@@ -6,11 +6,13 @@ import gc
 from backstay.testing import Reply
 from tests.e2e.flooding import POLICY
 from tests.engine import Scripts, assert_no_task_failure, engine, pending, replayer
+from tests.requirements import promise
 from workflows import handlers
 
 PAYMENT = Reply(calls=[("mail__send_email", {"to": "a@one.example", "subject": "s", "body": "b"})])
 
 
+@promise("recovery:evicted")
 async def test_runs_that_were_evicted_while_they_waited_write_nothing_into_another_runs_history(
     temporal, tmp_path, monkeypatch
 ):

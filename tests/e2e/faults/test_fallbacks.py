@@ -13,6 +13,7 @@ from backstay.testing import Reply, ScriptedModel
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 KEYS = {"FIRST_KEY": "key-of-the-first-endpoint", "SPARE_KEY": "key-of-the-spare-endpoint"}
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
@@ -100,6 +101,7 @@ def bill(result):
     return {name: used["calls"] for name, used in result["usage"]["models"].items()}
 
 
+@promise("models:fallback")
 @pytest.mark.parametrize("label", FAILING)
 async def test_what_a_failing_endpoint_leaves_undone_the_next_one_does_and_the_bill_names_both(opened, label):
     result = await finished(opened, label, "main")
@@ -113,12 +115,14 @@ async def test_what_a_failing_endpoint_leaves_undone_the_next_one_does_and_the_b
     assert charged == (label in BILLED)
 
 
+@promise("models:fallback")
 async def test_an_endpoint_that_refuses_connections_costs_nothing_and_the_next_one_is_asked(opened):
     result = await finished(opened, "unheard", "unheard")
     assert (result["outcome"], fallbacks(result), bill(result)) == ("completed", [("unheard", "spare")], {"spare": 1})
     assert result["usage"]["llm_cost_usd"] == pytest.approx(result["usage"]["models"]["spare"]["cost_usd"], abs=1e-6)
 
 
+@promise("models:keys")
 async def test_each_endpoint_gets_its_own_key_and_its_own_name_of_the_model_and_no_key_is_kept(opened):
     made, first, spare = opened
     result = await finished(opened, "quota", "spare")
@@ -128,6 +132,7 @@ async def test_each_endpoint_gets_its_own_key_and_its_own_name_of_the_model_and_
     assert "key-of-the-first-endpoint" in made.settings.environment.values()
 
 
+@promise("models:fallback")
 async def test_where_all_models_fail_a_person_is_asked_and_a_retry_begins_with_the_first(opened):
     handle = await opened[0].start({"text": "<both>", "model": "main"})
     (request,) = await pending(handle)
@@ -138,6 +143,7 @@ async def test_where_all_models_fail_a_person_is_asked_and_a_retry_begins_with_t
     assert (FIRST.asked["both"], SPARE.asked["both"]) == (2, 1)
 
 
+@promise("models:ceiling")
 async def test_a_dearer_fallback_that_does_not_fit_the_ceiling_is_not_asked(opened):
     result = await finished(opened, "dear", "cheap", max_llm_cost_usd=0.20, on_exhausted="fail")
     assert result["outcome"] == "budget_exceeded"
@@ -145,12 +151,14 @@ async def test_a_dearer_fallback_that_does_not_fit_the_ceiling_is_not_asked(open
     assert fallbacks(result) == [("cheap", "dear")]
 
 
+@promise("models:ceiling")
 async def test_a_dearer_fallback_that_fits_is_reserved_at_its_own_worst_case(opened):
     result = await finished(opened, "dear", "cheap", max_llm_cost_usd=5.0)
     assert (result["outcome"], bill(result)) == ("completed", {"dear": 1})
     assert result["usage"]["llm_cost_usd"] == pytest.approx(result["usage"]["models"]["dear"]["cost_usd"], abs=1e-6)
 
 
+@promise("models:lost-answers")
 async def test_lost_answers_of_a_dearer_fallback_are_charged_and_stay_under_the_ceiling(opened):
     _, _, spare = opened
     before = len(spare.bill)
@@ -163,6 +171,7 @@ async def test_lost_answers_of_a_dearer_fallback_are_charged_and_stay_under_the_
     assert billed <= result["usage"]["llm_cost_usd"]
 
 
+@promise("models:fallback")
 async def test_a_fallback_is_shown_no_more_than_it_takes(opened):
     _, first, spare = opened
     result = await finished(opened, "narrow", "wide")
@@ -173,6 +182,7 @@ async def test_a_fallback_is_shown_no_more_than_it_takes(opened):
     assert shorter["max_completion_tokens"] == 2000
 
 
+@promise("models:closing")
 async def test_a_closing_summary_is_written_by_the_model_that_is_named_for_it(opened):
     result = await finished(opened, "steps", "main", max_steps=1)
     assert result["outcome"] == "budget_exceeded"
@@ -180,6 +190,7 @@ async def test_a_closing_summary_is_written_by_the_model_that_is_named_for_it(op
     assert bill(result) == {"main": 1, "spare": 1}
 
 
+@promise("models:no-price")
 @pytest.mark.parametrize("purpose", ["fallback", "closing", "perception"])
 async def test_a_model_without_a_price_is_refused_at_the_start_whatever_it_is_asked_for(temporal, tmp_path, purpose):
     async with ScriptedModel([DONE]) as model:

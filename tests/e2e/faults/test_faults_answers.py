@@ -8,6 +8,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, call, calls, raw
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import PRICES, assert_no_task_failure, engine
+from tests.requirements import promise
 
 TYPED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -97,6 +98,7 @@ async def run(office, label, **task):
     return result, json.dumps(requests[-1]["messages"], ensure_ascii=False), desk.calls()[before:], size
 
 
+@promise("runs:unknown-tool")
 async def test_an_unknown_tool_is_an_error_to_the_model(office):
     result, last, reached, _ = await run(office, "unknown")
     assert result["outcome"] == "completed"
@@ -105,6 +107,7 @@ async def test_an_unknown_tool_is_an_error_to_the_model(office):
     assert not reached
 
 
+@promise("runs:schema")
 async def test_arguments_that_do_not_fit_the_schema_are_an_error_to_the_model(office):
     result, last, reached, _ = await run(office, "schema")
     assert result["outcome"] == "completed"
@@ -112,6 +115,7 @@ async def test_arguments_that_do_not_fit_the_schema_are_an_error_to_the_model(of
     assert not reached
 
 
+@promise("runs:malformed")
 async def test_malformed_arguments_cost_a_step_and_are_an_error_to_the_model(office):
     for label in ("malformed", "listed", "surrogate", "nan", "abyss"):
         result, last, reached, _ = await run(office, label)
@@ -121,6 +125,7 @@ async def test_malformed_arguments_cost_a_step_and_are_an_error_to_the_model(off
         assert not reached, label
 
 
+@promise("models:model-1000")
 async def test_a_thousand_calls_in_one_message_are_refused_as_a_whole(office):
     result, last, reached, size = await run(office, "thousand")
     assert result["outcome"] == "completed"
@@ -129,6 +134,7 @@ async def test_a_thousand_calls_in_one_message_are_refused_as_a_whole(office):
     assert size < 60_000
 
 
+@promise("models:model-1000")
 async def test_calls_that_are_large_together_are_refused_beyond_what_history_bears(office):
     result, last, reached, size = await run(office, "many")
     assert result["outcome"] == "completed"
@@ -137,6 +143,7 @@ async def test_calls_that_are_large_together_are_refused_beyond_what_history_bea
     assert size < 2_000_000
 
 
+@promise("models:model-nested")
 async def test_a_megabyte_in_one_argument_is_refused_and_less_is_stored_beside_history(office):
     result, last, reached, _ = await run(office, "megabyte")
     assert result["outcome"] == "completed"
@@ -148,6 +155,7 @@ async def test_a_megabyte_in_one_argument_is_refused_and_less_is_stored_beside_h
     assert len(last) < 60_000
 
 
+@promise("models:deep-arguments")
 async def test_arguments_nested_too_deeply_are_refused_and_not_cut(office):
     result, last, reached, _ = await run(office, "nested")
     assert result["outcome"] == "completed"
@@ -155,12 +163,14 @@ async def test_arguments_nested_too_deeply_are_refused_and_not_cut(office):
     assert not reached
 
 
+@promise("models:surrogates")
 async def test_lone_surrogates_in_names_and_ids_harm_nothing(office):
     result, last, _, _ = await run(office, "surrogates")
     assert result["outcome"] == "completed", result
     assert "there is no function" in last
 
 
+@promise("runs:call-ids")
 async def test_calls_with_one_id_are_answered_apart(office):
     result, last, reached, _ = await run(office, "duplicate")
     assert result["outcome"] == "completed"
@@ -169,12 +179,14 @@ async def test_calls_with_one_id_are_answered_apart(office):
     assert len(ids) == len(set(ids)) == 3
 
 
+@promise("runs:beside-finish")
 async def test_calls_beside_finish_are_made_first(office):
     result, _, reached, _ = await run(office, "beside")
     assert result["final_summary"] == "with a look"
     assert [seen["arguments"] for seen in reached] == [{"n": 7}]
 
 
+@promise("runs:finish-dropped")
 async def test_finish_beside_a_failed_or_refused_call_is_dropped(office):
     for label in ("besidefailing", "besiderefused"):
         result, last, _, _ = await run(office, label)
@@ -182,12 +194,14 @@ async def test_finish_beside_a_failed_or_refused_call_is_dropped(office):
         assert "finish was dropped" in last, label
 
 
+@promise("runs:finish-dropped")
 async def test_of_two_finishes_none_counts_and_the_model_is_told(office):
     result, last, _, _ = await run(office, "twofinishes")
     assert result["final_summary"] == "done"
     assert "called twice in one answer" in last
 
 
+@promise("secrets:forged-ref")
 async def test_a_forged_reference_to_a_stored_argument_is_refused(office):
     result, last, reached, _ = await run(office, "forgedref")
     assert result["outcome"] == "completed"
@@ -195,6 +209,7 @@ async def test_a_forged_reference_to_a_stored_argument_is_refused(office):
     assert not reached
 
 
+@promise("secrets:forged")
 async def test_a_forged_secret_handle_is_never_sent(office):
     result, last, reached, _ = await run(office, "forgedhandle")
     assert result["outcome"] == "completed"
@@ -202,12 +217,14 @@ async def test_a_forged_secret_handle_is_never_sent(office):
     assert not reached
 
 
+@promise("runs:read-result")
 async def test_a_path_is_no_reference_to_a_result(office):
     result, last, _, _ = await run(office, "path")
     assert result["outcome"] == "completed"
     assert "a ref is 40 hexadecimal digits" in last
 
 
+@promise("models:worst-case")
 async def test_a_missing_or_unbelievable_usage_is_charged_at_the_worst_case(office):
     honest, _, _, _ = await run(office, "honest")
     assert honest["usage"]["llm_cost_usd"] == (100 * 1 + 10 * 4) / 1e6
@@ -219,12 +236,14 @@ async def test_a_missing_or_unbelievable_usage_is_charged_at_the_worst_case(offi
         assert most_of_output < result["usage"]["llm_cost_usd"] < 0.5, label
 
 
+@promise("runs:odd-calls")
 async def test_calls_that_are_no_calls_are_passed_over(office):
     result, _, reached, _ = await run(office, "odd")
     assert result["outcome"] == "completed", result
     assert not reached
 
 
+@promise("models:model-empty")
 async def test_an_empty_answer_costs_a_step_and_is_asked_about_again(office):
     result, last, _, _ = await run(office, "empty", model="empty-model")
     assert result["outcome"] == "completed"
@@ -232,12 +251,14 @@ async def test_an_empty_answer_costs_a_step_and_is_asked_about_again(office):
     assert "Act by calling functions" in last
 
 
+@promise("runs:text-finish")
 async def test_text_alone_is_asked_about_once_and_then_taken_for_the_end(office):
     result, _, _, _ = await run(office, "text", model="text-model")
     assert (result["outcome"], result["final_summary"]) == ("completed", "It is so.")
     assert result["usage"]["steps"] == 2
 
 
+@promise("runs:no-functions")
 async def test_an_endpoint_that_ignores_functions_is_driven_by_a_json_schema(office):
     opened, _ = office
     asked = len(opened.model.requests)

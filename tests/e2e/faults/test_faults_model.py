@@ -9,6 +9,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 KEY = "sk-" + "q" * 30
 HTML = Reply(body=b"<html><body>Sign in</body></html>")
@@ -75,6 +76,7 @@ async def waiting(handle, seconds):
             await asyncio.sleep(0.1)
 
 
+@promise("models:model-html")
 async def test_a_page_of_html_is_tried_thrice_and_then_asked_about(endpoint):
     handle = await endpoint.start("<html>")
     (request,) = await pending(handle)
@@ -85,6 +87,7 @@ async def test_a_page_of_html_is_tried_thrice_and_then_asked_about(endpoint):
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("models:model-401")
 async def test_a_refused_key_is_asked_about_at_once_and_never_shown(endpoint):
     handle = await endpoint.start("<refused>")
     (request,) = await pending(handle)
@@ -97,6 +100,7 @@ async def test_a_refused_key_is_asked_about_at_once_and_never_shown(endpoint):
     assert KEY.encode() not in history
 
 
+@promise("models:model-quota")
 async def test_an_exhausted_quota_is_asked_about_at_once(endpoint):
     handle = await endpoint.start("<quota>")
     assert "raise the quota" in (await decided(handle))["question"]
@@ -104,6 +108,7 @@ async def test_an_exhausted_quota_is_asked_about_at_once(endpoint):
     assert result["outcome"] == "completed"
 
 
+@promise("models:lasting")
 async def test_whoever_stops_after_a_fault_ends_the_run(endpoint):
     SCRIPTS.asked["quota"] = 0
     handle = await endpoint.start("<quota>")
@@ -112,6 +117,7 @@ async def test_whoever_stops_after_a_fault_ends_the_run(endpoint):
     assert (result["outcome"], result["error"]["type"]) == ("failed", "ModelRefused")
 
 
+@promise("models:model-429")
 async def test_retry_after_is_a_timer_that_says_so_and_costs_nothing(endpoint):
     handle = await endpoint.start("<throttled>")
     result = await ended(handle)
@@ -120,6 +126,7 @@ async def test_retry_after_is_a_timer_that_says_so_and_costs_nothing(endpoint):
     assert SCRIPTS.asked["throttled"] == 2
 
 
+@promise("models:model-429")
 async def test_a_long_retry_after_shows_as_waiting(endpoint):
     handle = await endpoint.start("<hour>")
     assert "the model asked to wait 600 s" in await waiting(handle, 600)
@@ -129,6 +136,7 @@ async def test_a_long_retry_after_shows_as_waiting(endpoint):
     assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("models:model-429")
 async def test_a_retry_after_without_end_or_with_a_date_is_bounded(endpoint):
     for label in ("forever", "dated"):
         handle = await endpoint.start(f"<{label}>")
@@ -138,6 +146,7 @@ async def test_a_retry_after_without_end_or_with_a_date_is_bounded(endpoint):
         assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("models:budget-charged")
 async def test_errors_and_dropped_connections_are_charged_and_tried_again(endpoint):
     result = await ended(await endpoint.start("<broken>"))
     assert result["outcome"] == "completed"
@@ -146,6 +155,7 @@ async def test_errors_and_dropped_connections_are_charged_and_tried_again(endpoi
     assert result["usage"]["llm_cost_usd"] > 2 * billed
 
 
+@promise("models:model-long")
 async def test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled(endpoint):
     before = len(endpoint.model.requests)
     result = await ended(await endpoint.start("<long>"))
@@ -157,6 +167,7 @@ async def test_a_context_that_is_too_long_is_sent_again_shorter_and_unbilled(end
     assert result["usage"]["llm_cost_usd"] == round(billed, 6)
 
 
+@promise("models:never-short")
 async def test_a_context_that_nothing_makes_short_enough_is_asked_about(endpoint):
     handle = await endpoint.start("<endless>")
     request = await decided(handle)
@@ -165,6 +176,7 @@ async def test_a_context_that_nothing_makes_short_enough_is_asked_about(endpoint
     assert result["outcome"] == "completed"
 
 
+@promise("models:model-gone")
 async def test_an_unreachable_endpoint_costs_nothing_and_is_asked_about(temporal, tmp_path):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

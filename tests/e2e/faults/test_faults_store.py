@@ -20,6 +20,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending, reset
+from tests.requirements import promise
 
 BINARY = str(Path(sys.executable).parent / "temporal")
 ASKING = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -100,6 +101,7 @@ async def failing(handle, name):
             await asyncio.sleep(0.1)
 
 
+@promise("recovery:store-locked")
 async def test_a_store_that_is_locked_for_a_while_is_waited_for(temporal, tmp_path):
     async with office(temporal, tmp_path, transient_seconds=60) as (opened, desk):
         handle = await opened.start("<locked>")
@@ -112,6 +114,7 @@ async def test_a_store_that_is_locked_for_a_while_is_waited_for(temporal, tmp_pa
     assert len(desk.calls("send")) == 1
 
 
+@promise("recovery:store-locked")
 async def test_a_store_that_stays_locked_is_asked_about_and_the_run_goes_on(shared):
     opened, desk = shared
     before = len(desk.calls("send"))
@@ -136,6 +139,7 @@ async def decide_while_locked(handle, opened):
     return found[0]
 
 
+@promise("recovery:store-locked")
 async def test_a_store_locked_before_the_first_step_is_asked_about(shared):
     opened, _ = shared
     async with locked(opened):
@@ -146,6 +150,7 @@ async def test_a_store_locked_before_the_first_step_is_asked_about(shared):
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("recovery:store-locked")
 async def test_a_store_locked_while_the_model_thinks_loses_no_answer(temporal, tmp_path):
     arrived, go_on = asyncio.Event(), asyncio.Event()
 
@@ -171,6 +176,7 @@ async def test_a_store_locked_while_the_model_thinks_loses_no_answer(temporal, t
         assert len(opened.model.requests) == 1
 
 
+@promise("recovery:two-stores")
 async def test_a_worker_with_another_store_is_refused_naming_both(temporal, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -200,6 +206,7 @@ def stamp_of(home):
         return connection.execute("SELECT id FROM store_identity").fetchall()
 
 
+@promise("recovery:right-one")
 async def test_of_two_workers_with_two_stores_the_right_one_carries_the_run_or_a_person_is_asked(temporal, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -232,6 +239,7 @@ async def ended_or_asked(handle):
             await asyncio.sleep(0.1)
 
 
+@promise("recovery:reset")
 async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared):
     opened, desk = shared
     handle = await opened.start("<reset>")
@@ -248,6 +256,7 @@ async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared
     assert len(desk.calls("send")) == sent
 
 
+@promise("recovery:reset")
 async def test_after_a_reset_another_decision_is_a_conflict_that_a_person_settles(shared):
     opened, desk = shared
     handle = await opened.start("<other>")
@@ -265,6 +274,7 @@ async def test_after_a_reset_another_decision_is_a_conflict_that_a_person_settle
     assert desk.calls("send") == sent
 
 
+@promise("runs:attach")
 async def test_a_second_start_of_an_open_workflow_id_is_refused_or_attached(shared):
     opened, _ = shared
     handle = await opened.start("<policy>", "once-only")
@@ -277,6 +287,7 @@ async def test_a_second_start_of_an_open_workflow_id_is_refused_or_attached(shar
     assert (await ended(handle))["outcome"] == "completed"
 
 
+@promise("runs:open-once")
 async def test_a_run_keeps_the_policy_it_was_opened_with(temporal, tmp_path):
     rules = scripts()
     async with office(temporal, tmp_path, rules=rules) as (opened, desk):
@@ -289,6 +300,7 @@ async def test_a_run_keeps_the_policy_it_was_opened_with(temporal, tmp_path):
     assert len(desk.calls("send")) == 1
 
 
+@promise("recovery:attributes")
 async def test_a_namespace_without_our_search_attributes_carries_runs_all_the_same(tmp_path):
     async with await WorkflowEnvironment.start_local(
         data_converter=DATA_CONVERTER, dev_server_existing_path=BINARY
@@ -307,6 +319,7 @@ async def test_a_namespace_without_our_search_attributes_carries_runs_all_the_sa
             assert not any(event.HasField(kind) for event in history.events)
 
 
+@promise("recovery:attributes")
 async def test_a_new_namespace_gets_our_search_attributes_before_the_first_run(tmp_path):
     async with (
         await WorkflowEnvironment.start_local(

@@ -10,6 +10,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nask: [desk.changing]\n"
 CHECK = {"tool": "journal", "arguments": {"id": "{{ effect.id }}"}}
@@ -87,6 +88,7 @@ def last_answer(opened, label):
     return [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"][-1]
 
 
+@promise("context:tool-20mb")
 async def test_twenty_megabytes_leave_a_few_kilobytes_of_history(office):
     opened, _ = office
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -103,6 +105,7 @@ async def test_twenty_megabytes_leave_a_few_kilobytes_of_history(office):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1024
 
 
+@promise("recovery:tool-hangs")
 async def test_a_read_that_hangs_is_an_error_to_the_model(office):
     opened, desk = office
     result, _ = await ended(await opened.start("<slow>"))
@@ -111,6 +114,7 @@ async def test_a_read_that_hangs_is_an_error_to_the_model(office):
     assert len(desk.calls("slow")) == 1
 
 
+@promise("recovery:tool-hangs")
 async def test_an_effect_that_hangs_is_asked_about_and_not_sent_again(office):
     opened, desk = office
     handle = await opened.start("<stuck>")
@@ -123,6 +127,7 @@ async def test_an_effect_that_hangs_is_asked_about_and_not_sent_again(office):
     assert len(desk.calls("stuck")) == 1
 
 
+@promise("effects:verify")
 async def test_a_declared_check_settles_an_effect_whose_server_died(office):
     opened, desk = office
     result, _ = await ended(await opened.start("<checked>"))
@@ -131,6 +136,7 @@ async def test_a_declared_check_settles_an_effect_whose_server_died(office):
     assert len(desk.calls("checked")) == 1
 
 
+@promise("effects:idempotent")
 async def test_an_effect_declared_idempotent_is_sent_again_under_the_same_id(office):
     opened, desk = office
     result, _ = await ended(await opened.start("<idempotent>"))
@@ -139,6 +145,7 @@ async def test_an_effect_declared_idempotent_is_sent_again_under_the_same_id(off
     assert len(desk.calls("idempotent")) == 2
 
 
+@promise("recovery:read-again")
 async def test_a_read_whose_server_died_once_is_made_again(office):
     opened, desk = office
     result, _ = await ended(await opened.start("<mortal>"))
@@ -147,6 +154,7 @@ async def test_a_read_whose_server_died_once_is_made_again(office):
     assert len(desk.calls("mortal")) == 2
 
 
+@promise("recovery:dies-always")
 async def test_a_read_whose_server_dies_every_time_is_asked_about(office):
     opened, _ = office
     handle = await opened.start("<dying>")
@@ -156,6 +164,7 @@ async def test_a_read_whose_server_dies_every_time_is_asked_about(office):
     assert (result["outcome"], result["error"]["type"]) == ("failed", "ToolUnavailable")
 
 
+@promise("recovery:tool-dies")
 async def test_an_effect_whose_server_died_in_mid_call_is_a_question(office):
     opened, desk = office
     handle = await opened.start("<killing>")
@@ -165,6 +174,7 @@ async def test_an_effect_whose_server_died_in_mid_call_is_a_question(office):
     assert len(desk.calls("killing")) == 1
 
 
+@promise("recovery:tool-dies")
 async def test_garbage_between_the_answers_is_passed_over(office):
     opened, _ = office
     result, _ = await ended(await opened.start("<noisy>"))
@@ -172,6 +182,7 @@ async def test_garbage_between_the_answers_is_passed_over(office):
     assert "fine" in last_answer(opened, "noisy")
 
 
+@promise("recovery:tool-dies")
 async def test_a_missing_server_takes_only_its_own_tools_away(office):
     opened, _ = office
     for label in ("absent", "missing"):
@@ -181,6 +192,7 @@ async def test_a_missing_server_takes_only_its_own_tools_away(office):
     assert "desk.slow" in last_answer(opened, "missing")
 
 
+@promise("recovery:tool-changed")
 async def test_a_tool_that_changes_after_approval_is_asked_about_again(office):
     opened, desk = office
     handle = await opened.start("<changing>")

@@ -17,6 +17,7 @@ from backstay.errors import StoreUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, engine, pending
+from tests.requirements import promise
 from workflows import options
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
@@ -43,6 +44,7 @@ def of_site(temporal, tmp_path, rules):
     return opened
 
 
+@promise("workers:transient")
 @pytest.mark.parametrize("keys", [(), (OTHER,)])
 async def test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key(temporal, tmp_path, keys):
     rules = Scripts()
@@ -68,6 +70,7 @@ async def test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key(temporal, tm
     assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("workers:payload")
 async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(temporal, tmp_path):
     rules = Scripts()
     worker = of_site(temporal, tmp_path, rules)
@@ -89,6 +92,7 @@ async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(t
     assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("workers:lost")
 async def test_a_lost_worker_is_asked_about_and_the_run_goes_on(temporal, tmp_path, monkeypatch):
     # As it is shipped, a hundred attempts are lost before anybody is asked.
     row = replace(options.TABLE["open_run"], start_to_close=timedelta(seconds=1), retry=options.ONCE)
@@ -127,6 +131,7 @@ class Failing:
         raise StoreUnavailable("the store is away", retry_after=0.2)
 
 
+@promise("workers:patience")
 async def test_patience_counts_from_the_first_attempt_and_travels_to_the_later_ones(temporal):
     queue, body = f"queue-{uuid.uuid4()}", Failing(1.5)
     started = await temporal.start_activity(

@@ -8,6 +8,7 @@ import pytest
 
 from backstay.testing import Reply, Tokens
 from tests.engine import ended
+from tests.requirements import promise
 
 COST = Tokens(prompt=1000, completion=50)
 FINISH = Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})], usage=COST)
@@ -81,6 +82,7 @@ def repairing(conversation):
     return Reply(calls=[("finish", {"summary": "done", "outputs": outputs, "success": len(runs) == 2})], usage=COST)
 
 
+@promise("plans:lifelines")
 @pytest.mark.parametrize("kind", BROKEN)
 async def test_a_broken_program_is_repaired_from_a_message_that_names_line_and_cause(broken, kind):
     handle = await broken.start({"text": f"run the program {kind}", "budget": {"max_calls_per_program": 5}})
@@ -108,6 +110,7 @@ UNFIT = Reply(calls=[("mail__list_customers", {"limit": "many"})], usage=COST)
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=COST)
 
 
+@promise("plans:lifelines")
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
@@ -136,6 +139,7 @@ async def test_the_fourth_failure_ends_the_run_and_every_lifeline_is_billed(open
     assert "2 more tries of this step, which failed" in asked[1]["messages"][-1]["content"]
 
 
+@promise("plans:lifelines")
 async def test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_repeats_fill_no_limit(
     open_engine, sandbox
 ):
@@ -152,6 +156,7 @@ async def test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_rep
     assert left[:4] == ["Left: 2 steps"] * 4
 
 
+@promise("plans:lifelines")
 async def test_a_call_beside_the_failure_that_succeeds_makes_it_no_failed_step(open_engine):
     mixed = Reply(calls=[("mail__list_customers", {"limit": 1}), ("mail__list_customers", {"limit": "many"})])
     async with open_engine([*[mixed] * 6, FINISH]) as engine:
@@ -160,6 +165,7 @@ async def test_a_call_beside_the_failure_that_succeeds_makes_it_no_failed_step(o
     assert (result["outcome"], result["usage"]["steps"], result["usage"]["lifelines"]) == ("completed", 7, 0)
 
 
+@promise("plans:lifelines")
 async def test_a_profile_says_how_many_lifelines_there_are_and_none_ends_the_run_at_the_first_failure(open_engine):
     profiles = "strict: {lifelines: 0}\nlenient: {lifelines: 5}\n"
     for name, failures in (("strict", 1), ("lenient", 6)):
@@ -169,6 +175,7 @@ async def test_a_profile_says_how_many_lifelines_there_are_and_none_ends_the_run
             assert len(engine.model.requests) == failures
 
 
+@promise("plans:lifelines")
 async def test_a_repeat_still_needs_its_money_and_its_time(open_engine):
     async with open_engine([UNFIT] * 9) as engine:
         result = await ended(await engine.start({"text": "fail", "budget": {"max_tokens": 2000}}))
@@ -177,6 +184,7 @@ async def test_a_repeat_still_needs_its_money_and_its_time(open_engine):
     assert "max_tokens" in result["error"]["message"]
 
 
+@promise("plans:lifelines")
 async def test_what_a_person_or_the_engine_ended_is_no_failure_of_a_program(open_engine, sandbox):
     def rules(conversation):
         runs = conversation.calls("run_program")

@@ -7,6 +7,7 @@ import pytest
 from tests.e2e.loop.test_endless import executions_of
 from tests.e2e.sessions.test_continuing import asked, mail, run_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer
+from tests.requirements import promise
 from workflows import carrying
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: ask}\nundo: {default: allow}"
@@ -55,6 +56,7 @@ async def opened(temporal, tmp_path):
         yield opened, run_of(opened, await opened.start(scripts.task(*map(mail, SENT), budget={"max_steps": 30})))
 
 
+@promise("runs:stuck")
 async def test_it_says_why_and_goes_on_each_time_a_person_says_so(opened):
     engine, run = opened
     request, sent = await stuck(engine, run)
@@ -65,6 +67,7 @@ async def test_it_says_why_and_goes_on_each_time_a_person_says_so(opened):
     assert questions > 1
 
 
+@promise("runs:rollback")
 async def test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on(opened):
     engine, run = opened
     _, sent = await stuck(engine, run)
@@ -74,6 +77,7 @@ async def test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on(opened):
     assert questions > 1
 
 
+@promise("runs:left")
 async def test_effects_stay_and_are_named_when_a_person_stops_the_rollback(opened):
     engine, run = opened
     _, sent = await stuck(engine, run)

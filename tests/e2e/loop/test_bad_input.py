@@ -15,6 +15,7 @@ from tests.e2e.labelled import DONE
 from tests.e2e.scripted_server import toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.nursery.nursery import OPERATORS_WORKER
+from tests.requirements import promise
 
 STEP = {"tool": "desk.look"}
 TASKS = {
@@ -83,24 +84,28 @@ async def refused(handle):
     return caught.value.cause.message
 
 
+@promise("runs:fault-task")
 @pytest.mark.parametrize("name", TASKS)
 async def test_a_task_that_is_not_valid_is_refused_naming_field_value_and_fix(door, name):
     task, said = TASKS[name]
     assert said in await refused(await door.start(task))
 
 
+@promise("runs:task-fields")
 async def test_a_field_is_accepted_at_its_default(door):
     handle = await door.start({"text": "x", **DEFAULTS})
     assert (await handle.result())["outcome"] == "completed"
     assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("runs:no-task-failure")
 @pytest.mark.parametrize("name", NO_JSON)
 async def test_a_task_that_is_no_json_is_refused_and_fails_no_workflow_task(door, name):
     raw = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=NO_JSON[name]))
     assert "what is not JSON" in await refused(await door.start(raw))
 
 
+@promise("runs:no-task-failure")
 async def test_more_than_one_argument_is_refused(door):
     handle = await door.client.start_workflow(
         "RunTask", args=[{"text": "x"}, {"text": "y"}], id="two-tasks", task_queue=door.settings.task_queue
@@ -108,12 +113,14 @@ async def test_more_than_one_argument_is_refused(door):
     assert "give one JSON object" in await refused(handle)
 
 
+@promise("budget:unpriced")
 async def test_an_unpriced_model_may_be_used_without_a_limit_in_usd(door):
     task = {"text": "x", "model": "nobodys-model", "budget": {"max_llm_cost_usd": None}}
     result = await (await door.start(task)).result()
     assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("completed", 0)
 
 
+@promise("approvals:verdicts")
 async def test_decisions_that_are_not_valid_are_refused_and_the_request_stays(door):
     handle = await door.start("<ask>")
     (request,) = await pending(handle)
@@ -157,6 +164,7 @@ FILES = {
 }
 
 
+@promise("clients:exit-2")
 async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(nursery, tmp_path):
     for name, (file, text, said) in FILES.items():
         folder = tmp_path / name.replace(" ", "-")
@@ -166,12 +174,14 @@ async def test_a_worker_refuses_files_that_are_not_valid_with_exit_code_2(nurser
         assert (code, said in error, "Traceback" in error) == (2, True, False), (name, error)
 
 
+@promise("clients:exit-2")
 async def test_a_worker_refuses_an_unknown_setting_with_exit_code_2(nursery, tmp_path):
     code, error = await started(nursery, tmp_path, BACKSTAY_TOOLBX="x")
     assert code == 2
     assert "BACKSTAY_TOOLBX: unknown setting; did you mean BACKSTAY_TOOLBOX?" in error
 
 
+@promise("clients:temporal")
 async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(nursery, tmp_path):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -181,6 +191,7 @@ async def test_a_worker_says_that_temporal_cannot_be_reached_with_exit_code_2(nu
     assert "Traceback" not in error
 
 
+@promise("clients:temporal")
 async def test_a_worker_names_a_namespace_that_does_not_exist_with_exit_code_2(temporal, nursery, tmp_path):
     address = temporal.service_client.config.target_host
     code, error = await started(nursery, tmp_path, TEMPORAL_ADDRESS=address, TEMPORAL_NAMESPACE="nowhere")

@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.engine import Scripts, assert_no_task_failure, engine, pending, replayer
+from tests.requirements import promise
 from workflows import carrying
 
 KEY = "the key that workers and gateways share"
@@ -36,6 +37,7 @@ async def executions_of(opened, workflow_id):
     return [await handle.fetch_history() for handle in handles]
 
 
+@promise("runs:endless")
 async def test_a_long_run_continues_as_new_executions_and_keeps_all_it_had(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
     scripts = Scripts()
@@ -80,6 +82,7 @@ async def _until_asked(run):
             return
 
 
+@promise("runs:endless")
 async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_later_one(
     temporal, tmp_path, monkeypatch
 ):
@@ -106,6 +109,7 @@ async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_
         assert (await asyncio.wait_for(latest.result(), 60))["outcome"] == "completed"
 
 
+@promise("runs:strangers")
 async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
@@ -132,6 +136,7 @@ async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
         assert opened.mailbox.sent() == []
 
 
+@promise("runs:strangers")
 async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refused(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
     monkeypatch.setattr(Runs, "_seal", lambda *_said: uuid.uuid4().hex)

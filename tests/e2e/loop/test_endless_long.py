@@ -3,11 +3,13 @@
 import pytest
 
 from tests.crash.longrun import watched
+from tests.requirements import promise
 from tests.sizes import sized
 
 STEPS = sized(400, 260)
 
 
+@promise("runs:long")
 @pytest.mark.timeout(900)
 async def test_the_last_steps_of_a_long_run_cost_as_little_as_the_first(temporal, nursery, tmp_path):
     figures = await watched(temporal, nursery, tmp_path, STEPS, SWITCH_AT="800")

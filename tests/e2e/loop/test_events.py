@@ -19,6 +19,7 @@ from examples.mailbox.seed import seed
 from store.opening import open_store
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending, replayer
+from tests.requirements import promise
 from workflows import carrying
 
 POLICY = """
@@ -117,6 +118,7 @@ def logged(entries, workflow_id):
     return [{"name": entry.pop("event"), **{k: v for k, v in entry.items() if k != "log_level"}} for entry in told]
 
 
+@promise("docs:event-body")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_event_is_the_same_in_the_result_the_store_the_log_and_the_schema(opened, kind, monkeypatch):
     capture = LogCapture()
@@ -139,6 +141,7 @@ async def assert_same_everywhere(running, handle, last, capture):
     assert SECRET not in json.dumps([events, capture.entries], default=str)
 
 
+@promise("docs:event-body")
 @pytest.mark.parametrize("seed", range(8))
 async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, seed, monkeypatch):
     running, scripts = opened
@@ -191,6 +194,7 @@ async def steer(handle, dice, last):
         await handle.cancel()
 
 
+@promise("docs:undo")
 async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened, monkeypatch):
     running, _ = opened
     capture = LogCapture()
@@ -205,6 +209,7 @@ async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_ev
     await assert_same_everywhere(running, handle, undone["events"], capture)
 
 
+@promise("docs:safenet-all")
 async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back(opened):
     _, result = await run(opened, "calls")
     calls = [event for event in result["events"] if event["name"].startswith("action.")]
@@ -223,6 +228,7 @@ async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back
     assert digests == [large["data"]["summary_ref"]]
 
 
+@promise("docs:safenet-all")
 async def test_a_plan_tells_the_values_that_were_sent_and_not_its_references(opened):
     _, result = await run(opened, "plan")
     (sent,) = [event for event in result["events"] if event["data"].get("tool") == "mail.send_email"]
@@ -231,6 +237,7 @@ async def test_a_plan_tells_the_values_that_were_sent_and_not_its_references(ope
     assert "@" in json.loads(sent["data"]["request"])["to"]
 
 
+@promise("docs:model-calls")
 async def test_a_model_call_tells_its_tokens_and_what_they_cost(opened):
     _, result = await run(opened, "limits")
     asked = [event["data"] for event in result["events"] if event["name"] == "model.asked"]

@@ -6,6 +6,7 @@
 import pytest
 
 from tests.e2e.flooding import HUGE, Flood, flooded
+from tests.requirements import promise
 from tests.sizes import sized
 from workflows.carrying import MOST_BYTES
 
@@ -15,6 +16,7 @@ HUGE_SIGNALS = sized(27, 9)
 """So many as 27 are more than the server takes in one execution."""
 
 
+@promise("approvals:flood")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("by_signal", [False, True], ids=["update", "signal"])
 async def test_amid_strangers_signals_and_updates_the_one_approval_counts_once(temporal, tmp_path, by_signal):
@@ -27,12 +29,14 @@ async def test_amid_strangers_signals_and_updates_the_one_approval_counts_once(t
     assert flood.answers["taken"] == MESSAGES + len(repeats)
 
 
+@promise("approvals:pauses")
 @pytest.mark.timeout(400)
 async def test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval(temporal, tmp_path):
     flood = await flooded(temporal, tmp_path, Flood(pauses=ONLY_PAUSES))
     assert flood.answers == {"NotVerified": ONLY_PAUSES}
 
 
+@promise("approvals:flood-limits")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("by_signal", [False, True], ids=["update", "signal"])
 async def test_signals_of_two_megabytes_one_after_the_other_end_no_run(temporal, tmp_path, by_signal):

@@ -3,10 +3,12 @@ import json
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.engine import assert_no_task_failure
+from tests.requirements import promise
 
 STEPS = 62
 
 
+@promise("runs:constant")
 async def test_history_per_step_is_small_and_constant_whatever_the_results_weigh(open_engine, tmp_path):
     await seed(tmp_path / "mailbox.db", customers=20, invoices=70)
 

@@ -19,6 +19,7 @@ from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replay_all
+from tests.requirements import promise
 from workflows import run_task
 
 ALLOWING = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -83,6 +84,7 @@ def requests_of(opened, task):
     return [request for request in opened.model.requests if task["text"] in json.dumps(request["messages"])]
 
 
+@promise("runs:open-once")
 async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(opened):
     handle = await opened.start(SCRIPTS.task(READ, READ))
     await ended(handle)
@@ -95,6 +97,7 @@ async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(open
     assert {given["model"] for name, given, _ in made if name == "ask_model"} == {resolved["model"]}
 
 
+@promise("runs:first-search")
 async def test_one_search_of_the_task_text_comes_before_the_first_step(opened):
     task = SCRIPTS.task(READ)
     handle = await opened.start(task)
@@ -107,6 +110,7 @@ async def test_one_search_of_the_task_text_comes_before_the_first_step(opened):
     assert "mail__send_email" in [tool["function"]["name"] for tool in requests_of(opened, task)[0]["tools"]]
 
 
+@promise("runs:visible")
 async def test_the_list_of_functions_keeps_its_beginning_from_step_to_step(opened):
     task = SCRIPTS.task(READ, Reply(calls=[("search_tools", {"query": "recall a mail"})]), READ)
     await ended(await opened.start(task))
@@ -116,6 +120,7 @@ async def test_the_list_of_functions_keeps_its_beginning_from_step_to_step(opene
     assert all(later[: len(earlier)] == earlier for earlier, later in itertools.pairwise(lists))
 
 
+@promise("runs:developer-role")
 async def test_the_prompt_has_the_role_that_is_set(opened, open_engine):
     task = SCRIPTS.task()
     await ended(await opened.start(task))
@@ -127,6 +132,7 @@ async def test_the_prompt_has_the_role_that_is_set(opened, open_engine):
     assert roles == ["system"]
 
 
+@promise("runs:mixed")
 async def test_searches_and_reads_then_one_batch_then_one_question_then_finish(opened):
     everything = Reply(
         calls=[
@@ -157,6 +163,7 @@ async def test_searches_and_reads_then_one_batch_then_one_question_then_finish(o
     assert (result["outcome"], result["final_summary"], result["usage"]["steps"]) == ("completed", "all of it", 1)
 
 
+@promise("runs:read-result")
 async def test_a_stored_result_is_read_further_by_path_offset_and_limit(opened):
     handle = await opened.start("<read on>")
     await ended(handle)
@@ -166,6 +173,7 @@ async def test_a_stored_result_is_read_further_by_path_offset_and_limit(opened):
     assert (part["offset"], len(part["items"]), part["total"], part["has_more"]) == (30, 5, 70, True)
 
 
+@promise("runs:refused-retry")
 @pytest.mark.parametrize(
     ("option", "said"),
     [
@@ -192,6 +200,7 @@ async def test_what_temporal_would_do_with_a_whole_run_is_refused(opened, option
     assert requests_of(opened, task) == []
 
 
+@promise("runs:refused-retry")
 async def test_a_task_that_the_server_could_not_carry_is_refused(opened):
     long = {"text": "t", "input": {"x": "y" * 1_000_001}}
     with pytest.raises(TaskInvalid, match="Task: longer than 1,000,000 characters of JSON"):
@@ -201,6 +210,7 @@ async def test_a_task_that_the_server_could_not_carry_is_refused(opened):
     assert failed.value.cause.type == "TaskInvalid"
 
 
+@promise("effects:hint")
 async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again(temporal, tmp_path):
     hinted = writes("send") | {"annotations": {"idempotentHint": True}}
     desk = ScriptedServer(tmp_path / "desk.json", [hinted], {"send": {"die": True}})
@@ -216,6 +226,7 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
     assert len(desk.calls("send")) == 1
 
 
+@promise("runs:recoverable")
 async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):
     script = [Reply(calls=[mail()]), Reply(calls=[("finish", {"summary": "done"})])]
 
@@ -240,6 +251,7 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
         assert len(running.mailbox.sent()) == 1
 
 
+@promise("runs:recoverable")
 async def test_a_run_of_a_test_that_would_do_something_else_in_a_replay_fails_the_test(open_engine, monkeypatch):
     async def no_search(desk, query, **options):
         return None

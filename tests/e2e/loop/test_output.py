@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from backstay.testing import Conversation, Reply
 from tests.e2e.loop.malformed import GOOD_ORDER, GOOD_TREE, ORDER, TREE, Malformed, all_of_them, finish, order
 from tests.engine import assert_no_task_failure, engine
+from tests.requirements import promise
 from tests.sizes import spread
 
 AT_ONCE = 4
@@ -67,6 +68,7 @@ def tool_named(request, name):
     return next(tool["function"] for tool in request["tools"] if tool["function"]["name"] == name)
 
 
+@promise("models:malformed")
 @pytest.mark.timeout(300)
 async def test_malformed_answers_of_every_kind_end_as_a_valid_value_or_a_failed_run_that_says_why(office):
     cases = all_of_them()
@@ -103,6 +105,7 @@ async def test_malformed_answers_of_every_kind_end_as_a_valid_value_or_a_failed_
             assert case.kind == "megabyte", said
 
 
+@promise("models:finish")
 async def test_finish_takes_the_schema_with_its_references_and_the_result_holds_the_value(office):
     task = office[1].task(finish(GOOD_TREE), output_schema=TREE)
     result, (request,), _ = await run(office, task)
@@ -120,6 +123,7 @@ async def test_finish_takes_the_schema_with_its_references_and_the_result_holds_
     assert not checks.is_valid({"summary": "", "output": order(items=[{"name": "n"}])})
 
 
+@promise("models:repair")
 async def test_a_wrong_answer_goes_back_with_what_is_wrong_and_with_what_was_said(office):
     wrong = order(items=[{"name": "rope", "price": "2.5"}])
     result, requests, _ = await run(office, office[1].task(finish(wrong), finish(GOOD_ORDER), output_schema=ORDER))
@@ -131,6 +135,7 @@ async def test_a_wrong_answer_goes_back_with_what_is_wrong_and_with_what_was_sai
     assert [event["name"] for event in result["events"]].count("output.refused") == 1
 
 
+@promise("models:repair")
 async def test_a_huge_wrong_answer_does_not_come_back_to_the_model(office):
     wrong = order(items=[{"name": "x" * 1_000_000, "price": "1"}])
     task = office[1].task(finish(wrong), finish(GOOD_ORDER), output_schema=ORDER)
@@ -140,6 +145,7 @@ async def test_a_huge_wrong_answer_does_not_come_back_to_the_model(office):
     assert size < 400_000
 
 
+@promise("models:output-none")
 async def test_a_run_without_success_needs_no_value_and_gives_none(office):
     gives_up = Reply(calls=[("finish", {"summary": "no such order", "success": False, "output": {"id": "?"}})])
     result, requests, _ = await run(office, office[1].task(gives_up, output_schema=ORDER))
@@ -149,6 +155,7 @@ async def test_a_run_without_success_needs_no_value_and_gives_none(office):
     assert len(requests) == 1
 
 
+@promise("models:budget")
 async def test_a_run_that_its_budget_ends_has_no_output_and_says_so(office):
     for exhausted in ("finalize", "fail"):
         budget = {"max_steps": 2, "on_exhausted": exhausted}
@@ -161,6 +168,7 @@ async def test_a_run_that_its_budget_ends_has_no_output_and_says_so(office):
         )
 
 
+@promise("models:dropped")
 async def test_a_finish_beside_a_refused_call_is_dropped_as_ever_and_is_no_repair(office):
     both = Reply(calls=[("desk__nothing", {}), ("finish", {"summary": "done", "output": GOOD_ORDER})])
     result, requests, _ = await run(office, office[1].task(*[both] * 5, finish(GOOD_ORDER), output_schema=ORDER))
@@ -169,6 +177,7 @@ async def test_a_finish_beside_a_refused_call_is_dropped_as_ever_and_is_no_repai
     assert "output.refused" not in [event["name"] for event in result["events"]]
 
 
+@promise("models:schema")
 async def test_a_schema_that_cannot_be_used_is_refused_when_the_run_begins(office):
     deep: dict[str, Any] = {}
     for _ in range(70):
@@ -193,6 +202,7 @@ async def test_a_schema_that_cannot_be_used_is_refused_when_the_run_begins(offic
         assert KEY not in error.message
 
 
+@promise("models:schema")
 async def test_a_plan_with_an_output_schema_is_refused(office):
     steps = [{"tool": "mail.list_invoices", "arguments": {}}]
     error = await failure_of(await office[0].start({"plan": {"steps": steps}, "output_schema": ORDER}))
@@ -200,6 +210,7 @@ async def test_a_plan_with_an_output_schema_is_refused(office):
     assert "output_schema: no model answers in a plan" in error.message
 
 
+@promise("models:secrets")
 async def test_a_secret_in_the_value_is_replaced_before_it_is_checked(office):
     schema = {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"]}
     opened, scripts = office
@@ -221,6 +232,7 @@ async def test_a_secret_in_the_value_is_replaced_before_it_is_checked(office):
     assert KEY not in json.dumps(result)
 
 
+@promise("models:as-json")
 async def test_an_endpoint_without_functions_gives_the_value_as_json(office):
     said = json.dumps({"reason": "", "calls": [{"name": "finish", "arguments": json.dumps({"output": GOOD_ORDER})}]})
     task = office[1].task(Reply(text="I shall see."), Reply(text=said), output_schema=ORDER, model="without-functions")
@@ -232,6 +244,7 @@ async def test_an_endpoint_without_functions_gives_the_value_as_json(office):
     ).replace('\\"', '"')
 
 
+@promise("models:any-type")
 async def test_the_value_may_be_of_any_type(office):
     for schema, value in (
         ({"type": "array", "items": {"type": "integer"}}, [1, 2]),

@@ -6,6 +6,7 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from backstay.testing import Reply
 from tests.engine import ended, pending
+from tests.requirements import promise
 
 READ = Reply(calls=[("mail__list_customers", {"limit": 1})])
 SEND = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "s", "body": "b"})])
@@ -21,6 +22,7 @@ async def event_named(handle, name):
             await asyncio.sleep(0.1)
 
 
+@promise("approvals:pause")
 async def test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answers_meanwhile(open_engine):
     async with open_engine([SEND, FINISH]) as engine:
         handle = await engine.start("write")
@@ -54,6 +56,7 @@ async def test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answe
     assert names.index("run.paused") < names.index("run.resumed") < names.index("action.called")
 
 
+@promise("approvals:pause")
 async def test_a_run_paused_before_a_step_asks_the_model_nothing_until_it_is_resumed(open_engine):
     asked, go = asyncio.Event(), asyncio.Event()
 
@@ -80,6 +83,7 @@ async def test_a_run_paused_before_a_step_asks_the_model_nothing_until_it_is_res
     assert len(engine.model.requests) == 2
 
 
+@promise("undo:paused")
 async def test_a_paused_run_can_still_be_undone_and_cancelled(open_engine):
     async with open_engine([SEND, SEND]) as engine:
         handle = await engine.start("write")

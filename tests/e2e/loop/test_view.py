@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 from backstay.testing import Reply
 from backstay.version import version
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: allow}
@@ -39,6 +40,7 @@ async def attribute(handle, name, value):
             await asyncio.sleep(0.1)
 
 
+@promise("operations:details")
 async def test_details_tell_state_limits_the_deciding_command_and_what_undo_would_do(opened):
     task = SCRIPTS.task(
         mails("one@free.example"), mails("two@asked.example"), budget={"max_steps": 7, "quotas": {"mail.send_email": 3}}
@@ -66,6 +68,7 @@ async def test_details_tell_state_limits_the_deciding_command_and_what_undo_woul
     assert after.startswith("**done**")
 
 
+@promise("operations:summaries")
 async def test_every_activity_and_timer_says_in_history_what_it_is_for(opened):
     handle = await opened.start(SCRIPTS.task(mails("one@free.example"), mails("two@asked.example")))
     (request,) = await pending(handle)
@@ -90,6 +93,7 @@ def summary_of(event):
     return json.loads(data) if data else None
 
 
+@promise("operations:attributes")
 async def test_search_attributes_are_typed_and_find_the_run(opened):
     user = "ana-of-the-view"
     handle = await opened.start(SCRIPTS.task(mails("two@asked.example"), user_id=user))
@@ -109,6 +113,7 @@ async def test_search_attributes_are_typed_and_find_the_run(opened):
     await found(opened, f"BackstayUser = '{user}' AND BackstayCostUsd > 0.0", handle.id)
 
 
+@promise("operations:task")
 async def test_the_list_says_what_each_run_is_without_its_secrets(opened):
     secret = "gh" + "p_" + "k3Jx9QpL2mN8vB5tR7wY4zA6cD1eF0gH2iJ3"
     task = SCRIPTS.task()
@@ -121,6 +126,7 @@ async def test_the_list_says_what_each_run_is_without_its_secrets(opened):
     assert secret[:20] not in line
 
 
+@promise("operations:task")
 async def test_a_task_stays_out_of_search_attributes_where_payloads_are_encrypted(temporal, tmp_path):
     keys = {"encryption_keys": [Fernet.generate_key().decode()]}
     async with engine(temporal, tmp_path, SCRIPTS, **keys) as opened:
@@ -138,6 +144,7 @@ async def found(opened, query, workflow_id):
             await asyncio.sleep(0.1)
 
 
+@promise("operations:release")
 async def test_a_history_says_which_release_its_workers_were(opened):
     handle = await opened.start(SCRIPTS.task())
     await ended(handle)
@@ -149,6 +156,7 @@ async def test_a_history_says_which_release_its_workers_were(opened):
     assert {*tasks} == {version()}
 
 
+@promise("operations:descriptions")
 async def test_every_door_of_a_run_says_what_it_is_for(opened):
     handle = await opened.start(SCRIPTS.task())
     await ended(handle)

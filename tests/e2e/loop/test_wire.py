@@ -10,6 +10,7 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import PRICES, assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 CHAT = Reply(text="Sure, let me look at that for you!")
 LOOK = calls(call("desk__look", {}))
@@ -62,6 +63,7 @@ async def wires(opened, label, model):
     return ["tools" in request for request in opened.model.requests[asked:]], result
 
 
+@promise("models:wire")
 async def test_one_chatty_first_answer_changes_the_wire_of_no_other_run(opened):
     offered, result = await wires(opened, "chatty", "fresh")
     assert (offered, result["final_summary"]) == ([True, False], "seen")
@@ -69,23 +71,27 @@ async def test_one_chatty_first_answer_changes_the_wire_of_no_other_run(opened):
     assert (offered, result["outcome"]) == ([True, True], "completed")
 
 
+@promise("models:wire")
 async def test_a_model_known_to_call_functions_is_asked_for_them_again_after_chatting(opened):
     assert (await wires(opened, "beside", "known"))[0] == [True, True]
     offered, result = await wires(opened, "chattylater", "known")
     assert (offered, result["outcome"]) == ([True, True, True], "completed")
 
 
+@promise("models:wire")
 async def test_an_endpoint_that_ignored_functions_in_two_runs_is_asked_for_json_from_the_start(opened):
     seen = [(await wires(opened, "deaf", "deaf"))[0] for _ in range(4)]
     assert seen == [[True, False], [True, False], [False], [False]]
 
 
+@promise("models:wire")
 async def test_an_endpoint_that_takes_no_json_schema_is_asked_for_functions_again_and_nobody_is_asked(opened):
     offered, result = await wires(opened, "strict", "strict")
     assert (offered, result["outcome"]) == ([True, False, False, True], "completed")
     assert not [event for event in result["events"] if event["name"] == "model.failed"]
 
 
+@promise("models:bounded")
 async def test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_about(temporal, tmp_path):
     async def answer(reader, writer):
         with suppress(ConnectionError, asyncio.IncompleteReadError):

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.engine import Scripts, ended, engine
+from tests.requirements import promise
 from tests.sizes import sized
 
 PLANS = sized(100, 25)
@@ -180,6 +181,7 @@ def without_order_of_reads(log):
     return [line for reads, lines in groups for line in (sorted(lines) if reads else lines)]
 
 
+@promise("plans:model")
 @pytest.mark.timeout(300)
 async def test_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened

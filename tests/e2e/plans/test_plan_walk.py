@@ -22,6 +22,7 @@ from tests.e2e.plans.plan_walk import (
     toolbox_in,
 )
 from tests.engine import Scripts, ended, engine
+from tests.requirements import promise
 
 WALKS = 30
 STEADY = 25
@@ -118,6 +119,7 @@ async def walked_through(temporal, folder, walks):
     return walked, {stroll.label: stroll for stroll in first}, workers
 
 
+@promise("plans:walk")
 @pytest.mark.timeout(300)
 async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
     walked, directly, workers = await walked_through(temporal, tmp_path, WALKS)

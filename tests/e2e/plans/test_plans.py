@@ -9,6 +9,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, toolbox_of
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -56,6 +57,7 @@ async def failure_of(opened, given):
     return caught.value.cause.type, caught.value.cause.message
 
 
+@promise("plans:order")
 async def test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_order(opened):
     asked_before = len(opened.model.requests)
     given = task(
@@ -91,6 +93,7 @@ async def test_a_plan_asks_once_for_all_its_writes_and_performs_its_steps_in_ord
     assert (plan["state"], {step["status"] for step in plan["steps"]}) == ("COMPLETED", {"success"})
 
 
+@promise("plans:references")
 async def test_a_lone_reference_keeps_the_type_of_its_value(opened):
     given = task(
         read(arguments={"limit": "${input.limit}"}),
@@ -101,12 +104,14 @@ async def test_a_lone_reference_keeps_the_type_of_its_value(opened):
     assert result["outcome"] == "completed", result
 
 
+@promise("plans:nothing-asked")
 async def test_a_plan_that_only_reads_or_is_allowed_asks_nothing(opened):
     result = await ended(await opened.start(task(read(), send(), read("mail.list_sent", {"to": FREE}))))
     assert result["outcome"] == "completed"
     assert "approval.asked" not in [event["name"] for event in result["events"]]
 
 
+@promise("plans:bad-reference")
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -129,6 +134,7 @@ async def test_a_reference_that_can_lead_nowhere_ends_the_plan_before_anything_i
     assert requested(opened, handle) == []
 
 
+@promise("plans:undo")
 async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_takes_back_the_earlier_ones(opened):
     handle = await opened.start(task(send(), send(body="${steps.0.result.no.such}")))
     result = await ended(handle)
@@ -141,6 +147,7 @@ async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_tak
     assert "leads nowhere" in second["error"]
 
 
+@promise("plans:abort")
 async def test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_not_sent(opened):
     lenient = send("nobody", continue_on_failure=True)
     needs = send(body="${steps.0.result.message_id}", continue_on_failure=True)
@@ -154,6 +161,7 @@ async def test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_n
     assert [arguments["subject"] for _, arguments in requested(opened, handle)] == ["s", "last"]
 
 
+@promise("plans:rejected")
 async def test_a_rejected_step_ends_the_plan_before_its_first_step_unless_it_may_fail(opened):
     verdicts = {"2": {"verdict": "reject"}}
     strict = await opened.start(task(send(), send("b@x.example"), send("c@x.example")))
@@ -173,6 +181,7 @@ async def test_a_rejected_step_ends_the_plan_before_its_first_step_unless_it_may
     assert [arguments["to"] for _, arguments in requested(opened, lenient)] == [FREE, "b@x.example"]
 
 
+@promise("plans:rejected")
 async def test_a_denied_step_ends_the_plan_before_its_first_step(opened):
     handle = await opened.start(task(send(), send("a@denied.example")))
     result = await ended(handle)
@@ -181,6 +190,7 @@ async def test_a_denied_step_ends_the_plan_before_its_first_step(opened):
     assert requested(opened, handle) == []
 
 
+@promise("plans:changed")
 async def test_a_person_may_change_a_step_that_still_refers_to_another(opened):
     refers = {"message_id": "${steps.0.result.message_id}"}
     given = task(
@@ -206,6 +216,7 @@ async def test_a_person_may_change_a_step_that_still_refers_to_another(opened):
     assert requested(opened, handle)[-1][1]["body"].startswith("20")
 
 
+@promise("plans:safety")
 async def test_the_safety_of_a_step_may_only_be_raised(opened):
     raised = await opened.start(task(read(safety="restricted_write")))
     (request,) = await pending(raised)
@@ -219,6 +230,7 @@ async def test_the_safety_of_a_step_may_only_be_raised(opened):
     assert (await ended(lowered))["outcome"] == "failed"
 
 
+@promise("plans:transactional")
 async def test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task(opened):
     delete = {"tool": "mail.delete_message", "arguments": {"message_id": "inbox-1"}, "transactional": True}
     kind, message = await failure_of(opened, task(send(), delete))
@@ -228,6 +240,7 @@ async def test_a_transactional_step_that_cannot_be_undone_is_an_invalid_task(ope
     assert result["outcome"] == "completed"
 
 
+@promise("plans:invalid")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -249,6 +262,7 @@ async def test_a_malformed_plan_is_an_invalid_task_that_names_the_field(opened, 
     assert said in message
 
 
+@promise("plans:catalog")
 @pytest.mark.parametrize(
     ("step", "kind", "said"),
     [
@@ -267,6 +281,7 @@ async def test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anythin
     assert requested(opened, handle) == []
 
 
+@promise("plans:user")
 async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set(open_engine, tmp_path):
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db")
     data = json.loads(path.read_text(encoding="utf-8")) | {"users": {"ana": {"providers": ["mail"]}}}
@@ -278,6 +293,7 @@ async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it
     assert result["error"]["message"] == f"plan.steps.0: mail.send_email: {said}"
 
 
+@promise("plans:user")
 @pytest.mark.parametrize(("field", "tool"), [("filesystem", "fs"), ("shell", "shell")])
 async def test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set(opened, field, tool):
     kind, message = await failure_of(opened, {"text": "look", "workspace": "desk", field: True})
@@ -286,6 +302,7 @@ async def test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_w
     assert said in message
 
 
+@promise("budget:budget")
 async def test_a_plan_that_does_not_fit_its_budget_of_calls_or_a_quota_is_not_begun(opened):
     few = task(send(), send(), send("b@x.example"), budget={"max_tool_calls": 2})
     quota = task(send(), read(), send(), budget={"quotas": {"mail.send_email": 1}})
@@ -298,6 +315,7 @@ async def test_a_plan_that_does_not_fit_its_budget_of_calls_or_a_quota_is_not_be
         assert requested(opened, handle) == []
 
 
+@promise("budget:plan-top-up")
 async def test_a_plan_out_of_budget_may_ask_and_goes_on_where_it_stopped(opened):
     given = task(send(subject="1"), send(subject="2"), budget={"max_tool_calls": 1, "on_exhausted": "ask"})
     handle = await opened.start(given)
@@ -309,11 +327,13 @@ async def test_a_plan_out_of_budget_may_ask_and_goes_on_where_it_stopped(opened)
     assert [arguments["subject"] for _, arguments in requested(opened, handle)] == ["1", "2"]
 
 
+@promise("budget:plan-steps")
 async def test_a_plan_of_more_steps_than_max_steps_runs_to_its_end(opened):
     result = await ended(await opened.start(task(read(), read(), read(), budget={"max_steps": 1})))
     assert (result["outcome"], result["usage"]["plan_steps"]) == ("completed", 3)
 
 
+@promise("plans:timeout")
 async def test_a_step_waits_no_longer_than_its_timeout(open_engine):
     async with open_engine(Scripts(), env={"MAILBOX_SLOW_SECONDS": "20"}, policy=POLICY) as opened:
         handle = await opened.start(task(read(timeout_s=1.5, continue_on_failure=True), read(timeout_s=1.5)))
@@ -323,6 +343,7 @@ async def test_a_step_waits_no_longer_than_its_timeout(open_engine):
         assert opened.mailbox.requests("list_customers") == 2
 
 
+@promise("plans:timeout")
 async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(open_engine):
     more = {"env": {"MAILBOX_SLOW_SECONDS": "20"}, "policy": POLICY, "step_timeout_seconds": 1.5}
     async with open_engine(Scripts(), **more) as opened:
@@ -336,6 +357,7 @@ async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(o
         assert "no answer within 1.5 s" in result["error"]["message"]
 
 
+@promise("plans:less-time")
 async def test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended(open_engine):
     async with open_engine(Scripts(), env={"MAILBOX_SLOW_SECONDS": "20"}, policy=POLICY) as opened:
         shorter, longer = read(timeout_s=1, continue_on_failure=True), read(timeout_s=25)

@@ -11,6 +11,7 @@ import worker
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
 from tests.engine import ended
+from tests.requirements import promise
 
 FINISH = Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})])
 READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})])
@@ -35,6 +36,7 @@ async def opened_with(open_engine, replies, **task):
         return result, engine.model.requests, json.loads(payload)
 
 
+@promise("plans:default")
 async def test_the_default_profile_adds_nothing_to_prompt_or_history(open_engine):
     _, requests, opened = await opened_with(open_engine, [FINISH])
 
@@ -45,6 +47,7 @@ async def test_the_default_profile_adds_nothing_to_prompt_or_history(open_engine
     assert "profile" not in opened
 
 
+@promise("plans:strategies")
 async def test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_them(open_engine):
     hashes = set()
     for name, there, absent in (
@@ -61,6 +64,7 @@ async def test_a_strategy_and_a_persona_stand_in_the_prompt_and_its_hash_covers_
     assert len(hashes) == 3
 
 
+@promise("plans:defaults")
 async def test_a_profile_gives_limits_and_model_where_the_task_says_nothing(open_engine):
     result, requests, _ = await opened_with(open_engine, [READ] * 9, profile="careful")
 
@@ -71,6 +75,7 @@ async def test_a_profile_gives_limits_and_model_where_the_task_says_nothing(open
     assert list(result["usage"]["models"]) == ["thinker"]
 
 
+@promise("plans:task")
 async def test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceiling(open_engine):
     task = {"profile": "careful", "model": "scripted", "budget": {"max_steps": 6, "max_llm_cost_usd": None}}
     result, requests, _ = await opened_with(open_engine, [READ] * 9, **task)
@@ -80,6 +85,7 @@ async def test_what_the_task_sets_wins_field_by_field_and_a_profile_is_no_ceilin
     assert {request["model"] for request in requests} == {"scripted"}
 
 
+@promise("plans:top-up")
 async def test_a_top_up_that_comes_while_the_run_is_opened_is_added_to_the_limits_of_the_profile(open_engine):
     async with open_engine([READ] * 9, profiles=PROFILES, prices=PRICES) as engine:
         task, queue = {"text": "look", "profile": "careful"}, engine.settings.task_queue
@@ -92,6 +98,7 @@ async def test_a_top_up_that_comes_while_the_run_is_opened_is_added_to_the_limit
     assert (result["budget"]["max_steps"], result["budget"]["quotas"]) == (6, {"mail.send_email": 4})
 
 
+@promise("plans:profiles")
 async def test_an_unknown_profile_is_refused_with_the_names_of_those_there_are(open_engine):
     async with open_engine([FINISH], profiles=PROFILES) as engine:
         handle = await engine.start({"text": "look", "profile": "reckless"})
@@ -103,6 +110,7 @@ async def test_an_unknown_profile_is_refused_with_the_names_of_those_there_are(o
     assert failed.value.cause.message == f"profile: no profile 'reckless'; use one of {known}"
 
 
+@promise("plans:profiles")
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -135,6 +143,7 @@ def test_what_is_wrong_with_the_file_is_said_with_file_field_value_and_fix(tmp_p
     assert says in str(refused.value)
 
 
+@promise("plans:profiles")
 def test_without_a_file_there_are_the_built_in_profiles_and_one_in_it_says_what_differs(tmp_path):
     built_in = worker.read_profiles(tmp_path / "missing.yaml")
     assert list(built_in) == ["conservative", "default", "exploratory"]
@@ -148,6 +157,7 @@ def test_without_a_file_there_are_the_built_in_profiles_and_one_in_it_says_what_
     assert own.named("empty") == built_in.named("default")
 
 
+@promise("plans:strategies-secret")
 async def test_a_secret_in_a_persona_reaches_no_model_and_no_history(open_engine):
     key = "sk-" + "a1B2" * 10
     async with open_engine([FINISH], profiles=f"leaky: {{persona: 'Log in with {key}'}}") as engine:
@@ -161,6 +171,7 @@ async def test_a_secret_in_a_persona_reaches_no_model_and_no_history(open_engine
     assert not engine.model.requests
 
 
+@promise("plans:image")
 async def test_a_profile_chooses_what_programs_may_import(open_engine, sandbox):
     source = "import numpy\nreturn int(numpy.array([1, 2]).sum())"
 
@@ -177,6 +188,7 @@ async def test_a_profile_chooses_what_programs_may_import(open_engine, sandbox):
         assert "line 1: cannot import numpy" in result["raw_outputs"]["answer"]["error"]
 
 
+@promise("plans:progress")
 async def test_the_model_and_the_status_are_told_what_each_step_called_and_how_it_ended(open_engine):
     bad = Reply(calls=[("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})])
     replies = [READ, bad, *[READ] * 30, FINISH]

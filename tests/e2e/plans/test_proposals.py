@@ -10,6 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from backstay.testing import Reply
 from tests import signing
 from tests.engine import Scripts, ended, engine, pending, update
+from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
 POLICY = """
@@ -72,6 +73,7 @@ async def state_of(handle, plan_id=None):
     return shown["state"], shown["reason"], [step["status"] for step in shown["steps"]]
 
 
+@promise("plans:proposed")
 async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_step_by_step(shared):
     opened, scripts = shared
     reads = {"tool": "mail.list_sent", "arguments": {"to": "b@one.example"}}
@@ -107,6 +109,7 @@ async def test_a_model_proposes_a_plan_that_people_see_whole_and_then_it_runs_st
     assert '"state":"COMPLETED"' in told(opened, task)
 
 
+@promise("plans:alternatives")
 async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_is_not_chosen(shared):
     opened, scripts = shared
     other = plan(send("c@one.example", subject="second way"))
@@ -126,6 +129,7 @@ async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_i
     assert await state_of(handle, "p2") == ("COMPLETED", "", ["success"])
 
 
+@promise("plans:stopped")
 async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment(temporal, tmp_path):
     queue, scripts = f"both-{uuid.uuid4()}", Scripts()
     given = {"policy": "default: {read_only: allow, write_safe: ask, restricted_write: ask}", "task_queue": queue}
@@ -146,6 +150,7 @@ async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_
         assert await state_of(handle, "p2") == ("FAILED", reason, ["pending"])
 
 
+@promise("plans:parts")
 async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_waits_for_all(shared):
     opened, scripts = shared
     steps = [send("b@one.example"), send("c@two.example", subject="two"), send(subject="free")]
@@ -174,6 +179,7 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
     assert subjects(opened, handle) == ["s", "two", "free"]
 
 
+@promise("plans:create-plan")
 async def test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child(shared):
     opened, scripts = shared
     again = Reply(calls=[("update_plan", {"plan_id": "p1", "plan": plan(send("b@one.example", subject="shorter"))})])
@@ -192,6 +198,7 @@ async def test_a_rejected_plan_is_an_answer_and_the_next_version_is_its_child(sh
     assert subjects(opened, handle) == ["shorter"]
 
 
+@promise("plans:immutable")
 async def test_a_step_that_a_person_changes_makes_a_child_plan_that_needs_approval_of_its_own_hash(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(propose(send("b@one.example"), send("c@two.example"))))
@@ -210,6 +217,7 @@ async def test_a_step_that_a_person_changes_makes_a_child_plan_that_needs_approv
     assert subjects(opened, handle) == ["politer", "s"]
 
 
+@promise("plans:per-step")
 async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_were_rejected(shared):
     opened, scripts = shared
     steps = [
@@ -234,6 +242,7 @@ async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_w
     ]
 
 
+@promise("plans:groups")
 async def test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_plan_goes_on(shared):
     opened, scripts = shared
     steps = [
@@ -259,6 +268,7 @@ async def test_a_group_of_which_a_step_fails_is_taken_back_and_the_rest_of_the_p
     assert shown["state"] == "COMPLETED"
 
 
+@promise("plans:transactions")
 async def test_a_plan_that_fails_takes_back_its_transactional_steps_and_the_model_goes_on(shared):
     opened, scripts = shared
     steps = [send(subject="back", transactional=True), send("nobody", subject="fails"), send(subject="never")]
@@ -271,6 +281,7 @@ async def test_a_plan_that_fails_takes_back_its_transactional_steps_and_the_mode
     assert "not an e-mail address" in told(opened, task)
 
 
+@promise("plans:states")
 async def test_undoing_a_run_takes_its_plan_back(shared):
     opened, scripts = shared
     ask = Reply(calls=[("ask_person", {"question": "all right?"})])
@@ -285,6 +296,7 @@ async def test_undoing_a_run_takes_its_plan_back(shared):
     assert states == ["PROPOSED", "APPROVED", "EXECUTING", "REVIEWING", "COMPLETED", "ROLLBACK_COMPLETED"]
 
 
+@promise("plans:plan-first")
 async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(shared):
     opened, scripts = shared
     writes = Reply(calls=[("mail__send_email", send(subject="sly")["arguments"])])
@@ -311,6 +323,7 @@ def marks(idx, status, note=""):
     return ("mark_step", {"idx": idx, "status": status, "note": note})
 
 
+@promise("plans:mark-step")
 async def test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_steps_are_refused(shared):
     opened, scripts = shared
     ask = Reply(calls=[("ask_person", {"question": "all right?"})])
@@ -335,6 +348,7 @@ async def test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_s
     assert result["undone"] == []
 
 
+@promise("plans:malformed")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -379,6 +393,7 @@ steps:
 """
 
 
+@promise("plans:offered")
 async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan_like_any_other(temporal, tmp_path):
     folder, scripts = tmp_path / "definitions", Scripts()
     folder.mkdir()

@@ -3,10 +3,12 @@
 import pytest
 
 from tests.e2e.plans.rehearsed import checked_all, opened_world, random_case
+from tests.requirements import promise
 
 PLANS, PROGRAMS = 8, 4
 
 
+@promise("approvals:rehearsal-random")
 @pytest.mark.timeout(300)
 async def test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else(temporal, sandbox, tmp_path):
     cases = [random_case(seed, as_program=False) for seed in range(PLANS)]

@@ -17,6 +17,7 @@ from backstay.testing import Conversation, Reply
 from store.opening import open_store
 from tests.e2e.labelled import DONE
 from tests.engine import ended, engine, share_images
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -133,6 +134,7 @@ ALL = (
 )
 
 
+@promise("plans:confidence")
 @pytest.mark.timeout(240)
 async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
     run, refs = await done(opened, "clean", *GOOD)
@@ -147,6 +149,7 @@ async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
     assert (tests["counted"], tests["failed"], tests["score"]) == (1, 0, 1.0)
 
 
+@promise("plans:confidence")
 async def test_what_is_wrong_lowers_the_confidence_and_a_critical_fault_takes_it_all(opened):
     run, refs = await done(opened, "planted", *GOOD, write("shop/orders.py", WRONG))
     place = opened[1] / "planted"
@@ -164,6 +167,7 @@ async def test_what_is_wrong_lowers_the_confidence_and_a_critical_fault_takes_it
     assert review["confidence"] == 0
 
 
+@promise("plans:review-files")
 async def test_artifacts_are_compared_with_what_the_check_expects(opened):
     run, _ = await done(opened, "expected", write("a.txt", "a\n"), write("b.txt", "b\n"))
     known = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7"
@@ -174,6 +178,7 @@ async def test_artifacts_are_compared_with_what_the_check_expects(opened):
     assert [line.partition(":")[0] for line in lines] == ["b.txt", "c.txt"]
 
 
+@promise("plans:missing")
 @pytest.mark.parametrize(
     ("check", "more", "told"),
     [
@@ -201,6 +206,7 @@ async def test_a_check_that_cannot_be_made_counts_as_0_and_says_why(opened, chec
     assert result["error"].startswith(told)
 
 
+@promise("plans:review-files")
 async def test_a_schema_that_cannot_be_used_and_a_file_that_is_no_json_are_told(opened):
     run, _ = await done(opened, "files", write("a.json", '{"total": 1}'), write("b.json", "{"), write("c.json", "[1]"))
     good = {"name": "schema", "paths": ["a.json", "b.json", "c.json", "d.json"], "schema": SCHEMA}
@@ -215,6 +221,7 @@ async def test_a_schema_that_cannot_be_used_and_a_file_that_is_no_json_are_told(
     assert second["error"].startswith("the schema of the check is not valid")
 
 
+@promise("plans:review-hostile")
 async def test_no_secret_that_code_prints_reaches_the_report(opened):
     leaking = f'def test_it() -> None:\n    print("token {SECRET}")\n    assert False, "token {SECRET}"\n'
     run, _ = await done(opened, "leaking", write("notes.txt", "x"))
@@ -225,6 +232,7 @@ async def test_no_secret_that_code_prints_reaches_the_report(opened):
     assert SECRET not in json.dumps(report)
 
 
+@promise("plans:missing")
 async def test_without_jails_every_check_of_code_counts_as_0_and_says_why(temporal, tmp_path, rooms):
     toolbox = tmp_path / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")

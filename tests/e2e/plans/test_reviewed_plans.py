@@ -9,6 +9,7 @@ from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, share_images
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 PROFILES = """
@@ -61,6 +62,7 @@ async def states(handle, *plan_ids):
     return [(plan["state"], plan["reason"]) for plan in shown]
 
 
+@promise("plans:corrected")
 @pytest.mark.timeout(240)
 async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
     found, scripts, rooms = opened
@@ -81,6 +83,7 @@ async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_b
     ]
 
 
+@promise("plans:not-corrected")
 @pytest.mark.parametrize(
     ("verdict", "state", "left"),
     [("approve", "ROLLBACK_COMPLETED", False), ("reject", "FAILED", True)],
@@ -101,6 +104,7 @@ async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened,
     assert "finish.dropped" in [event["name"] for event in result["events"]]
 
 
+@promise("plans:corrections")
 async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_about_all_of_them(opened):
     found, scripts, rooms = opened
     handle = await found.start(scripts.task(propose(BAD), correct("p1", BAD + "\n"), **fields("exhausted")))
@@ -112,6 +116,7 @@ async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_
     assert not (rooms / "exhausted" / "shop.py").exists()
 
 
+@promise("plans:review-of-task")
 @pytest.mark.parametrize(
     ("verdict", "outcome", "state"),
     [("approve", "rolled_back", "ROLLBACK_COMPLETED"), ("reject", "failed", "FAILED")],
@@ -131,6 +136,7 @@ async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_whe
     assert (rooms / room / "shop.py").exists() is (verdict == "reject")
 
 
+@promise("plans:custom")
 @pytest.mark.parametrize(
     ("profile", "fault"),
     [

@@ -4,6 +4,7 @@ import pytest
 
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
+from tests.requirements import promise
 
 ASKS = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
 NARROW = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"], "additionalProperties": False}
@@ -14,6 +15,7 @@ CHANGES = {
 }
 
 
+@promise("plans:stale")
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_plan_is_stale_when_its_tool_changed_after_the_approval_so_that_the_call_no_longer_fits(
     temporal, tmp_path, change

@@ -6,6 +6,7 @@ import pytest
 
 from backstay.testing import Reply
 from tests.engine import assert_no_task_failure
+from tests.requirements import promise
 
 SEQUENTIAL = "for n in range({calls}):\n    await mail.list_customers(offset=n % 5, limit=2)\nreturn 'done'"
 TOGETHER = "import asyncio\nawait asyncio.gather(*(mail.list_customers(offset=n % 5, limit=2) for n in range({calls})))"
@@ -33,6 +34,7 @@ def _activity(event):
     return event.activity_task_scheduled_event_attributes.activity_type.name
 
 
+@promise("programs:history")
 @pytest.mark.timeout(400)
 async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_engine, sandbox, tmp_path):
     few_events, few_bytes = await history_of(open_engine, sandbox, tmp_path / "few", SEQUENTIAL, 10)
@@ -44,6 +46,7 @@ async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_
     assert many_bytes <= 1.1 * few_bytes
 
 
+@promise("programs:history")
 @pytest.mark.timeout(300)
 async def test_calls_gathered_share_their_rounds(open_engine, sandbox, tmp_path):
     events, size = await history_of(open_engine, sandbox, tmp_path / "gathered", TOGETHER, 100)

@@ -13,6 +13,7 @@ from sandbox.programs.sandbox import Sandbox
 from tests.e2e.labelled import Labelled, told
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending, sandbox_role
+from tests.requirements import promise
 from tests.sandbox.places import image
 from workflows.run_task import EFFECTS
 
@@ -147,6 +148,7 @@ def standing(label):
     return answer.get(EFFECTS, [])
 
 
+@promise("programs:settled")
 async def test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done(desk):
     handle = await desk.start("uncaught")
     request = await decided(handle, "happened")
@@ -160,6 +162,7 @@ async def test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_to
     assert desk.calls() == ["pay_unheard"]
 
 
+@promise("programs:settled")
 async def test_the_error_can_be_caught_and_carries_what_is_known(desk):
     handle = await desk.start("caught")
     await decided(handle, "happened")
@@ -170,6 +173,7 @@ async def test_the_error_can_be_caught_and_carries_what_is_known(desk):
     assert desk.calls() == ["pay_unheard"]
 
 
+@promise("programs:replayed")
 async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
     # The sandbox is shared by all tests of this process, and a run that was cancelled elsewhere may have left a jail.
     await desk.sandbox.forget("")
@@ -186,6 +190,7 @@ async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
     assert desk.calls() == ["pay_unheard", "sign"]
 
 
+@promise("programs:found")
 async def test_a_check_that_finds_the_result_still_gives_it_to_the_program(desk):
     result = await ended(await desk.start("checked"))
 
@@ -193,6 +198,7 @@ async def test_a_check_that_finds_the_result_still_gives_it_to_the_program(desk)
     assert desk.calls() == ["pay_checked", "find"]
 
 
+@promise("programs:never")
 async def test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does_not_stand(desk):
     handle = await desk.start("denied")
     await decided(handle, "did_not_happen")
@@ -205,6 +211,7 @@ async def test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does
 PAY = 'effect {}: bank.pay {{"n":{}}}: applied'
 
 
+@promise("programs:stands")
 @pytest.mark.parametrize(
     ("label", "kind", "stands"),
     [
@@ -222,6 +229,7 @@ async def test_however_a_program_ends_its_model_is_told_which_effects_stand(desk
     assert standing(label) == stands
 
 
+@promise("programs:stands")
 async def test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_summary(desk):
     result = await ended(await desk.start("budget", budget={"max_tool_calls": 2}))
 
@@ -231,6 +239,7 @@ async def test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_sum
     assert json.loads(told_last.rpartition("note: ")[2])[EFFECTS] == [PAY.format(1, 1), PAY.format(2, 2)]
 
 
+@promise("programs:stands")
 async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(desk):
     handle = await desk.start("undone")
     await pending(handle)
@@ -241,6 +250,7 @@ async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(des
     assert standing("undone") == ["effect 2: bank.pay_checked: kept"]
 
 
+@promise("programs:stands")
 async def test_a_program_that_diverges_leaves_its_model_told(desk):
     handle = await desk.start("diverged")
     await pending(handle)
@@ -255,6 +265,7 @@ async def test_a_program_that_diverges_leaves_its_model_told(desk):
     assert desk.calls() == ["pay", "sign"]
 
 
+@promise("programs:stands")
 async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_on(temporal, sandbox, tmp_path):
     bank = bank_of(tmp_path)
     built = await asyncio.to_thread(image)

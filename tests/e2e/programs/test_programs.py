@@ -13,6 +13,7 @@ from backstay.testing import Reply
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.programs.sandbox import Sandbox
 from tests.engine import assert_no_task_failure, pending, sandbox_role
+from tests.requirements import promise
 from tests.sandbox.places import image, shared
 
 ADDRESSES = [f"c{n}@example.com" for n in range(3)]
@@ -54,6 +55,7 @@ async def main():
 """
 
 
+@promise("programs:one-path")
 async def test_a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails(open_engine, sandbox):
     async with open_engine(one_program(SEND), sandbox=sandbox) as engine:
         handle = await engine.start({"text": "write to all"})
@@ -83,6 +85,7 @@ async def test_a_program_reads_computes_and_sends_after_one_approval_for_all_its
         assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("programs:one-path")
 async def test_a_rejected_call_is_an_error_that_the_program_can_catch(open_engine, sandbox):
     source = """
     from sandbox_py.client import ToolError
@@ -101,6 +104,7 @@ async def test_a_rejected_call_is_an_error_that_the_program_can_catch(open_engin
         assert engine.mailbox.requests("send_email") == 0
 
 
+@promise("programs:ends")
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -123,6 +127,7 @@ async def test_a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes
         assert answer["error"]
 
 
+@promise("programs:checked")
 async def test_a_faulty_program_is_refused_before_it_runs_and_costs_no_run(open_engine, sandbox):
     async with open_engine(one_program("await mail.send_mail(to='a')\nimport ctypes"), sandbox=sandbox) as engine:
         result, answer = await answer_of(engine)
@@ -133,6 +138,7 @@ async def test_a_faulty_program_is_refused_before_it_runs_and_costs_no_run(open_
         assert result["usage"]["code_runs"] == 0
 
 
+@promise("programs:not-offered")
 async def test_where_no_sandbox_worker_polls_no_program_is_offered(open_engine):
     async with open_engine(one_program("return 1")) as engine:
         handle = await engine.start({"text": "run it"})
@@ -141,6 +147,7 @@ async def test_where_no_sandbox_worker_polls_no_program_is_offered(open_engine):
         assert result["final_summary"] == "no programs here"
 
 
+@promise("programs:policy")
 async def test_a_policy_may_ask_about_the_program_itself_and_shows_its_source(open_engine, sandbox):
     policy = "ask: [engine.run_program]\n"
     async with open_engine(one_program("return 7"), sandbox=sandbox, policy=policy) as engine:
@@ -155,6 +162,7 @@ async def test_a_policy_may_ask_about_the_program_itself_and_shows_its_source(op
         assert result["raw_outputs"]["answer"]["data"]["result"] == 7
 
 
+@promise("budget:code-runs")
 async def test_programs_count_against_their_limits(open_engine, sandbox):
     source = """
 from sandbox_py.client import ToolError
@@ -176,6 +184,7 @@ for n in range(4):
         assert [line.split(", ")[2] for line in left] == ["3 programs", "2 programs"]
 
 
+@promise("programs:results")
 async def test_a_program_reads_an_earlier_answer_whole(open_engine, sandbox):
     def rules(conversation):
         if "finish" not in conversation.tools:
@@ -199,6 +208,7 @@ async def test_a_program_reads_an_earlier_answer_whole(open_engine, sandbox):
         assert answer["data"]["result"] == min(count, 100)
 
 
+@promise("programs:sampled")
 async def test_one_in_so_many_programs_is_run_again_and_a_difference_is_an_event(open_engine, sandbox):
     # Its default seed is one of the few things that nothing rules.
     source = "import _random\nawait mail.list_customers(limit=1)\nreturn _random.Random().random()"
@@ -210,6 +220,7 @@ async def test_one_in_so_many_programs_is_run_again_and_a_difference_is_an_event
             assert [event["name"] for event in result["events"]].count("program.diverged") == diverged
 
 
+@promise("programs:left")
 async def test_no_jail_waits_for_a_run_that_has_ended(open_engine, sandbox):
     source = "await mail.send_email(to='a@example.com', subject='s', body='b')"
     async with open_engine(one_program(source), sandbox=sandbox) as engine:
@@ -233,6 +244,7 @@ def images():
         yield Path(folder)
 
 
+@promise("sandbox:image-gone")
 async def test_a_program_whose_image_is_gone_waits_for_the_operator_and_goes_on_in_no_other(
     open_engine, sandbox, images
 ):
@@ -262,6 +274,7 @@ async def decide(handle, request, verdict, **more):
     return await handle.execute_update("decide", {**decision, **more})
 
 
+@promise("programs:as-written")
 async def test_code_runs_as_it_was_written_whatever_its_names_are_and_no_secret_stands_in_it(open_engine, sandbox):
     source = """
 token, password = 0, "password: 1"
@@ -283,6 +296,7 @@ return [token, len(session_id), len(password)]
         assert key not in (await handle.fetch_history()).to_json()
 
 
+@promise("programs:approved-whole")
 async def test_what_is_approved_of_a_long_program_is_all_of_it(open_engine, sandbox):
     policy = "ask: [engine.run_program]\ndeny: [{tool: engine.run_program, when: {source: {contains: evil}}}]\n"
     digests = []
@@ -302,6 +316,7 @@ async def test_what_is_approved_of_a_long_program_is_all_of_it(open_engine, sand
     assert digests[0] != digests[1]
 
 
+@promise("programs:cancelled")
 async def test_a_program_ends_when_a_person_takes_back_what_it_did(open_engine, sandbox):
     source = """
 await mail.send_email(to="a@example.com", subject="s", body="b")
@@ -325,6 +340,7 @@ return "sent"
         assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("budget:time")
 async def test_time_runs_out_between_the_calls_of_a_program_too(open_engine, sandbox):
     source = """
 import select
@@ -341,6 +357,7 @@ for n in range(20):
         assert 0 < engine.mailbox.requests("list_customers") < 20
 
 
+@promise("programs:batch-size")
 async def test_what_is_too_much_for_one_batch_is_an_error_that_the_program_can_catch(open_engine, sandbox):
     source = """
 import asyncio
@@ -367,6 +384,7 @@ except ToolError as error:
         assert "body" in said or "131072" in said
 
 
+@promise("programs:shared-blobs")
 async def test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so(open_engine, sandbox, tmp_path):
     async with open_engine(one_program("return 1"), folder=tmp_path / "runs", transient_seconds=1) as engine:
         elsewhere = engine.settings.model_copy(update={"blobs": tmp_path / "elsewhere"})
@@ -379,6 +397,7 @@ async def test_a_sandbox_worker_that_does_not_see_what_the_run_stored_says_so(op
         assert "BACKSTAY_BLOBS" in result["programs_unavailable"]
 
 
+@promise("workers:programs")
 async def test_a_result_says_why_programs_could_not_run_and_nothing_when_they_did(open_engine, sandbox, tmp_path):
     async with open_engine(one_program("return 1"), folder=tmp_path / "without") as engine:
         result = await asyncio.wait_for((await engine.start({"text": "run it"})).result(), 60)
@@ -391,6 +410,7 @@ async def test_a_result_says_why_programs_could_not_run_and_nothing_when_they_di
     assert [found.get("programs_unavailable") for found in (plain, ran)] == [None, None]
 
 
+@promise("programs:blocked")
 async def test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of(open_engine, sandbox):
     source = "import os\nnumber = eval('1 + 1')\nreturn number"
     policy = "ask: [engine.run_program]\n"

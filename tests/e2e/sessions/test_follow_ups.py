@@ -18,6 +18,7 @@ from store.opening import open_store
 from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, engine, pending
+from tests.requirements import promise
 from tests.turns import Turns, assert_well_formed, calls, finished
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -103,6 +104,7 @@ def said(conversation, role="user"):
     return [str(message["content"]) for message in conversation.messages if message["role"] == role]
 
 
+@promise("sessions:context")
 async def test_a_follow_up_is_shown_what_was_said_before_and_then_its_own_task(office):
     run = await office.first(calls(LOOK), finished("The code is K-4711.", code="K-4711"), budget={"max_steps": 2})
     following, result, last = await office.then(run, finished("I know it."), budget={"max_steps": 1})
@@ -122,6 +124,7 @@ async def test_a_follow_up_is_shown_what_was_said_before_and_then_its_own_task(o
     assert following.id != run.id
 
 
+@promise("sessions:refs")
 async def test_an_earlier_answer_is_read_again_by_its_ref_and_by_nobody_else(office):
     run = await office.first(calls(REPORT), finished("read"))
     (event,) = [event for event in (await run.result()).events if event.name == "action.called"]
@@ -145,6 +148,7 @@ async def test_an_earlier_answer_is_read_again_by_its_ref_and_by_nobody_else(off
         await run.read((await third.result()).events_ref)
 
 
+@promise("sessions:handles")
 async def test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secret(office):
     run = await office.first(calls(("desk__open", {})), finished("opened"))
 
@@ -164,6 +168,7 @@ async def test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secre
     assert len(await asyncio.to_thread(office.server.calls, "look")) == len(sent), await stranger.result()
 
 
+@promise("sessions:rules")
 async def test_what_the_task_of_an_earlier_run_ruled_goes_on_to_rule(office):
     rules = {"deny": ["desk.look"], "reveal": {"deny": ["desk.*"]}}
     run = await office.first(calls(("desk__open", {})), finished("opened"), policy=rules)
@@ -183,6 +188,7 @@ async def test_what_the_task_of_an_earlier_run_ruled_goes_on_to_rule(office):
     assert (policy["deny"], policy["floor"]["deny"]) == ([{"tool": "desk.look"}], [{"tool": "desk.pay"}])
 
 
+@promise("sessions:nothing")
 async def test_a_follow_up_that_is_refused_takes_nothing_over(office):
     run = await office.first(calls(("desk__open", {})), finished("opened"))
     fields = {"model": "nobody-knows-this", "budget": {"max_llm_cost_usd": 1}}
@@ -196,6 +202,7 @@ async def test_a_follow_up_that_is_refused_takes_nothing_over(office):
         assert store.execute(of, (f"{following.id}/%",)).fetchone() == (0,)
 
 
+@promise("sessions:messages")
 async def test_the_messages_of_a_follow_up_begin_with_its_prompt_and_name_the_run_before(office):
     run = await office.first(calls(LOOK), finished("The code is K-4711."))
     following, _, _ = await office.then(run, finished("I know it."))
@@ -205,6 +212,7 @@ async def test_the_messages_of_a_follow_up_begin_with_its_prompt_and_name_the_ru
     assert (first["follows"], "follows" in messages[-1]) == (run.id, False)
 
 
+@promise("sessions:handles")
 async def test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it(office):
     run = await office.first(calls(("desk__open", {})), finished("opened"))
     text = f"{office.turns.text()} {TOKEN} is what I found"
@@ -214,6 +222,7 @@ async def test_a_secret_of_an_earlier_run_is_masked_when_the_next_task_names_it(
     assert TOKEN not in json.dumps(office.opened.model.requests)
 
 
+@promise("sessions:refused")
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -232,6 +241,7 @@ async def test_a_run_of_another_user_or_session_is_not_followed(office, fields, 
     assert result.outcome == "completed"
 
 
+@promise("sessions:open")
 async def test_an_open_run_is_not_followed_and_the_refusal_says_what_to_do(office):
     run = await office.backstay.start(office.turns.task(calls(("ask_person", {"question": "Which?"}))))
     await pending(office.opened.client.get_workflow_handle(run.id))
@@ -244,6 +254,7 @@ async def test_an_open_run_is_not_followed_and_the_refusal_says_what_to_do(offic
     assert any('"outcome":"cancelled"' in text for text in said(last))
 
 
+@promise("sessions:pruned")
 async def test_a_pruned_run_is_not_followed_and_a_followed_one_is_not_pruned_before_its_follower(office):
     run = await office.first(calls(LOOK), finished("first"))
     following, _, _ = await office.then(run, finished("second"))
@@ -258,6 +269,7 @@ async def test_a_pruned_run_is_not_followed_and_a_followed_one_is_not_pruned_bef
     assert "was pruned" in await office.refused(following)
 
 
+@promise("sessions:ended")
 @pytest.mark.parametrize("outcome", ["failed", "budget_exceeded", "plan", "output"])
 async def test_a_run_is_followed_however_it_ended_and_the_next_one_is_told_how(office, outcome):
     tasks = {
@@ -289,6 +301,7 @@ async def test_a_run_is_followed_however_it_ended_and_the_next_one_is_told_how(o
     assert any(told in text for text in [*said(last), *said(last, "tool")])
 
 
+@promise("sessions:undone")
 async def test_what_was_undone_after_the_end_is_told_to_the_next_run(office):
     run = await office.first(calls(BOOK), finished("booked"))
     (undone,) = await run.undo(by=ANA)
@@ -298,6 +311,7 @@ async def test_what_was_undone_after_the_end_is_told_to_the_next_run(office):
     assert any("taken these effects back: desk.book (effect 1 of" in text for text in said(last))
 
 
+@promise("sessions:undo")
 async def test_an_undo_names_what_later_runs_did_to_the_same_thing_and_stops_for_nothing(office):
     run = await office.first(calls(BOOK), finished("booked"))
     second, _, _ = await office.then(run, calls(("desk__pay", {"invoice": "INV-2041"})), finished("paid"))
@@ -316,6 +330,7 @@ async def test_an_undo_names_what_later_runs_did_to_the_same_thing_and_stops_for
     assert undone.later == ()
 
 
+@promise("sessions:sources")
 async def test_what_a_tool_said_in_an_earlier_run_keeps_its_source(strict):
     run = await strict.first(calls(("desk__inbox", {})), finished("read"))
     following = await run.follow_up(strict.turns.text(calls(("desk__send", {"to": OTHER})), finished("sent")))
@@ -327,6 +342,7 @@ async def test_what_a_tool_said_in_an_earlier_run_keeps_its_source(strict):
     assert (await following.result()).outcome == "completed"
 
 
+@promise("sessions:unproven")
 async def test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the_policy_is_strict(office):
     run = await office.backstay.start(office.turns.task(calls(("ask_person", {"question": "Who?"}))))
     (request,) = await pending(office.opened.client.get_workflow_handle(run.id))
@@ -344,6 +360,7 @@ async def test_an_unproven_person_of_an_earlier_run_vouches_for_nothing_once_the
     await following.result()
 
 
+@promise("sessions:proven")
 async def test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_from_it(named):
     run = await named.first(finished("mine"), by=ANA)
     _, result, _ = await named.then(run, finished("still mine"), by=ANA)
@@ -360,6 +377,7 @@ async def test_where_the_policy_names_approvers_only_who_started_a_run_goes_on_f
     assert caught.value.cause.type == "TaskInvalid"
 
 
+@promise("sessions:bound")
 async def test_the_context_of_many_follow_ups_does_not_grow_without_bound(narrow):
     run = await narrow.first(calls(REPORT), finished("read"))
     sizes = []
@@ -372,6 +390,7 @@ async def test_the_context_of_many_follow_ups_does_not_grow_without_bound(narrow
     assert any("older items were dropped or cut" in text for text in said(last))
 
 
+@promise("sessions:tools")
 async def test_a_follow_up_continues_as_its_own_run_with_the_tools_it_has_seen(office):
     run = await office.first(calls(LOOK), finished("looked"))
     _, result, last = await office.then(run, calls(LOOK), finished("looked again"))

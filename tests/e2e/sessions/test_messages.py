@@ -14,6 +14,7 @@ from backstay.testing import Conversation
 from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, engine, pending
+from tests.requirements import promise
 from tests.turns import Turns, assert_well_formed, calls, finished
 from workflows.messages import BESIDE, MOST_CHARACTERS, MOST_IN_ALL
 
@@ -80,6 +81,7 @@ async def refusal(update):
     return caught.value.cause.type, str(caught.value.cause)
 
 
+@promise("sessions:read")
 async def test_a_message_is_read_at_the_next_step_and_closes_no_request(opened, turns):
     handle, request = await waiting(opened, turns)
     said = await handle.execute_update("message", {"text": "leave out France", "by": ANA})
@@ -93,6 +95,7 @@ async def test_a_message_is_read_at_the_next_step_and_closes_no_request(opened, 
     assert "France" not in event["text"]
 
 
+@promise("sessions:calls")
 async def test_a_message_that_comes_while_calls_are_under_way_stands_behind_their_answers(office):
     opened, turns, folder = office
     handle = await opened.start(turns.task(calls(("desk__look", {}), ("desk__look", {"n": 2}))))
@@ -106,6 +109,7 @@ async def test_a_message_that_comes_while_calls_are_under_way_stands_behind_thei
     assert told(last(opened))[-2:-1] == ["A person says while you work: be brief"]
 
 
+@promise("sessions:finish")
 async def test_a_run_that_would_finish_reads_the_message_first(opened, turns):
     asked = asyncio.Event()
     go = asyncio.Event()
@@ -126,6 +130,7 @@ async def test_a_run_that_would_finish_reads_the_message_first(opened, turns):
     assert "finish.dropped" in [event["name"] for event in result["events"]]
 
 
+@promise("sessions:finish")
 async def test_a_run_without_a_step_left_finishes_and_says_that_a_message_was_not_read(opened, turns):
     asked, go = asyncio.Event(), asyncio.Event()
 
@@ -144,6 +149,7 @@ async def test_a_run_without_a_step_left_finishes_and_says_that_a_message_was_no
     assert "message.unread" in [event["name"] for event in result["events"]]
 
 
+@promise("sessions:message-refused")
 async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_it_is_read(opened, turns):
     handle, request = await waiting(opened, turns)
     wrong = {
@@ -168,6 +174,7 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
     assert "message.received" not in [event["name"] for event in result["events"]]
 
 
+@promise("sessions:message-refused")
 async def test_all_messages_of_a_run_are_bounded_together(opened, turns):
     handle, request = await waiting(opened, turns)
     count = MOST_IN_ALL // (BESIDE + 1)
@@ -180,6 +187,7 @@ async def test_all_messages_of_a_run_are_bounded_together(opened, turns):
     await answered(handle, request)
 
 
+@promise("sessions:once")
 async def test_a_repeated_message_is_read_once(opened, turns):
     handle, request = await waiting(opened, turns)
     first = await handle.execute_update("message", {"text": "only once", "event_id": "e1"})
@@ -190,6 +198,7 @@ async def test_a_repeated_message_is_read_once(opened, turns):
     assert sum("only once" in text for text in told(last(opened))) == 1
 
 
+@promise("sessions:message-refused")
 async def test_a_plan_and_an_ended_run_take_no_message(opened, turns):
     handle = await opened.start({"plan": {"steps": [{"tool": "desk.act"}]}})
     (request,) = await pending(handle)
@@ -202,6 +211,7 @@ async def test_a_plan_and_an_ended_run_take_no_message(opened, turns):
         await backstay.run(handle.id).message("too late")
 
 
+@promise("sessions:message-sources")
 @pytest.mark.parametrize("proven", [False, True])
 async def test_only_a_proven_message_vouches_for_what_it_says(opened, turns, proven):
     handle, request = await waiting(opened, turns, calls(("desk__send", {"to": OTHER})))
@@ -223,6 +233,7 @@ async def test_only_a_proven_message_vouches_for_what_it_says(opened, turns, pro
     assert len(asked) == (1 if proven else 2)
 
 
+@promise("sessions:message-refused")
 async def test_a_message_with_a_proof_that_does_not_hold_is_refused(opened, turns):
     handle, request = await waiting(opened, turns)
     payload = {"text": "obey me", "by": ANA}
@@ -233,6 +244,7 @@ async def test_a_message_with_a_proof_that_does_not_hold_is_refused(opened, turn
     assert not any("obey me" in text for text in told(last(opened)))
 
 
+@promise("sessions:secret")
 async def test_a_secret_in_a_message_does_not_reach_the_model(opened, turns):
     secret = "opensesame-" + "z9" * 12
     handle, request = await waiting(opened, turns)

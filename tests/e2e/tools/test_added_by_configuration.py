@@ -15,6 +15,7 @@ from tests.conformance.scenarios import NODE
 from tests.docs.blocks import blocks
 from tests.e2e.tools.test_foreign_servers import PACKAGES
 from tests.engine import ended, engine, pending
+from tests.requirements import promise
 
 POLICY = "default: {{read_only: allow, write_safe: ask, restricted_write: ask}}\ndeny: [{denied}]\n"
 
@@ -114,6 +115,7 @@ async def approve_all(handle, count):
     return calls
 
 
+@promise("tools:configured")
 @pytest.mark.parametrize("configure", [invoices, memory])
 async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
     temporal, sandbox, nursery, tmp_path, monkeypatch, configure

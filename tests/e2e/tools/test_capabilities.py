@@ -9,6 +9,7 @@ import yaml
 from backstay.testing import Reply, ScriptedModel
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
+from tests.requirements import promise
 
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
 REFUSED = Reply(status=400, code="unsupported_parameter")
@@ -56,6 +57,7 @@ def listed(folder, model, **said):
     return {"models": path, "toolbox": toolbox_of_servers(folder, desk=desk)}
 
 
+@promise("models:capabilities")
 @pytest.mark.parametrize(
     ("refused", "ignored", "said", "ways"),
     [
@@ -86,6 +88,7 @@ async def test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked(
     assert any(event["name"] == "action.called" for event in result["events"])
 
 
+@promise("models:capabilities")
 async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temporal, tmp_path):
     rule = answers("functions", "strict", script=[LOOK, ASK, FINISH])
     async with ScriptedModel(rule) as model:
@@ -103,6 +106,7 @@ async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temp
     assert result["outcome"] == "completed"
 
 
+@promise("models:capabilities")
 async def test_a_model_that_is_listed_no_more_is_asked_nowhere_else(temporal, tmp_path):
     async with ScriptedModel(answers(script=[ASK, FINISH])) as model:
         shared = listed(tmp_path, model) | {"task_queue": "queue-unlisted", "transient_seconds": 1}

@@ -4,8 +4,10 @@ from backstay.testing import Reply
 from tests.e2e.labelled import DONE
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine
+from tests.requirements import promise
 
 
+@promise("runs:new-search")
 async def test_a_changed_catalog_leads_to_a_new_search_at_the_next_step(temporal, tmp_path):
     desk = ScriptedServer(tmp_path / "desk.json", [reads("grow")], {"grow": {"notify": True, "data": {}}})
 
@@ -30,6 +32,7 @@ async def test_a_changed_catalog_leads_to_a_new_search_at_the_next_step(temporal
     assert "grown" in desk.calls()[-1]["tool"]
 
 
+@promise("runs:new-search")
 async def test_an_unchanged_catalog_is_searched_once(temporal, tmp_path):
     desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": {}}})
     script = [Reply(calls=[("desk__look", {})]), Reply(calls=[("desk__look", {})]), DONE]
@@ -39,6 +42,7 @@ async def test_an_unchanged_catalog_is_searched_once(temporal, tmp_path):
     assert [event["name"] for event in result["events"]].count("search.run") == 1
 
 
+@promise("runs:gone")
 async def test_a_tool_that_is_gone_is_an_error_to_the_model(temporal, tmp_path):
     desk = ScriptedServer(
         tmp_path / "desk.json", [reads("look"), reads("leave")], {"leave": {"notify": True, "data": {}}}

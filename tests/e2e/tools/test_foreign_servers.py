@@ -15,6 +15,7 @@ from backstay.testing import Reply
 from tests.conformance.scenarios import NODE, ROOT
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, ended, engine, pending
+from tests.requirements import promise
 
 PACKAGES = ROOT / "build/node/node_modules/@modelcontextprotocol"
 PLACE = "{{ arguments.repo_path }}"
@@ -156,6 +157,7 @@ def staged(repository):
     return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout.split()
 
 
+@promise("tools:foreign")
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
@@ -170,12 +172,14 @@ async def test_calls_that_their_trusted_server_calls_harmless_are_made_without_a
     assert (result["outcome"], asked, result["effects"]) == ("completed", [], [])
 
 
+@promise("tools:foreign")
 async def test_a_page_on_loopback_is_fetched(opened):
     with page() as address:
         _, result, _ = await performed(opened, ("fetch.fetch", {"url": address}))
     assert result["outcome"] == "completed"
 
 
+@promise("tools:foreign")
 async def test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back(opened):
     _, _, repository = opened
     given = {"repo_path": str(repository)}
@@ -188,6 +192,7 @@ async def test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back(o
     assert staged(repository) == []
 
 
+@promise("tools:foreign")
 async def test_a_file_that_was_written_is_moved_away_again(opened):
     _, folder, _ = opened
     path = folder / "files" / "note.txt"
@@ -199,6 +204,7 @@ async def test_a_file_that_was_written_is_moved_away_again(opened):
     assert not path.exists()
 
 
+@promise("tools:foreign")
 async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotten_on_undo(opened):
     found, folder, _ = opened
     handle = await found.start({"text": "<undoing>"})
@@ -211,6 +217,7 @@ async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotte
     assert "Ana" not in (folder / "memory.jsonl").read_text(encoding="utf-8")
 
 
+@promise("tools:foreign")
 async def test_what_the_policy_denies_is_not_called(opened):
     _, _, repository = opened
     _, result, asked = await performed(opened, ("git.git_commit", {"repo_path": str(repository), "message": "m"}))

@@ -14,6 +14,7 @@ from backstay.tools.stages import READS, TABLE, Purpose, Stage
 from store.opening import open_store
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Engine, assert_no_task_failure, engine, sandbox_role
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -159,6 +160,7 @@ async def seen(temporal, sandbox, tmp_path_factory):
         }
 
 
+@promise("runs:traces")
 @pytest.mark.parametrize(
     ("purpose", "run", "tool"),
     [
@@ -175,10 +177,12 @@ async def test_a_call_passes_the_stages_that_the_table_names_for_its_purpose(see
     assert await seen[run].stages(tool) == {stage for stage, why in TABLE[purpose].items() if why is None}
 
 
+@promise("runs:traces")
 async def test_a_read_passes_the_stages_that_the_table_leaves_it(seen):
     assert await seen["decide"].stages("bank.look") == set(Stage) - set(READS)
 
 
+@promise("undo:lost")
 async def test_a_payment_and_its_compensation_whose_answers_are_lost_are_settled_each_by_its_own_check(seen):
     result = await seen["decide"].handle.query("result")
 

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import Scripts, ended, engine, pending
+from tests.requirements import promise
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "billing"
 SIGNATURE = "a-signature-that-nobody-sees"
@@ -109,6 +110,7 @@ async def decide(handle, request, verdict, **more):
     await handle.execute_update("decide", sent)
 
 
+@promise("python:example")
 async def test_the_example_charges_and_takes_back_when_the_run_fails(shared):
     opened, scripts = shared
     task = scripts.task(calls("billing__charge", customer="ana@example.com", cents=500), GIVES_UP)
@@ -118,6 +120,7 @@ async def test_the_example_charges_and_takes_back_when_the_run_fails(shared):
     assert list((opened.settings.toolbox.parent / "charges").iterdir()) == []
 
 
+@promise("python:example")
 async def test_what_a_function_raises_reaches_the_model_as_it_was_meant(shared):
     opened, scripts = shared
     task = scripts.task(calls("billing__charge", customer="Ana", cents=500))
@@ -126,6 +129,7 @@ async def test_what_a_function_raises_reaches_the_model_as_it_was_meant(shared):
     assert "call it again in another way: give the customer's address" in told(opened, task)
 
 
+@promise("python:lost")
 async def test_a_write_that_breaks_is_verified_and_can_still_be_taken_back(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(calls("odd__book", who="ana"), GIVES_UP))
@@ -134,6 +138,7 @@ async def test_a_write_that_breaks_is_verified_and_can_still_be_taken_back(share
     assert (opened.settings.toolbox.parent / "log").read_text().splitlines()[1:] == ["unbooked 7 for ana"]
 
 
+@promise("python:lost")
 async def test_a_write_that_breaks_and_cannot_be_verified_is_left_to_a_person(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(calls("odd__lose", who="ana")))
@@ -143,6 +148,7 @@ async def test_a_write_that_breaks_and_cannot_be_verified_is_left_to_a_person(sh
     assert [effect["state"] for effect in (await ended(handle))["effects"]] == ["not_sent"]
 
 
+@promise("python:context")
 async def test_a_function_knows_the_session_and_its_secret_is_never_shown(shared):
     opened, scripts = shared
     task = scripts.task(calls("odd__tell"), user_id="singleton", session_id="s-77")
@@ -153,6 +159,7 @@ async def test_a_function_knows_the_session_and_its_secret_is_never_shown(shared
     assert SIGNATURE not in str(await handle.fetch_history())
 
 
+@promise("python:checks")
 async def test_checks_of_the_operator_deny_and_ask_before_anything_is_sent(shared):
     opened, scripts = shared
     denied = scripts.task(calls("odd__pay", cents=5000))
@@ -168,6 +175,7 @@ async def test_checks_of_the_operator_deny_and_ask_before_anything_is_sent(share
     assert "a person did not allow what a safety policy asked about" in told(opened, declined)
 
 
+@promise("python:checks")
 async def test_a_call_that_a_check_and_the_tool_ask_about_is_made_once_with_both_answers(shared):
     opened, scripts = shared
     task = scripts.task(calls("odd__pay", cents=500))
@@ -184,6 +192,7 @@ async def test_a_call_that_a_check_and_the_tool_ask_about_is_made_once_with_both
     assert "in cash" in told(opened, task)
 
 
+@promise("python:one-path")
 async def test_a_rule_about_a_tool_holds_for_the_function_that_calls_it(shared):
     opened, scripts = shared
     task = scripts.task(calls("slack__post_message", channel="general", text="t"))
@@ -192,6 +201,7 @@ async def test_a_rule_about_a_tool_holds_for_the_function_that_calls_it(shared):
     assert "slack.post_message calls people.post_message" in told(opened, task)
 
 
+@promise("python:one-path")
 async def test_an_undo_that_calls_a_tool_about_which_a_rule_asks_is_left_to_a_person(shared):
     opened, scripts = shared
     task = scripts.task(calls("talk__post_message", channel="general", text="t"), GIVES_UP)

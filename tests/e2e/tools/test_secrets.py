@@ -13,6 +13,7 @@ from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.logs import logged
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 KEY = "process-secret-" + "k" * 20
@@ -129,6 +130,7 @@ async def everything_of(handle, opened):
     }
 
 
+@promise("secrets:ten-places")
 async def test_a_secret_in_a_tools_answer_appears_nowhere_outside(office):
     opened, vault, _, _ = office
     with logged(Redactor({KEY})) as buffer:
@@ -149,6 +151,7 @@ async def test_a_secret_in_a_tools_answer_appears_nowhere_outside(office):
     assert set(found_in(sealed)) >= {"nested", "header", "bearer", "spelling", "page", "effect"}
 
 
+@promise("secrets:home")
 async def test_a_handle_goes_back_to_its_own_provider_as_the_value(office):
     opened, vault, _, _ = office
     await (await opened.start("<planted>")).result()
@@ -156,6 +159,7 @@ async def test_a_handle_goes_back_to_its_own_provider_as_the_value(office):
     assert page["arguments"] == {"page": PLANTED["page"], "note": f"page {PLANTED['page']}"}
 
 
+@promise("secrets:elsewhere")
 async def test_a_handle_towards_another_provider_is_asked_about(office):
     opened, _, other, _ = office
     handle = await opened.start("<foreign>")
@@ -170,6 +174,7 @@ async def test_a_handle_towards_another_provider_is_asked_about(office):
     assert {name: found_in(data) for name, data in places.items() if found_in(data)} == {}
 
 
+@promise("secrets:elsewhere")
 async def test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_and_to_no_other(office):
     opened, vault, other, _ = office
     token = "${steps.0.result.next_page_token}"
@@ -191,6 +196,7 @@ async def test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_an
     assert vault.calls("read")[-1]["arguments"] == {"page": PLANTED["page"]}
 
 
+@promise("secrets:sealed")
 async def test_with_keys_nothing_sealed_can_be_read_on_disk(temporal, tmp_path):
     vault, other = servers(tmp_path)
     toolbox = toolbox_of_servers(tmp_path, vault=vault, other=other)

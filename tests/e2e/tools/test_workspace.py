@@ -14,6 +14,7 @@ from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import ended, engine, pending, share_images
+from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 DENIED_STEP = {"tool": "shell.run", "arguments": {"command": "docker ps"}}
@@ -97,6 +98,7 @@ async def undone(opened, handle):
     return await ended(undoing)
 
 
+@promise("workspaces:diff-asked")
 async def test_people_see_what_would_change_and_an_undo_brings_every_byte_back(opened):
     found, _ = opened
     place = room(opened, "letters", draft="Dear Ana,\nsee you on monday\n", old="nothing\n")
@@ -119,6 +121,7 @@ async def test_people_see_what_would_change_and_an_undo_brings_every_byte_back(o
     assert left == {"draft.txt": "Dear Ana,\nsee you on monday\n", "old.txt": "nothing\n"}
 
 
+@promise("plans:files")
 async def test_a_proposal_names_the_files_that_it_changes_and_its_diffs_are_kept(opened, nursery, tmp_path):
     found, _ = opened
     room(opened, "named", draft="monday\n", old="nothing\n", here="stays\n")
@@ -154,6 +157,7 @@ async def test_a_proposal_names_the_files_that_it_changes_and_its_diffs_are_kept
     assert "\\-monday" in words, words
 
 
+@promise("workspaces:shell")
 async def test_a_model_runs_a_command_in_its_workspace_and_reads_what_it_said(opened):
     found, _ = opened
     place = room(opened, "sorting", names="ana\nbo\ncy\n")
@@ -180,6 +184,7 @@ def answers(request):
     return [message["content"] for message in request["messages"] if message["role"] == "tool"]
 
 
+@promise("workspaces:plan")
 async def test_a_model_that_plans_first_reads_files_and_neither_writes_nor_starts_a_command(opened):
     found, _ = opened
     place = room(opened, "planning", names="ana\nbo\n")
@@ -203,6 +208,7 @@ async def test_a_model_that_plans_first_reads_files_and_neither_writes_nor_start
     assert offered(asked_about(found, "planning")[-1]) > {"fs__write_file", "shell__run"}
 
 
+@promise("plans:processes")
 async def test_a_plan_that_may_start_no_processes_goes_on_without_its_commands(opened, nursery, tmp_path):
     found, _ = opened
     place = room(opened, "unprocessed", names="b\na\n")
@@ -232,6 +238,7 @@ async def test_a_plan_that_may_start_no_processes_goes_on_without_its_commands(o
     assert sorted(path.name for path in place.iterdir()) == ["kept", "names.txt"]
 
 
+@promise("workspaces:one-run")
 async def test_a_second_run_is_kept_out_until_the_first_has_ended(opened):
     found, _ = opened
     place = room(opened, "shared", names="ana\n")
@@ -248,6 +255,7 @@ async def test_a_second_run_is_kept_out_until_the_first_has_ended(opened):
     assert (await ended(third))["outcome"] == "completed"
 
 
+@promise("workspaces:lifecycle")
 async def test_a_workspace_whose_run_was_terminated_is_free_again(opened):
     found, _ = opened
     room(opened, "left", names="ana\n")
@@ -258,6 +266,7 @@ async def test_a_workspace_whose_run_was_terminated_is_free_again(opened):
     assert (await ended(second))["outcome"] == "completed"
 
 
+@promise("workspaces:engine-only")
 @pytest.mark.parametrize("tool", ["fs.restore", "fs.outcome"])
 async def test_what_only_the_engine_calls_is_no_tool_for_a_plan(opened, tool):
     found, _ = opened
@@ -268,6 +277,7 @@ async def test_what_only_the_engine_calls_is_no_tool_for_a_plan(opened, tool):
     assert "there is no tool" in result["error"]["message"]
 
 
+@promise("workspaces:opt-in")
 async def test_a_run_without_a_workspace_has_no_files(opened):
     found, _ = opened
     handle = await found.start({"plan": {"steps": [{"tool": "fs.read_file", "arguments": {"path": "x"}}]}})
@@ -276,6 +286,7 @@ async def test_a_run_without_a_workspace_has_no_files(opened):
     assert "there is no tool fs.read_file" in result["error"]["message"]
 
 
+@promise("workspaces:outside")
 @pytest.mark.parametrize("name", ["../letters", "/etc", "a/../../b", "."])
 async def test_a_name_that_leads_out_is_refused(opened, name):
     found, _ = opened
@@ -295,6 +306,7 @@ def copies(opened):
     return list((opened[1] / ".rehearsals").glob("*/*"))
 
 
+@promise("approvals:workspace")
 async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
     found, _ = opened
     place = room(opened, "rehearsed", names="bo\nana\n")
@@ -319,6 +331,7 @@ async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
     assert (place / "copy.txt").read_text(encoding="utf-8") == "cy\n"
 
 
+@promise("approvals:workspace")
 async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened):
     found, _ = opened
     place = room(opened, "cut", names="ana\n")
@@ -336,6 +349,7 @@ async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened)
     assert "the engine's own" in (await ended(third))["error"]["message"]
 
 
+@promise("workspaces:denied-before")
 async def test_nobody_is_asked_about_a_command_that_the_operator_denies(opened):
     found, _ = opened
     room(opened, "denied")
@@ -348,6 +362,7 @@ async def test_nobody_is_asked_about_a_command_that_the_operator_denies(opened):
     assert "'docker' is on the list of commands that are not allowed" in said
 
 
+@promise("workspaces:denied-before")
 async def test_a_plan_with_a_denied_command_ends_before_anybody_is_asked(opened):
     found, _ = opened
     room(opened, "planned")
@@ -357,6 +372,7 @@ async def test_a_plan_with_a_denied_command_ends_before_anybody_is_asked(opened)
     assert "'docker' is on the list of commands that are not allowed" in str(result)
 
 
+@promise("workspaces:denied-before")
 async def test_a_program_is_told_of_a_denied_command_and_nobody_is_asked(opened, temporal, tmp_path, rooms, sandbox):
     share_images(tmp_path / "home")
     (tmp_path / "toolbox.json").write_text("{}", encoding="utf-8")
@@ -385,6 +401,7 @@ def narrowed(command, **limits):
     return [step, {**step, "limits": limits}]
 
 
+@promise("workspaces:narrowed")
 async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
     found, _ = opened
     place = room(opened, "narrowed")

@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, toolbox_of
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -68,6 +69,7 @@ async def request_of(handle, request_id):
     return found[0]
 
 
+@promise("undo:failure")
 async def test_a_failure_after_five_effects_takes_back_five_last_first(shared):
     opened, _ = shared
     handle = await opened.start({"plan": {"steps": [*map(step, (A, B, C, D, E)), FAILS]}})
@@ -87,6 +89,7 @@ async def test_a_failure_after_five_effects_takes_back_five_last_first(shared):
     assert result["usage"]["tool_calls"] == 6
 
 
+@promise("undo:stop")
 async def test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_calls(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A, B, C), mails("last@x.example")))
@@ -103,6 +106,7 @@ async def test_a_rejection_with_stop_takes_back_a_batch_in_reverse_order_of_its_
     assert standing(opened, handle) == []
 
 
+@promise("undo:keep")
 async def test_what_the_task_wants_kept_and_what_was_completed_is_kept(shared):
     opened, scripts = shared
     kept = await opened.start(scripts.task(mails(A), GIVES_UP, on_failure="keep"))
@@ -114,6 +118,7 @@ async def test_what_the_task_wants_kept_and_what_was_completed_is_kept(shared):
     assert results[1]["error"] == {"type": "Unfinished", "message": "I cannot"}
 
 
+@promise("budget:fail")
 async def test_an_exhausted_budget_keeps_effects_unless_it_shall_fail(shared):
     opened, scripts = shared
     kept = await opened.start(scripts.task(mails(A), mails(B), budget={"max_tool_calls": 1}))
@@ -125,6 +130,7 @@ async def test_an_exhausted_budget_keeps_effects_unless_it_shall_fail(shared):
     assert [standing(opened, handle) for handle in (kept, failed)] == [[A], []]
 
 
+@promise("undo:to-step")
 async def test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_on(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A), mails(B), mails(C), mails("d@x.example")))
@@ -145,6 +151,7 @@ async def test_an_undo_to_a_step_takes_back_what_came_after_it_and_the_run_goes_
     assert asked_of_mailbox(opened, handle, "recall_email") == [3, 2]
 
 
+@promise("undo:none")
 async def test_an_effect_that_cannot_be_undone_is_kept_and_named(shared):
     opened, scripts = shared
     (message,) = opened.mailbox.rows("SELECT min(id) FROM inbox")[0]
@@ -164,6 +171,7 @@ async def test_an_effect_that_cannot_be_undone_is_kept_and_named(shared):
     assert opened.mailbox.rows("SELECT count(*) FROM inbox WHERE id = ?", message) == [(0,)]
 
 
+@promise("undo:parked")
 async def test_a_compensation_that_fails_is_tried_again_then_parked_and_the_others_go_on(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A, B, C), mails("last@x.example")))
@@ -186,6 +194,7 @@ async def test_a_compensation_that_fails_is_tried_again_then_parked_and_the_othe
     assert standing(opened, handle) == []
 
 
+@promise("undo:policy")
 @pytest.mark.parametrize(
     ("decision", "state"),
     [
@@ -216,6 +225,7 @@ async def test_a_policy_may_ask_about_compensations(shared, decision, state):
         assert "by hand: mail.recall_email" in result["undone"][0]["detail"]
 
 
+@promise("undo:policy")
 async def test_a_policy_may_deny_a_compensation_and_let_the_question_expire(shared):
     opened, scripts = shared
     denies = {"undo": {"deny": ["mail.recall_*"]}}
@@ -228,6 +238,7 @@ async def test_a_policy_may_deny_a_compensation_and_let_the_question_expire(shar
         assert standing(opened, handle) == [A]
 
 
+@promise("undo:cancelled")
 async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails(A, B), mails("last@x.example")))
@@ -244,6 +255,7 @@ async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(s
     assert standing(opened, handle) == []
 
 
+@promise("undo:cancel")
 async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_taken_back(open_engine):
     async with open_engine([mails(A, B)], env={"MAILBOX_SLOW_SECONDS": "2"}, policy=POLICY) as opened:
         handle = await opened.start("write slowly")
@@ -270,6 +282,7 @@ async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_take
         assert standing(opened, handle) == []
 
 
+@promise("undo:unknown")
 async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(open_engine):
     env = {"MAILBOX_HANG_ON_SEND": "2"}
     async with open_engine([mails(A), mails(B)], env=env, policy=POLICY, request_deadline_seconds=2) as opened:
@@ -293,6 +306,7 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(o
         assert {effect["n"]: effect["state"] for effect in result["effects"]} == {1: "compensated", 2: "compensated"}
 
 
+@promise("undo:by-id")
 @pytest.mark.parametrize("by_effect_id", [False, True], ids=["parked", "by_effect_id"])
 async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(temporal, tmp_path, by_effect_id):
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_HANG_ON_SEND="2")

@@ -9,6 +9,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from tests.engine import Scripts, assert_no_task_failure, ended, engine
+from tests.requirements import promise
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -50,6 +51,7 @@ def standing(opened, workflow_id):
     return [row[0] for row in opened.mailbox.rows(query, f"{workflow_id}/%")]
 
 
+@promise("undo:after-end")
 async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example", "c@free.example"))
     assert (await ended(handle))["outcome"] == "completed"
@@ -71,6 +73,7 @@ async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_
     assert opened.mailbox.rows(recalls, f"{handle.id}/%") == [(3,)]
 
 
+@promise("undo:open-refused")
 async def test_an_open_run_is_refused_and_a_terminated_one_is_undone(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example", "last@x.example"))
     # The plan's one request comes before its first step: let it go as far as its own question.
@@ -88,6 +91,7 @@ async def test_an_open_run_is_refused_and_a_terminated_one_is_undone(opened):
     assert standing(opened, handle.id) == []
 
 
+@promise("undo:chain")
 async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_open(opened):
     first = await opened.start(plan("a@free.example"), workflow_id="same-name")
     assert (await ended(first))["outcome"] == "completed"
@@ -103,11 +107,13 @@ async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_
     assert (await ended(second))["outcome"] == "failed"
 
 
+@promise("undo:open-refused")
 async def test_an_unknown_run_and_an_incomplete_request_are_refused_by_type(opened):
     assert await failure_of(await undo_run(opened, "no-such-run")) == "RunNotFound"
     assert await failure_of(await undo_run(opened, "no-such-run", to_step="all")) == "TaskInvalid"
 
 
+@promise("undo:again")
 async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example"))
     assert (await ended(handle))["outcome"] == "completed"

@@ -21,6 +21,7 @@ from store.opening import open_store
 from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replayer, through_switches, update
+from tests.requirements import promise
 from workflows import carrying, rollback
 from workflows.tool_calls import ToolCalls
 
@@ -69,6 +70,7 @@ def down_from(last, to=1):
     return list(range(last, to - 1, -1))
 
 
+@promise("undo:pages")
 async def test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_once(temporal, tmp_path):
     async with engine(temporal, tmp_path, Scripts(), policy=FREE, cached=10) as opened:
         handle = await opened.start(plan(*(f"n{n}@free.example" for n in range(STEPS))))
@@ -116,6 +118,7 @@ def add_older(opened, run, count):
     database.dispose()
 
 
+@promise("undo:bounded")
 async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal, tmp_path):
     many = 6000
     async with engine(temporal, tmp_path, Scripts(), policy=FREE) as opened:
@@ -144,6 +147,7 @@ async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal
         assert 1 < pages < 20
 
 
+@promise("undo:stranger")
 async def test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue(temporal, tmp_path):
     async with engine(temporal, tmp_path, Scripts(), policy=POLICY, approver_key=KEY) as opened:
         ask, (_, second) = await undone_by_two(opened)
@@ -216,6 +220,7 @@ def mail(to):
     return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
 
 
+@promise("undo:order")
 async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE, cached=10) as opened:
@@ -237,6 +242,7 @@ async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path
         await replayer(sandboxed=False).replay_workflow(await handle.fetch_history())
 
 
+@promise("undo:unreadable")
 async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_path, short_memory, monkeypatch):
     async def unreadable(*_asked, **_limits):
         raise ArgumentsInvalid("the page is torn")
@@ -261,6 +267,7 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
         assert [effect["effect"] for effect in rest["undone"]] == [3, 2, 1]
 
 
+@promise("undo:in-time")
 async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
@@ -282,6 +289,7 @@ async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_p
         assert [effect["effect"] for effect in rest["undone"]] == down_from(number)
 
 
+@promise("undo:left")
 async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them(
     temporal, tmp_path, short_memory
 ):
@@ -307,6 +315,7 @@ async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_l
         assert (await failure_of(await undo_run(opened, {"workflow_id": handle.id}))).type == "NotVerified"
 
 
+@promise("undo:proven-beforehand")
 async def test_an_undo_needs_those_who_decide_about_what_only_the_store_holds(temporal, tmp_path, short_memory):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
