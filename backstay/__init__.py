@@ -3,22 +3,81 @@
 May import: no other room.
 """
 
-import ast
 import importlib
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+if TYPE_CHECKING:
+    from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+    from backstay.budgets.budget import Budget
+    from backstay.client import Backstay, Run, connect
+    from backstay.digests.digest import summarize_payload
+    from backstay.errors import BackstayError
+    from backstay.library import execute_mcp_task
+    from backstay.python_tools.context import CallRefused, Declined, Retry, ToolContext, ToolError
+    from backstay.python_tools.safety import Ask, Deny, ProposedCall, safety_policy
+    from backstay.python_tools.tool import tool
+    from backstay.redaction.redactor import redact_payload
+    from backstay.task.event import Event
+    from backstay.task.plan import Plan, PlanStep
+    from backstay.task.result import Outcome, Result
+    from backstay.task.status import State, Status
+    from backstay.task.task import Task
+
+__all__ = [
+    "Approval",
+    "ApprovalRequest",
+    "Ask",
+    "Backstay",
+    "BackstayError",
+    "Budget",
+    "CallRefused",
+    "CallVerdict",
+    "Declined",
+    "Deny",
+    "Event",
+    "Outcome",
+    "Plan",
+    "PlanStep",
+    "ProposedCall",
+    "Result",
+    "Retry",
+    "Run",
+    "State",
+    "Status",
+    "Task",
+    "ToolContext",
+    "ToolError",
+    "Verdict",
+    "connect",
+    "execute_mcp_task",
+    "redact_payload",
+    "safety_policy",
+    "summarize_payload",
+    "tool",
+]
+
 _HOMES = {
-    name.name: str(found.module) for found in _STUB.body if isinstance(found, ast.ImportFrom) for name in found.names
+    "approvals.approval": ("Approval", "ApprovalRequest", "CallVerdict", "Verdict"),
+    "budgets.budget": ("Budget",),
+    "client": ("Backstay", "Run", "connect"),
+    "digests.digest": ("summarize_payload",),
+    "errors": ("BackstayError",),
+    "task.event": ("Event",),
+    "library": ("execute_mcp_task",),
+    "python_tools.context": ("CallRefused", "Declined", "Retry", "ToolContext", "ToolError"),
+    "python_tools.safety": ("Ask", "Deny", "ProposedCall", "safety_policy"),
+    "python_tools.tool": ("tool",),
+    "task.plan": ("Plan", "PlanStep"),
+    "redaction.redactor": ("redact_payload",),
+    "task.result": ("Outcome", "Result"),
+    "task.status": ("State", "Status"),
+    "task.task": ("Task",),
 }
-"""The module of each name, as the file for type checkers says it."""
 
 
 def __getattr__(name: str) -> Any:
     # Names are loaded when they are asked for: a program that only needs the nouns does not load a Temporal client.
-    if name == "__all__":
-        return sorted(_HOMES)
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"backstay.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
