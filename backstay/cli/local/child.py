@@ -42,6 +42,7 @@ class Child:
         environment: Mapping[str, str],
         log: Path,
         ready: str | None = None,
+        folder: Path | None = None,
         umask: int = -1,
         heard: Callable[[str], None] | None = None,
     ) -> "Child":
@@ -56,6 +57,7 @@ class Child:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=dict(environment),
+            cwd=folder,
             start_new_session=True,
             umask=umask,
         )

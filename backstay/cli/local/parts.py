@@ -46,18 +46,18 @@ class Parts(NamedTuple):
         return found | ({"BACKSTAY_URL": self.address} if self.address else {})
 
 
-async def start_worker(home: Path, environment: Mapping[str, str]) -> Child:
+async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
     """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
     command = [sys.executable, str(house() / "worker.py")]
     log = home / "logs" / "worker.log"
-    return await Child.start("worker", command, environment=environment, log=log, ready=_READY)
+    return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
 
 
-async def start_page(home: Path, environment: Mapping[str, str], port: int) -> Child:
+async def start_page(home: Path, environment: Mapping[str, str], port: int, *, folder: Path | None = None) -> Child:
     """Start the page of approvals as a process of its own; wait for it with `Child.is_ready`."""
     command = [sys.executable, "-m", "backstay", "web", "--port", str(port)]
     log = home / "logs" / "page.log"
-    return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY)
+    return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY, folder=folder)
 
 
 async def keep_worker(parts: Parts) -> None:

@@ -29,8 +29,10 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port() -> int:
-    """Return a port that is free."""
+def free_port(wanted: int = 0) -> int:
+    """Return the wanted port when it is free, else any free one."""
+    if wanted and is_free(wanted):
+        return wanted
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         return int(any_port.getsockname()[1])
