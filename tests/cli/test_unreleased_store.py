@@ -18,7 +18,7 @@ SLACK = {
 }
 WAYS = {
     "worker": ("worker", "--role", "runs"),
-    "show": ("show", "task-1"),
+    "show": ("show", "never-started"),
     "prune": ("prune", "--older-than", "1d", "--dry-run"),
     "epoch": ("store", "new-epoch", "--yes"),
     "lines": ("policy", "list"),

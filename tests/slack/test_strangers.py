@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from backstay import connect
-from gateways.slack import mounting
+from gateways.slack import serving
 from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
@@ -210,7 +210,7 @@ async def test_too_long_and_broken_requests_are_refused_before_they_are_read(off
 
     async with aiohttp.ClientSession() as session:
         with monkeypatch.context() as quick:
-            quick.setattr(mounting, "BODY_S", 0.2)
+            quick.setattr(serving, "BODY_S", 0.2)
             async with session.post(office.slack.events_url, data=trickle()) as answer:
                 assert answer.status == 408
         async with session.post(office.slack.events_url, data=b"x" * (1 << 21)) as answer:

@@ -236,6 +236,8 @@ async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):
             return Reply(calls=[("run_program", {"code": SEND})])
         return Reply(calls=[("finish", {"summary": "done", "outputs": {"answer": runs[-1].answer}, "success": True})])
 
+    # All tests of a process share the sandbox, and those of others may have left a jail in it.
+    kept = sandbox.kept
     async with engine(temporal, tmp_path, rules, policy=OPEN_POLICY, sandbox=sandbox) as opened:
         handle = await opened.start({"text": "write to all"})
         run = run_of(opened, handle)
@@ -247,7 +249,7 @@ async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):
         assert result.outcome == "completed", result
         assert sorted(opened.mailbox.sent()) == [f"c{n}@ask.example" for n in range(3)] + ["last@free.example"]
         assert (result.usage["code_runs"], result.usage["tool_calls"]) == (1, 5)
-        assert sandbox.kept == 0
+        assert sandbox.kept <= kept
 
 
 @promise("effects:count-on")
