@@ -64,7 +64,7 @@ async def test_a_tab_shows_a_page_as_people_see_it_with_and_without_scripts_in_t
             await assert_accessible(page)
 
 
-@promise("clients:strict")
+@promise("clients:browser-strict")
 async def test_a_page_that_reaches_out_or_whose_scripts_fail_or_are_blocked_fails_its_test(browser, url):
     # An address of this machine that is not the one of the tests stands for all that is beyond it.
     with socket.create_server(("127.0.0.2", 0)) as beyond:
@@ -94,14 +94,14 @@ async def test_a_page_that_reaches_out_or_whose_scripts_fail_or_are_blocked_fail
         assert await page.locator("#said").inner_text() == "nothing"
 
 
-@promise("clients:missing")
+@promise("clients:browser-missing")
 def test_a_missing_browser_is_said_with_what_to_do(monkeypatch):
     monkeypatch.setenv("PATH", "/no/such/folder")
     with pytest.raises(FileNotFoundError, match=MISSING):
         chromium()
 
 
-@promise("clients:installed")
+@promise("clients:browser-installed")
 def test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()

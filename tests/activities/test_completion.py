@@ -42,7 +42,7 @@ async def test_usage_is_read_with_its_cached_and_reasoning_parts():
     )
 
 
-@promise("models:unbelieved")
+@promise("models:usage-unbelieved")
 @pytest.mark.parametrize(
     "usage",
     [

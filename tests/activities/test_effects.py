@@ -36,7 +36,7 @@ async def sent(sender, intent, call):
     return send.result
 
 
-@promise("effects:person")
+@promise("effects:late-person")
 @pytest.mark.parametrize(
     "answer",
     [Answer(success=True, data={"sent": True}), Answer(success=False, error="refused")],

@@ -29,7 +29,7 @@ async def test_a_provider_that_repeats_its_secret_gets_the_same_handle(opened):
         assert again == {"text": f"use {first['reset_token']} now", "list": [first["reset_token"]]}
 
 
-@promise("secrets:beside")
+@promise("secrets:held-beside")
 async def test_a_secret_is_masked_beside_the_field_that_gives_it_away(opened):
     async with opened() as (arguments, records, _):
         payload = {"note": f"paste {SECRET.upper()} there", "reset_token": SECRET, "also": f"or {SECRET}"}
@@ -38,7 +38,7 @@ async def test_a_secret_is_masked_beside_the_field_that_gives_it_away(opened):
         assert await arguments.unfold(RUN, answer, {}) == payload
 
 
-@promise("secrets:spelling")
+@promise("secrets:held-spelling")
 @pytest.mark.parametrize("spelling", SPELLINGS)
 async def test_what_is_said_in_another_spelling_goes_back_as_it_was_said(opened, spelling):
     async with opened() as (arguments, records, _):
@@ -50,7 +50,7 @@ async def test_what_is_said_in_another_spelling_goes_back_as_it_was_said(opened,
             assert await arguments.unfold(RUN, answer, {}) == {"echo": said}
 
 
-@promise("secrets:workers")
+@promise("secrets:held-workers")
 async def test_another_worker_knows_what_a_run_holds_at_once(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         here, there = (Records(store, RunSecrets(store.secrets, Redactor(()))) for _ in range(2))
@@ -100,7 +100,7 @@ async def test_masking_again_changes_nothing_and_a_spelling_is_no_new_secret(ope
         }
 
 
-@promise("secrets:errors")
+@promise("secrets:held-errors")
 async def test_errors_and_progress_are_masked_too(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})
@@ -110,7 +110,7 @@ async def test_errors_and_progress_are_masked_too(opened):
             assert "[REDACTED:known]" in await records.text(RUN, f"refused: {line}")
 
 
-@promise("secrets:errors")
+@promise("secrets:held-errors")
 async def test_what_a_library_logs_of_a_tools_answer_is_masked(opened):
     async with opened() as (_, records, _):
         await shown(records, {"reset_token": SECRET})

@@ -56,14 +56,14 @@ async def test_a_streamed_answer_is_the_same_as_a_whole_one(reply, piece):
         assert streamed.usage == whole.usage
 
 
-@promise("models:words")
+@promise("models:streamed-words")
 async def test_what_the_model_says_is_told_while_it_arrives():
     said = []
     await asked(Reply(text="one two three", piece=4), streamed=True, said=said)
     assert said == ["one ", "two ", "thre", "e"]
 
 
-@promise("models:words")
+@promise("models:streamed-words")
 @pytest.mark.parametrize("piece", [1, 2, 3, 5, 0])
 async def test_the_summary_of_finish_is_told_like_words(piece):
     said = []
@@ -73,14 +73,14 @@ async def test_the_summary_of_finish_is_told_like_words(piece):
     assert "".join(said) == f"I end.\n{summary}"
 
 
-@promise("models:words")
+@promise("models:streamed-words")
 async def test_arguments_of_other_calls_are_not_told():
     said = []
     await asked(Reply(calls=[("mail__send", {"summary": "to Bo"})], piece=3), streamed=True, said=said)
     assert said == []
 
 
-@promise("models:not")
+@promise("models:streamed-not")
 async def test_an_endpoint_that_does_not_stream_is_read_all_the_same():
     data = {"choices": [{"message": {"content": "hello"}}], "usage": USAGE.wire()}
     for body in (json.dumps(data), json.dumps(data, indent=2), f"\n\n {json.dumps(data)}\n"):
@@ -91,7 +91,7 @@ async def test_an_endpoint_that_does_not_stream_is_read_all_the_same():
         assert completion.reported
 
 
-@promise("models:usage")
+@promise("models:streamed-usage")
 async def test_a_stream_that_does_not_say_what_it_used_counts_as_not_reported():
     completion = await asked(Reply(text="hello", reports_usage=False), streamed=True)
     assert completion.message["content"] == "hello"
@@ -113,7 +113,7 @@ async def streamed(body, said=None):
     return await asked(reply, streamed=True, said=said)
 
 
-@promise("models:fragments")
+@promise("models:streamed-fragments")
 @pytest.mark.parametrize(
     "fragments",
     [
@@ -147,7 +147,7 @@ async def test_calls_are_put_together_from_fragments(fragments):
     ]
 
 
-@promise("models:usage")
+@promise("models:streamed-usage")
 async def test_usage_may_come_with_any_chunk_and_the_last_one_counts():
     early, late = Tokens(prompt=9, completion=1).wire(), USAGE.wire()
     body = chunk({"content": "a"}, usage=early) + chunk({"content": "b"}, usage=late, finish_reason="stop")
@@ -155,13 +155,13 @@ async def test_usage_may_come_with_any_chunk_and_the_last_one_counts():
     assert (completion.message["content"], completion.usage.output_tokens) == ("ab", USAGE.completion)
 
 
-@promise("models:fragments")
+@promise("models:streamed-fragments")
 async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
     body = ": ping\r\n\r\nevent: x\r\nid: 7\r\n" + chunk({"content": "a"}, finish_reason="stop").replace("\n", "\r\n")
     assert (await streamed(body)).message["content"] == "a"
 
 
-@promise("models:none")
+@promise("models:streams-none")
 @pytest.mark.parametrize(
     "body",
     [
@@ -184,7 +184,7 @@ async def test_a_stream_that_is_no_completion_is_taken_for_none(body):
     assert caught.value.facts["unbilled"] is False
 
 
-@promise("models:broken")
+@promise("models:streams-broken")
 @pytest.mark.parametrize("body", [chunk({"content": "half"}), chunk({"content": "half"}) + 'data: {"error": {}}\n\n'])
 async def test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed(body):
     with pytest.raises(ModelUnavailable) as caught:
@@ -193,7 +193,7 @@ async def test_a_stream_that_breaks_off_is_no_answer_and_may_have_been_billed(bo
     assert caught.value.facts["unbilled"] is False
 
 
-@promise("models:broken")
+@promise("models:streams-broken")
 async def test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either():
     said = []
     with pytest.raises(ModelUnavailable) as caught:
@@ -203,7 +203,7 @@ async def test_a_connection_that_is_cut_amid_the_stream_is_no_answer_either():
     assert said[:2] == ["one ", "two "]
 
 
-@promise("models:refusal")
+@promise("models:streams-refusal")
 @pytest.mark.parametrize(
     "reply",
     [
@@ -227,7 +227,7 @@ async def test_a_refusal_is_the_same_with_a_stream_as_without(reply):
     assert faults[0] == faults[1]
 
 
-@promise("models:unsent")
+@promise("models:streams-unsent")
 async def test_a_connection_that_nobody_takes_is_proven_unsent():
     async with client_of("http://127.0.0.1:9/v1") as client:
         with pytest.raises(ModelUnavailable) as caught:
@@ -307,7 +307,7 @@ async def test_a_stream_that_drips_is_given_up_although_it_never_falls_silent():
     assert len(said) > 1
 
 
-@promise("models:not")
+@promise("models:streamed-not")
 async def test_the_endpoint_is_told_that_a_stream_is_accepted():
     async with raw_endpoint(HEAD % b"200 OK", b"x" * 65_536) as (client, requests, _):
         with pytest.raises(ModelUnavailable):
@@ -317,7 +317,7 @@ async def test_the_endpoint_is_told_that_a_stream_is_accepted():
     assert "accept-encoding: identity" in head
 
 
-@promise("models:done")
+@promise("models:streamed-done")
 async def test_an_answer_counts_when_it_is_done_though_the_connection_stays_open():
     part = chunk({"content": "hello"}, finish_reason="stop") + "data: [DONE]\n\n"
     async with raw_endpoint(HEAD % b"200 OK", part.encode(), 0.5) as (client, _, _sizes):

@@ -13,7 +13,7 @@ from tests.requirements import promise
 ASK = AskModel(run="w/r", model="scripted", context="", step=2)
 
 
-@promise("models:end")
+@promise("models:deltas-end")
 @pytest.mark.parametrize("turns", range(4))
 async def test_an_answer_that_ends_while_a_piece_of_it_is_passed_on_loses_none_of_it(tmp_path, turns):
     async with open_store(database_url=None, home=tmp_path) as store:

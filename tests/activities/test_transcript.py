@@ -41,7 +41,7 @@ async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_fo
         assert message == {"role": "tool", "tool_call_id": "c1", "content": item["text"]}
 
 
-@promise("runs:full")
+@promise("runs:visible-full")
 def test_when_the_list_is_full_the_oldest_tool_that_was_never_called_leaves():
     names = [f"desk.t{number}" for number in range(MOST_VISIBLE)]
     items = (

@@ -43,13 +43,13 @@ def test_a_line_stands_in_for_the_default_and_the_ruling_names_it():
     assert ruled({"default": {"write_safe": "allow"}}, lines=[line("deny")]).rule.startswith("never: mail.send_email")
 
 
-@promise("policy:deny")
+@promise("policy:accepted-deny")
 def test_of_two_lines_the_one_that_denies_wins():
     for lines in ([line(), line("deny")], [line("deny"), exactly(TO)]):
         assert ruled(lines=lines).verdict == "deny"
 
 
-@promise("policy:exact")
+@promise("policy:accepted-exact")
 def test_exact_arguments_another_tool_and_another_definition_are_told_apart():
     assert ruled(lines=[exactly(TO)]).verdict == "allow"
     assert ruled(lines=[exactly({"to": "eve@example.com"})]).verdict == "ask"
@@ -58,7 +58,7 @@ def test_exact_arguments_another_tool_and_another_definition_are_told_apart():
     assert ruled(lines=[line(tool="*")]).verdict == "ask"
 
 
-@promise("policy:rules")
+@promise("policy:accepted-rules")
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
 def test_where_a_rule_decides_a_line_says_nothing(verdict):
     for policy in (
@@ -70,7 +70,7 @@ def test_where_a_rule_decides_a_line_says_nothing(verdict):
         assert ruled(policy, lines=[line(verdict)]) == ruled(policy)
 
 
-@promise("policy:asks-anyway")
+@promise("policy:accepted-asks-anyway")
 def test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line():
     own, foreign = (handle_for(b"k" * 32, provider, "token", "v" * 20) for provider in ("mail", "crm"))
     for handle in (own, foreign):
@@ -85,7 +85,7 @@ def test_a_secret_strict_provenance_a_repeat_and_a_change_ask_in_spite_of_a_line
     assert rule_on_change(allowed, SEND.name).verdict == "ask"
 
 
-@promise("policy:egress")
+@promise("policy:accepted-egress")
 def test_a_read_that_reaches_out_is_accepted_with_its_very_arguments_only():
     fetch = Tool(name="web.fetch", definition="d1", safety=Safety.READ_ONLY, egress=True)
     there = {"url": "https://example.com"}
@@ -94,7 +94,7 @@ def test_a_read_that_reaches_out_is_accepted_with_its_very_arguments_only():
     assert ruled(tool=fetch, arguments=there, lines=[line("deny", tool="web.fetch")]).verdict == "deny"
 
 
-@promise("policy:task")
+@promise("policy:accepted-task")
 def test_what_a_tasks_own_policy_asks_no_line_permits_and_compensations_have_no_lines():
     policy = Policy().tightened_by({"default": {"write_safe": "ask"}})
     assert rule(policy, SEND, TO, lines=[line()]).verdict == "ask"
@@ -119,7 +119,7 @@ def test_lines_change_a_ruling_only_where_the_default_asks_or_allows(default, se
         assert after.verdict == ("deny" if "deny" in verdicts else "allow")
 
 
-@promise("approvals:invalid")
+@promise("approvals:remember-invalid")
 @pytest.mark.parametrize(
     ("accepting", "fault"),
     [
@@ -136,7 +136,7 @@ def test_an_accepting_that_cannot_work_is_refused_by_field(accepting, fault):
     assert fault in str(caught.value)
 
 
-@promise("approvals:task")
+@promise("approvals:remember-task")
 def test_a_task_says_nothing_about_who_accepts():
     with pytest.raises(PolicyInvalid, match="accepting: only the operator's policy"):
         Policy().tightened_by({"accepting": {"approvers": ["eve"]}})

@@ -65,7 +65,7 @@ def test_a_secret_is_never_shown_wherever_it_is_cut(place, secret):
     require_safe(text, secret, shown(text, range(1, len(text))))
 
 
-@promise("secrets:known")
+@promise("secrets:arriving-known")
 @pytest.mark.parametrize(
     "spelled",
     [
@@ -88,7 +88,7 @@ def test_a_known_secret_is_never_shown_in_another_spelling(spelled):
         assert "".join(shown(text, range(step, len(text), step))) == whole
 
 
-@promise("secrets:known")
+@promise("secrets:arriving-known")
 @pytest.mark.parametrize("short", ["?!x-9-y-!?", "73920551"])
 def test_a_short_known_secret_is_not_shown_either(short):
     text = f"{PROSE}Say {short} at the door."
@@ -96,7 +96,7 @@ def test_a_short_known_secret_is_not_shown_either(short):
         assert short not in "".join(shown(text, [cut, cut]))
 
 
-@promise("secrets:whole")
+@promise("secrets:arriving-whole")
 @settings(deadline=None)
 @given(
     st.lists(st.sampled_from([PROSE, PLANTED, CODE, " ", "\n", "password ", "= ", '"', "{", "日本"]) | SCRAPS),
@@ -112,20 +112,20 @@ def test_what_is_shown_is_the_redacted_text_however_it_is_cut(parts, data):
         assert PLANTED not in whole
 
 
-@promise("secrets:words")
+@promise("secrets:arriving-words")
 def test_ordinary_text_is_shown_word_by_word():
     pieces = shown(PROSE, range(1, len(PROSE)))
     assert [piece for piece in pieces if piece][:4] == ["I ", "have ", "looked ", "at "]
     assert len([piece for piece in pieces if piece]) > 10
 
 
-@promise("secrets:words")
+@promise("secrets:arriving-words")
 def test_a_text_without_spaces_in_another_script_is_shown_while_it_arrives():
     text = "請求書を三件確認しました。期限を過ぎています。"
     assert len([piece for piece in shown(text, range(1, len(text))) if piece]) > 10
 
 
-@promise("secrets:bound")
+@promise("secrets:arriving-bound")
 def test_a_long_text_is_shown_up_to_a_bound_and_says_so():
     text = PROSE * (2 * MOST_SHOWN // len(PROSE))
     whole = "".join(shown(text, range(500, len(text), 500)))
@@ -134,7 +134,7 @@ def test_a_long_text_is_shown_up_to_a_bound_and_says_so():
     assert len(whole) <= MOST_SHOWN + 50
 
 
-@promise("secrets:bound")
+@promise("secrets:arriving-bound")
 def test_a_secret_that_is_cut_by_the_bound_is_not_shown():
     text = "word " * (MOST_SHOWN // 5 - 2) + PLANTED + " and more" * 100
     whole = "".join(shown(text, range(997, len(text), 997)))

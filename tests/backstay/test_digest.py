@@ -120,7 +120,7 @@ PRODUCT = {
 VARIANTS = PRODUCT["variants"]
 
 
-@promise("context:by-id")
+@promise("context:entries-by-id")
 def test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries():
     for payload, path in ((PRODUCT, {"table": "variants"}), (VARIANTS, {})):
         digest = digest_of_result("retail", payload, "r")
@@ -137,7 +137,7 @@ def test_an_object_keyed_by_ids_is_told_as_a_table_with_whole_entries():
         assert told.get("beside") == ({"name": "T-Shirt", "product_id": "9523456873"} if path else None)
 
 
-@promise("context:by-id")
+@promise("context:entries-by-id")
 def test_unlike_parts_of_a_record_are_no_entries():
     record = {"name": {"first": "x" * 900}, "address": {"city": "y" * 900}, "pay": {"card": 1}, "order": {"id": 2}}
     assert summarize_payload("x", record, max_chars=1000)["aggregates"] == {"entries": 4}
@@ -166,7 +166,7 @@ def test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room(entrie
     assert first
 
 
-@promise("context:task")
+@promise("context:entries-task")
 def test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all():
     wide = [{**{f"column_{n:03}": "w" * 90 for n in range(150)}, "unitPrice": n, "zone": "z"} for n in range(50)]
     for payload in (wide, {str(n): row for n, row in enumerate(wide)}):
@@ -179,7 +179,7 @@ def test_fields_that_the_task_names_are_shown_where_there_is_no_room_for_all():
         assert told["aggregates"]["columns"]["unitPrice"]["max"] == 49
 
 
-@promise("context:size")
+@promise("context:entries-size")
 def test_a_digest_is_as_long_as_it_may_be():
     short, long = (digest_of_result("x", PRODUCT, "r", max_chars=size) for size in (1000, 9000))
     assert len(canonical(short)) <= 1000 < len(canonical(long)) <= 9000

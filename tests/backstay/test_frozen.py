@@ -56,7 +56,7 @@ def test_what_is_read_from_history_may_hold_unknown_fields_at_any_depth(noun, da
     assert "later" not in read.model_dump_json()
 
 
-@promise("runs:kinds")
+@promise("runs:history-kinds")
 def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
     (action,) = Decision.model_validate(
         {"context": "c", "actions": [{"kind": "call_tools", "calls": [], "x": 1}]}
@@ -65,7 +65,7 @@ def test_an_action_is_known_by_its_kind_whatever_else_it_holds():
     assert isinstance(action, CallTools)
 
 
-@promise("runs:door")
+@promise("runs:history-door")
 @pytest.mark.parametrize(
     ("noun", "data", "field"),
     [

@@ -213,7 +213,7 @@ def test_a_condition_that_fails_leaves_the_rule_aside(operator, operand, value, 
     assert by_condition(operator, operand, value, section) != section
 
 
-@promise("policy:against")
+@promise("policy:conditions-against")
 @pytest.mark.parametrize(("operator", "operand", "value"), UNFIT)
 def test_a_value_of_another_type_counts_against_the_call(operator, operand, value):
     assert by_condition(operator, operand, value, "deny") == "deny"
@@ -221,7 +221,7 @@ def test_a_value_of_another_type_counts_against_the_call(operator, operand, valu
     assert by_condition(operator, operand, value, "allow") != "allow"
 
 
-@promise("policy:against")
+@promise("policy:conditions-against")
 def test_a_missing_argument_counts_against_the_call():
     condition = {"tool": "a.b", "when": {"to.address": {"ends_with": "@example.com"}}}
     for arguments in ({}, {"to": {}}, {"to": "ana@example.com"}, {"to.address": "ana@example.com"}):
@@ -230,7 +230,7 @@ def test_a_missing_argument_counts_against_the_call():
     assert verdict({"allow": [condition]}, "a.b", {"to": {"address": "ana@example.com"}}) == "allow"
 
 
-@promise("policy:unless")
+@promise("policy:conditions-unless")
 def test_an_exception_that_cannot_be_judged_exempts_nothing():
     unless = {"tool": "a.b", "unless": {"amount": {"lt": 10}}}
     assert verdict({"deny": [unless]}, "a.b", {}) == "deny"
@@ -420,7 +420,7 @@ def test_a_tightened_policy_can_be_tightened_again():
     ]
 
 
-@promise("policy:both")
+@promise("policy:strictest-both")
 def test_of_two_asking_rules_both_must_be_satisfied():
     floor = Policy.admit(
         {
@@ -462,7 +462,7 @@ def test_a_task_may_use_but_not_redefine_the_operators_groups():
         floor.tightened_by({"groups": {"@finance": ["eve"]}})
 
 
-@promise("policy:both")
+@promise("policy:strictest-both")
 def test_two_rulings_that_nobody_can_satisfy_are_a_denial():
     first, other = (Ruling(verdict="ask", rule=name, approvers=(name,)) for name in ("ana", "bo"))
     assert stricter(first, other).verdict == "deny"

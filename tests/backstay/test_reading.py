@@ -23,21 +23,21 @@ def pages(value, **more):
         offset = page.next
 
 
-@promise("clients:pages")
+@promise("clients:reading-pages")
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.text(max_size=30_000), max_size=12), st.integers(1, 5) | st.none())
 def test_the_pages_of_a_list_are_the_list(value, limit):
     assert [item for page in pages(value, limit=limit) for item in page.value] == value
 
 
-@promise("clients:pages")
+@promise("clients:reading-pages")
 @settings(deadline=None, max_examples=30)
 @given(st.text(min_size=1, max_size=30), st.integers(1, 20_000))
 def test_the_pages_of_a_text_are_the_text(piece, times):
     assert "".join(page.value for page in pages(piece * times)) == piece * times
 
 
-@promise("clients:large")
+@promise("clients:reading-large")
 def test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path():
     record = {"a": ["b" * 1000] * 300}
     assert page_of({"a": 1}, Reading(ref=REF)).value == {"a": 1}
@@ -46,7 +46,7 @@ def test_a_large_record_is_read_as_its_json_and_a_large_item_by_its_path():
         page_of([1, "x" * PAGE_BYTES], Reading(ref=REF, path="rows", offset=1))
 
 
-@promise("clients:events-end")
+@promise("clients:reading-events-end")
 def test_events_end_with_the_last_one_and_say_where_to_go_on():
     events = [Event(n=n, name="x", at="2026", text="t" * 30_000) for n in range(3, 9)]
     page = page_of_events(events, 8, Reading(after=2))

@@ -18,7 +18,7 @@ VALUES = st.recursive(
 )
 
 
-@promise("approvals:tokens")
+@promise("approvals:rehearsal-tokens")
 def test_each_leaf_of_a_simulated_answer_is_a_token_of_its_place():
     schema = {
         "type": "object",
@@ -37,14 +37,14 @@ def test_each_leaf_of_a_simulated_answer_is_a_token_of_its_place():
     assert simulated_answer(None, 3) == "⟦sim:3:⟧"
 
 
-@promise("approvals:tokens")
+@promise("approvals:rehearsal-tokens")
 def test_a_schema_that_never_ends_is_simulated_in_bounded_size():
     endless = {"properties": {name: {"$ref": "#"} for name in "abc"}}
     assert len(tokens_in(simulated_answer(endless, 0))) <= 1500
     assert simulated_answer({"properties": {"⟧": {}}}, 0) == "⟦sim:0:⟧"
 
 
-@promise("approvals:fits")
+@promise("approvals:rehearsal-fits")
 @settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4))
 def test_a_call_fits_when_each_token_stands_for_the_real_value_of_whatever_type(answer):
@@ -58,7 +58,7 @@ def test_a_call_fits_when_each_token_stands_for_the_real_value_of_whatever_type(
     ]
 
 
-@promise("approvals:fits")
+@promise("approvals:rehearsal-fits")
 @pytest.mark.parametrize(
     ("foretold", "real", "fits"),
     [
@@ -86,7 +86,7 @@ def test_anything_else_than_the_value_that_a_token_stands_for_does_not_fit(foret
     assert (differences(foretold, real, answers, 1) == []) is fits
 
 
-@promise("approvals:references")
+@promise("approvals:rehearsal-references")
 def test_a_reference_into_a_simulated_answer_always_brings_a_token_and_into_a_real_one_never():
     simulated = {0: {"rows": ["⟦sim:0:/rows/0⟧"]}, 1: "⟦sim:1:⟧"}
     scope = {"steps": [{"result": simulated[0]}, {"result": simulated[1]}, {"result": {"real": 1}}]}
@@ -102,7 +102,7 @@ def test_a_reference_into_a_simulated_answer_always_brings_a_token_and_into_a_re
         brought("steps.2.result.other")
 
 
-@promise("approvals:drawn")
+@promise("approvals:rehearsal-drawn")
 def test_a_forecast_is_drawn_in_lines_that_no_argument_can_break_out_of():
     entries = [
         ForecastEntry(idx=0, tool="mail.list", arguments={}),

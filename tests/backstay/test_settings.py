@@ -158,7 +158,7 @@ def test_a_folder_of_secret_files_counts_as_the_environment_which_comes_before_i
     assert Settings.load(model="model-in-code").model == "model-in-code"
 
 
-@promise("deployment:not-sent")
+@promise("deployment:secrets-not-sent")
 def test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file(monkeypatch, tmp_path):
     (tmp_path / "held").mkdir()
     (tmp_path / "held/OPENAI_API_KEY").write_text("model-key-of-a-file", encoding="utf-8")
@@ -171,7 +171,7 @@ def test_a_key_of_a_secret_file_is_not_sent_to_an_address_of_the_folders_file(mo
     assert settings.withheld_key
 
 
-@promise("deployment:refused")
+@promise("deployment:secrets-refused")
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

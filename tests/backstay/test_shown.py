@@ -116,14 +116,14 @@ def test_a_letter_of_another_script_is_written_out_in_a_word():
     assert one_line("DE\u09ea9 1\u0967", 200) == "DE<U+09EA>9 1<U+0967>"
 
 
-@promise("approvals:marks")
+@promise("approvals:lookalikes-marks")
 def test_marks_that_strike_out_or_change_nothing_that_can_be_seen_are_written_out():
     assert one_line("pay 10\u03360 i\u0307d a\u20dd e" + "\u0301" * 6, 200) == (
         "pay 10<U+0336>0 i<U+0307>d a<U+20DD> e" + "\u0301" * 4 + "<U+0301>" * 2
     )
 
 
-@promise("approvals:honest")
+@promise("approvals:lookalikes-honest")
 @pytest.mark.parametrize(
     "text",
     [
@@ -138,7 +138,7 @@ def test_honest_text_in_any_script_is_not_marked(text):
     assert one_line(text, 1000) == text
 
 
-@promise("approvals:once")
+@promise("approvals:lookalikes-once")
 @given(st.text(alphabet=st.sampled_from("a\u0431\u0432o\u0430\u043e\u03bf\u0301\u0336 \n.-1\u0661\uff50")))
 @settings(deadline=None)
 def test_a_text_that_is_shown_twice_is_marked_once(text):

@@ -75,13 +75,13 @@ def test_a_trimmed_stack_takes_further_slots():
     assert [kept.effect for kept in trimmed.to_undo()] == [3]
 
 
-@promise("undo:no-head")
+@promise("undo:trimmed-no-head")
 def test_a_stack_that_was_carried_before_there_was_a_head_is_read():
     assert UndoStack.model_validate({"slots": []}) == UndoStack()
     assert not UndoStack().reaches_below()
 
 
-@promise("undo:trimmed")
+@promise("undo:beforehand-trimmed")
 @given(STACKS, st.integers(0, 12), st.integers(0, 12), st.none() | st.integers(0, 24), AUTHORITIES)
 def test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it(whole, first, then, to_step, run):
     trimmed = whole.trimmed(first).trimmed(then)
@@ -95,7 +95,7 @@ def test_whoever_may_undo_a_trimmed_stack_may_undo_every_effect_in_it(whole, fir
     assert all(trimmed.covers(gone) for gone in whole.slots if gone.effect <= trimmed.below_effect)
 
 
-@promise("undo:order")
+@promise("undo:trimmed-order")
 @given(STACKS, st.integers(0, 12), st.none() | st.integers(0, 24))
 def test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store(whole, keep, to_step):
     trimmed = whole.trimmed(keep)
@@ -107,7 +107,7 @@ def test_what_an_undo_takes_back_is_the_same_for_a_trimmed_stack_and_the_store(w
     assert bool(stored) == trimmed.reaches_below(to_step)
 
 
-@promise("undo:left")
+@promise("undo:beforehand-left")
 def test_an_effect_that_other_people_decide_about_is_not_covered():
     trimmed = stack_of(slot(1, authority=ANA_OR_BO)).trimmed(0)
 
@@ -118,7 +118,7 @@ def test_an_effect_that_other_people_decide_about_is_not_covered():
     assert not stack_of(slot(1)).trimmed(0).covers(slot(1, authority=EVE))
 
 
-@promise("undo:once")
+@promise("undo:trimmed-once")
 def test_what_was_dealt_with_is_not_reached_again():
     trimmed = stack_of(*(slot(n) for n in range(1, 9))).trimmed(2)
     for effect in (8, 7, 6, 5):

@@ -137,7 +137,7 @@ async def test_a_worker_with_other_keys_or_another_folder_takes_no_work(site, ro
     assert [key for key in (KEY, OTHER, APPROVER) if key in said] == []
 
 
-@promise("workers:payloads")
+@promise("workers:misfit-payloads")
 @pytest.mark.parametrize("role", ["runs", "sandbox"])
 async def test_a_worker_with_the_payloads_of_another_store_takes_no_work(site, role):
     async with undisturbed(site):
@@ -145,7 +145,7 @@ async def test_a_worker_with_the_payloads_of_another_store_takes_no_work(site, r
     assert ("BACKSTAY_BLOBS" in said, "store" in said) == (True, True)
 
 
-@promise("workers:database")
+@promise("workers:misfit-database")
 async def test_a_worker_with_another_database_takes_no_work(site):
     async with undisturbed(site):
         said = await refused(site, "--role", "runs", BACKSTAY_HOME=site.home("elsewhere"))
@@ -153,7 +153,7 @@ async def test_a_worker_with_another_database_takes_no_work(site):
     assert "BACKSTAY_TASK_QUEUE" in said
 
 
-@promise("workers:sandbox")
+@promise("workers:misfit-sandbox")
 async def test_a_sandbox_worker_whose_folder_belongs_to_no_store_takes_no_work(site):
     async with undisturbed(site):
         said = await refused(site, "--role", "sandbox", BACKSTAY_BLOBS=str(site.folder / "unmounted"))

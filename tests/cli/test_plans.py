@@ -256,7 +256,7 @@ async def test_run_takes_a_mode_and_a_run_without_a_plan_says_so(command, opened
     assert "--mode" in wrong.err
 
 
-@promise("approvals:cli")
+@promise("approvals:rehearsal-cli")
 async def test_run_rehearses_and_shows_what_would_be_done_before_anything_is(command, opened, tmp_path):
     file, name = tmp_path / "plan.json", f"rehearsed-{opened.settings.task_queue}"
     steps = [send("a@rehearsed.example"), send("b@rehearsed.example", body="after ${steps.0.result.message_id}")]

@@ -120,7 +120,7 @@ async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(op
     assert (await ended(undoing))["outcome"] == "rolled_back"
 
 
-@promise("store:said")
+@promise("store:tombstone-said")
 async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, command, prune):
     run = await opened.start(plan("a@free.example"))
     await ended(run)
@@ -140,7 +140,7 @@ async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, comma
     assert len(opened.mailbox.sent()) == 1
 
 
-@promise("store:reset")
+@promise("store:tombstone-reset")
 async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     run = await opened.start(plan("a@free.example", "b@free.example"))
     await ended(run)
@@ -155,7 +155,7 @@ async def test_a_reset_of_a_pruned_run_sends_nothing(opened, prune):
     assert rows(opened, "SELECT count(*) FROM effects") == [(0,)]
 
 
-@promise("store:said")
+@promise("store:tombstone-said")
 async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_pruned(open_engine, nursery, tmp_path):
     scripts, queue = Scripts(), f"queue-{uuid.uuid4()}"
     async with open_engine(scripts, policy=POLICY, task_queue=queue) as first:
@@ -232,7 +232,7 @@ async def remember(opened, run_id, *, closed):
             await store.runs.closed(f"long-ago/{run_id}", {})
 
 
-@promise("store:kept")
+@promise("store:unanswered-kept")
 async def test_a_run_about_which_temporal_gives_no_answer_is_kept(opened, command):
     await remember(opened, "no-uuid", closed=True)
     await remember(opened, str(uuid.uuid4()), closed=True)
@@ -245,7 +245,7 @@ async def test_a_run_about_which_temporal_gives_no_answer_is_kept(opened, comman
     assert rows(opened, "SELECT run FROM runs WHERE pruned_at IS NULL") == [("long-ago/no-uuid",)]
 
 
-@promise("store:unseen")
+@promise("store:unanswered-unseen")
 async def test_a_run_that_nobody_saw_end_goes_only_where_temporal_is_the_right_one(opened, command):
     await remember(opened, str(uuid.uuid4()), closed=False)
 

@@ -77,7 +77,7 @@ async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_o
     assert [name for name in SECRETS if f"{name}=" in told] == []
 
 
-@promise("sandbox:code")
+@promise("sandbox:role-code")
 async def test_the_sandbox_role_loads_no_code_that_knows_a_model_a_tool_or_a_database():
     code = f"import sys, worker; print([name for name in {FOREIGN} if name in sys.modules])"
     process = await asyncio.create_subprocess_exec(
@@ -108,7 +108,7 @@ async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(op
     assert "127.0.0.1:9" in unreachable.err
 
 
-@promise("deployment:not-handed")
+@promise("deployment:secrets-not-handed")
 async def test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secret_files(temporal, tmp_path):
     (tmp_path / "held").mkdir()
     (tmp_path / "held/OPENAI_API_KEY").write_text(SECRETS["OPENAI_API_KEY"], encoding="utf-8")

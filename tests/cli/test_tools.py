@@ -139,7 +139,7 @@ async def test_docs_that_cannot_be_written_name_the_folder(run, tmp_path):
     assert "--output-folder: taken/pages" in done.err
 
 
-@promise("tools:diff")
+@promise("tools:changed-diff")
 async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_pattern(run, tmp_path, listed, environment):
     settings = Settings.load(None, home=tmp_path / "home")
     token = environment["MAIL_KEY"]
@@ -172,7 +172,7 @@ async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_patt
     assert token not in whole.out + every.out
 
 
-@promise("tools:accepting")
+@promise("tools:changed-accepting")
 async def test_accepting_needs_a_store_and_a_tool_that_is_there(run, tmp_path):
     without = await run("tools", "accept", "mail.send_email")
     settings = Settings.load(None, home=tmp_path / "home")

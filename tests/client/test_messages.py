@@ -95,7 +95,7 @@ async def test_the_messages_are_those_of_the_model_with_every_answer_whole_and_t
     assert SECRET not in json.dumps(messages)
 
 
-@promise("clients:long")
+@promise("clients:messages-long")
 async def test_a_long_run_that_was_cut_and_continued_is_read_back_whole(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_SIGNALS", 0)
     # A script cannot count the answers of a model that is shown only the last ones.
@@ -120,7 +120,7 @@ async def test_a_long_run_that_was_cut_and_continued_is_read_back_whole(temporal
     assert [len(json.loads(content)["invoices"]) for content in whole if "invoices" in content] == [100] * 15
 
 
-@promise("clients:plan")
+@promise("clients:messages-plan")
 async def test_the_calls_of_a_plan_stand_for_what_a_model_says(opened):
     _, _, backstay = opened
     steps = [
@@ -137,7 +137,7 @@ async def test_the_calls_of_a_plan_stand_for_what_a_model_says(opened):
     assert "is not an e-mail address" in failed
 
 
-@promise("clients:large-item")
+@promise("clients:messages-large-item")
 async def test_an_answer_with_an_item_larger_than_a_page_is_read_whole(temporal, tmp_path):
     answer = [{"text": "long " * 40_000}, "short", "\u20ac" * 150_000]
     desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": {"found": answer}}})
@@ -151,7 +151,7 @@ async def test_an_answer_with_an_item_larger_than_a_page_is_read_whole(temporal,
     assert json.loads(told) == {"found": answer}
 
 
-@promise("clients:nobody")
+@promise("clients:messages-nobody")
 async def test_messages_of_nobody_are_not_found(opened):
     with pytest.raises(RunNotFound):
         await read(opened[2].run("nobody-of-that-name"))

@@ -86,7 +86,7 @@ async def test_nothing_of_another_run_is_read_and_bad_questions_are_refused_by_f
         await backstay.run("nobody").read(ref)
 
 
-@promise("clients:at-once")
+@promise("clients:reading-at-once")
 async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_is_refused_in_words(opened):
     run, ref = await waiting(opened)
     handle = opened[2].client.get_workflow_handle(run.id)
@@ -106,7 +106,7 @@ async def test_reads_that_come_at_once_are_bounded_and_an_update_without_input_i
     await run.cancel()
 
 
-@promise("clients:late")
+@promise("clients:reading-late")
 async def test_whoever_follows_a_long_run_late_gets_every_event_from_the_first_one(opened):
     _, scripts, backstay = opened
     reads = Reply(calls=[("mail__list_customers", {"limit": 1, "offset": offset}) for offset in range(20)])

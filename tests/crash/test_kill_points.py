@@ -31,7 +31,7 @@ def test_the_matrix_names_at_least_thirty_points_and_none_twice():
     assert len(names) == len(set(names)) >= 30
 
 
-@promise("recovery:document")
+@promise("recovery:matrix-document")
 def test_the_document_names_every_place_and_how_many_points_there_are():
     text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
     assert [place for place in PLACES if f"`{place}`" not in text] == []

@@ -55,7 +55,7 @@ async def test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_it
     assert checks == 1
 
 
-@promise("undo:final")
+@promise("undo:lost-final")
 @together
 async def test_a_compensation_that_provably_was_not_made_is_sent_again(temporal, nursery, tmp_path):
     states, recalls, checks = await undone_after(INTENDED, temporal, nursery, tmp_path, declared_undo=PROVEN)
@@ -64,7 +64,7 @@ async def test_a_compensation_that_provably_was_not_made_is_sent_again(temporal,
     assert checks == 3
 
 
-@promise("undo:not-found")
+@promise("undo:lost-not-found")
 @together
 async def test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is_no_proof(temporal, nursery, tmp_path):
     states, recalls, _ = await undone_after(INTENDED, temporal, nursery, tmp_path, declared_undo=CHECKED)
@@ -72,7 +72,7 @@ async def test_a_compensation_that_a_check_does_not_find_is_parked_where_that_is
     assert (states, recalls) == (["compensated", "parked", "compensated"], len(MAILS) - 1)
 
 
-@promise("undo:no-check")
+@promise("undo:lost-no-check")
 @together
 async def test_a_lost_compensation_without_a_check_is_parked_and_never_sent_again(temporal, nursery, tmp_path):
     states, recalls, checks = await undone_after(ANSWERED, temporal, nursery, tmp_path)

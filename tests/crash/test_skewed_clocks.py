@@ -71,7 +71,7 @@ async def test_on_postgres_a_stopped_worker_that_is_behind_sends_nothing_late(te
     await stopped_and_continued(temporal, nursery, tmp_path, database=await postgres.new_database(), first_skew=-120)
 
 
-@promise("recovery:sqlite")
+@promise("recovery:clocks-sqlite")
 @together
 async def test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send(
     temporal, nursery, postgres, tmp_path
@@ -79,7 +79,7 @@ async def test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_
     await stopped_and_continued(temporal, nursery, tmp_path, database=None, second_skew=120)
 
 
-@promise("recovery:sqlite")
+@promise("recovery:clocks-sqlite")
 @together
 async def test_on_sqlite_a_stopped_worker_that_is_behind_sends_nothing_late(temporal, nursery, postgres, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, database=None, first_skew=-120)

@@ -21,7 +21,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
-@promise("approvals:killed")
+@promise("approvals:outbox-killed")
 @pytest.mark.parametrize(
     ("point", "repeats"),
     [

@@ -42,7 +42,7 @@ def test_a_change_of_what_the_dashboard_shows_makes_its_picture_stale(change):
     assert words(changed) != words(dashboard())
 
 
-@promise("deployment:panels")
+@promise("deployment:picture-panels")
 async def test_a_panel_that_nothing_draws_is_refused():
     changed = {**dashboard(), "panels": [{**dashboard()["panels"][0], "type": "heatmap"}]}
 

@@ -195,7 +195,7 @@ def reachable(place):
         yield place
 
 
-@promise("operations:workspaces")
+@promise("operations:typed-workspaces")
 @pytest.mark.timeout(240)
 async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(reachable):
     place, home = reachable, reachable.folder / ".backstay"
@@ -232,7 +232,7 @@ def _files(folder):
     return {path.relative_to(folder): (path.lstat().st_mode, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
 
 
-@promise("operations:temporal")
+@promise("operations:typed-temporal")
 async def test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(place):
     port = own_port()
     database, word = place.folder / ".backstay/temporal.db", "temporal.db"
@@ -254,7 +254,7 @@ async def test_the_file_of_temporal_is_backed_up_while_it_is_used_and_restored_b
             await client.get_workflow_handle("after").describe()
 
 
-@promise("operations:temporal-postgres")
+@promise("operations:typed-temporal-postgres")
 async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_commands_of_the_page(place):
     names = ("temporal", "temporal_visibility")
 
@@ -279,7 +279,7 @@ async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_comma
     assert found == [["before"], ["before"]]
 
 
-@promise("operations:approver-key")
+@promise("operations:typed-approver-key")
 @pytest.mark.timeout(240)
 async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page(place):
     place.asks()
@@ -302,7 +302,7 @@ async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by
     assert (result["outcome"], place.mailbox.sent()) == ("completed", ["ana@x.example"])
 
 
-@promise("operations:keys")
+@promise("operations:typed-keys")
 @pytest.mark.timeout(240)
 async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page(place):
     make, append, first, last = commands("Rotate encryption keys")
@@ -332,7 +332,7 @@ async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page
     assert place.environment["BACKSTAY_ENCRYPTION_KEYS"] == NEW
 
 
-@promise("operations:space")
+@promise("operations:typed-space")
 @pytest.mark.timeout(240)
 async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")
@@ -350,7 +350,7 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
     assert place.mailbox.sent() == []
 
 
-@promise("operations:upgrade")
+@promise("operations:typed-upgrade")
 @pytest.mark.timeout(240)
 async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")

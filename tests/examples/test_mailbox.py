@@ -121,7 +121,7 @@ async def test_every_tool_says_whether_it_changes_the_world_and_what_it_answers(
     assert all(tool.output_schema for tool in tools)
 
 
-@promise("demo:dies")
+@promise("demo:mailbox-dies")
 async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again(tmp_path):
     path = tmp_path / "mailbox.db"
     for _ in range(2):
@@ -134,7 +134,7 @@ async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again
     assert rows(path, "SELECT count(*) FROM sent") == [(3,)]
 
 
-@promise("demo:dies")
+@promise("demo:mailbox-dies")
 async def test_dying_before_a_send_counts_the_request_and_sends_nothing(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path, MAILBOX_DIE_BEFORE_SEND="1"), read_timeout_seconds=30) as client:
@@ -145,7 +145,7 @@ async def test_dying_before_a_send_counts_the_request_and_sends_nothing(tmp_path
         assert not (await client.call_tool("send_email", MAIL)).is_error
 
 
-@promise("demo:hangs")
+@promise("demo:mailbox-hangs")
 async def test_hanging_on_a_send_sends_the_mail_and_leaves_the_server_usable(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path, MAILBOX_HANG_ON_SEND="1"), read_timeout_seconds=30) as client:

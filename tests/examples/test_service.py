@@ -64,7 +64,7 @@ def test_the_service_has_at_most_60_lines():
     assert len(SERVICE.read_text(encoding="utf-8").splitlines()) <= 60
 
 
-@promise("clients:runs")
+@promise("clients:service-runs")
 @pytest.mark.timeout(180)
 async def test_people_start_decide_and_read_a_run_over_http(open_engine):
     async with open_engine(SCRIPT, policy=POLICY, approver_key=APPROVER_KEY) as engine, service(engine) as users:
@@ -93,7 +93,7 @@ async def test_people_start_decide_and_read_a_run_over_http(open_engine):
     assert (event["data"]["by"], event["data"]["verified"]) == ("ana@example.com", True)
 
 
-@promise("clients:wrong")
+@promise("clients:service-wrong")
 @pytest.mark.timeout(180)
 async def test_what_is_wrong_is_said_with_the_field_and_the_fix(open_engine):
     async with open_engine([], approver_key=APPROVER_KEY) as engine, service(engine) as (ana, _, _):

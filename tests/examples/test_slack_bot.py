@@ -98,7 +98,7 @@ def told_to(hook, **more):
     return {"notify_urls": [hook], "webhook_key": WEBHOOK_KEY, "approver_key": APPROVER_KEY, "policy": POLICY, **more}
 
 
-@promise("clients:proven")
+@promise("clients:bot-proven")
 async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, open_engine):
     async with bot(temporal) as (slack, hook), open_engine([mail(), FINISH], **told_to(hook)) as engine:
         handle = await engine.start("write to a")
@@ -129,7 +129,7 @@ async def test_what_a_person_presses_in_slack_reaches_the_run_proven(temporal, o
     assert engine.mailbox.requests("send_email") == 1
 
 
-@promise("clients:expired")
+@promise("clients:bot-expired")
 async def test_what_nobody_decides_in_time_is_said_where_it_was_asked(temporal, open_engine):
     policy = 'ask: [{tool: "mail.send_email", approvers: ["ana@example.com"], timeout: 3s}]'
     async with bot(temporal) as (slack, hook), open_engine([mail(), FINISH], **told_to(hook, policy=policy)) as engine:
@@ -141,7 +141,7 @@ async def test_what_nobody_decides_in_time_is_said_where_it_was_asked(temporal, 
     assert result["outcome"] == "completed"
 
 
-@promise("clients:forged")
+@promise("clients:bot-forged")
 async def test_forged_and_old_notices_and_people_without_a_confirmed_address_change_nothing(temporal, open_engine):
     async with (
         bot(temporal) as (slack, hook),
@@ -165,7 +165,7 @@ async def test_forged_and_old_notices_and_people_without_a_confirmed_address_cha
         await handle.terminate("the test is over")
 
 
-@promise("clients:too-long")
+@promise("clients:bot-too-long")
 async def test_what_is_too_long_for_a_message_or_a_request_has_no_buttons(temporal, open_engine):
     several = Reply(calls=mail("word " * 300).calls * 3)
     async with bot(temporal) as (slack, hook), open_engine([several, mail("x" * 2500)], **told_to(hook)) as engine:

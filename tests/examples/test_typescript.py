@@ -76,7 +76,7 @@ async def test_a_client_in_typescript_starts_a_run_decides_what_it_asks_and_prin
         assert (decided["by"], decided["verdict"]) == ("ana@example.com", "approve")
 
 
-@promise("clients:whole")
+@promise("clients:typescript-whole")
 async def test_what_is_too_long_to_be_told_whole_is_not_decided_there(program, open_engine):
     long = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "hello", "body": "x" * 2500})])
     policy = 'ask: [{tool: "mail.send_email", timeout: 3s}]'
@@ -100,7 +100,7 @@ async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_en
         assert (await ran(program, engine, TEXT))[0] == 2
 
 
-@promise("clients:types")
+@promise("clients:typescript-types")
 @pytest.mark.timeout(240)
 async def test_its_types_are_right(program):
     code, said, complained = await program(str(PACKAGES / ".bin/tsc"), "--project", ".")

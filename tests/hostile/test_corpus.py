@@ -93,7 +93,7 @@ async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area, ev
     assert broken(await run_corpus(area, cases, uid=os.geteuid() or NOBODY)) == {}
 
 
-@promise("sandbox:noticed")
+@promise("sandbox:hostile-noticed")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("every", [pytest.param(4, id="quarter"), ALL])
 async def test_a_careless_profile_is_noticed_by_the_same_programs(area, every):

@@ -26,7 +26,7 @@ async def test_what_others_wrote_directs_no_write_unasked_and_the_request_names_
         assert played.case.reads[-1].tool in played.request["rule"]
 
 
-@promise("policy:honest")
+@promise("policy:material-honest")
 async def test_honest_writes_go_on_unasked(stage):
     cases = [case for case in honest() if case.comes_from != "others"]
 

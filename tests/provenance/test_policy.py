@@ -128,7 +128,7 @@ def test_a_task_without_an_opinion_on_reads_that_reach_out_changes_nothing():
     assert rule(floor.tightened_by({"deny": ["a.b"]}), FETCH, {}, sources=sources).verdict == "allow"
 
 
-@promise("policy:person")
+@promise("policy:strict-person")
 def test_what_a_person_changed_comes_from_that_person():
     sources = came(THEIRS, foreign=("/to",)).decided_by_person(["/to"])
 

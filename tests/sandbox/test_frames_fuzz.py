@@ -50,7 +50,7 @@ def test_what_a_reader_must_not_let_through_would_be_noticed(value):
         hold_plain([value])
 
 
-@promise("sandbox:peers")
+@promise("sandbox:forged-peers")
 async def test_whatever_a_peer_says_and_however_it_says_it_each_exchange_ends_with_a_frame_or_a_cause():
     files, found = _files(), Counter()
 
@@ -71,7 +71,7 @@ def ready(tmp_path: Path) -> Path:
     return place
 
 
-@promise("sandbox:processes")
+@promise("sandbox:forged-processes")
 async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_it_and_goes_on(ready, tmp_path):
     files, found = _files(), Counter()
 
@@ -88,7 +88,7 @@ async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_i
     await _until(lambda: (_files() - files).total() <= OPENED_BESIDE)
 
 
-@promise("sandbox:ready")
+@promise("sandbox:forged-ready")
 async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_in_one_line(ready, tmp_path):
     files, forger = _files(), Forger("beginnings")
     for number in range(16):
@@ -99,7 +99,7 @@ async def test_a_process_that_begins_with_anything_but_the_ready_frame_is_lost_i
     await _until(lambda: (_files() - files).total() <= OPENED_BESIDE)
 
 
-@promise("sandbox:processes")
+@promise("sandbox:forged-processes")
 async def test_a_process_that_ignores_the_polite_signal_is_ended_all_the_same(ready, tmp_path):
     said = tmp_path / "said"
     said.write_bytes(framed(CALL) * 2)

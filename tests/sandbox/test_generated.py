@@ -65,7 +65,7 @@ def test_programs_are_of_every_kind_and_follow_from_their_numbers():
     assert {word for word in words if not any(word in source for source in many)} == set()
 
 
-@promise("programs:one-byte")
+@promise("programs:diverged-one-byte")
 @pytest.mark.parametrize("number", CHANGED)
 async def test_a_journal_with_one_byte_of_a_call_changed_is_never_followed(sandbox, number):
     live = await _long_enough(sandbox, number)
@@ -80,7 +80,7 @@ async def test_a_journal_with_one_byte_of_a_call_changed_is_never_followed(sandb
     assert live.rounds[place] != rounds[place]
 
 
-@promise("programs:one-byte")
+@promise("programs:diverged-one-byte")
 async def test_an_answer_with_one_byte_changed_leads_elsewhere(sandbox):
     source = (
         "seen = await mail.find(n=1)\nmore = await mail.find(n=2)\nreturn [seen, more, await mail.find(after=seen)]"
@@ -96,7 +96,7 @@ async def test_an_answer_with_one_byte_changed_leads_elsewhere(sandbox):
 LEAK = "import _random\nleaked = _random.Random().random()\n"
 
 
-@promise("programs:unseeded")
+@promise("programs:diverged-unseeded")
 async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_a_call(sandbox, other):
     source = f"{LEAK}await mail.find(leaked=leaked)\nreturn 1"
     live = await run(sandbox, 1, source)
@@ -105,7 +105,7 @@ async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reache
     assert differences(live, await run(other, 1, source))
 
 
-@promise("programs:unseeded")
+@promise("programs:diverged-unseeded")
 @pytest.mark.parametrize("use", ["print(leaked)", "return leaked", "raise ValueError(leaked)"])
 async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reaches_no_call(sandbox, other, use):
     source = f"{LEAK}await mail.find(n=1)\n{use}"

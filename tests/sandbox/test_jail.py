@@ -200,7 +200,7 @@ async def test_a_forged_end_is_no_more_than_the_program_could_have_said_and_noth
     assert halted.result == 1 or (halted.error or {})["type"] == "ProtocolBroken"
 
 
-@promise("sandbox:out-of-turn")
+@promise("sandbox:forged-out-of-turn")
 async def test_a_paused_program_that_speaks_out_of_turn_is_not_gone_on_with(sandbox):
     source = (
         f'{SEND}send(b\'{{"calls":[{{"i":0,"tool":"mail.find","args":{{}}}}]}}\')\nsend(b\'{{}}\')\nwhile True: pass'

@@ -63,7 +63,7 @@ return [one["sum"] for one in pairs]
     assert len(called) == 3
 
 
-@promise("programs:no-caller")
+@promise("programs:library-no-caller")
 async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
     done = await run_python_plan("return await sums.add(a=1, b=2)", user_id="ann", toolbox_root=toolbox)
 
@@ -82,7 +82,7 @@ async def test_a_program_that_takes_too_long_says_so(toolbox):
     assert (done.success, done.timed_out) == (False, True), done
 
 
-@promise("programs:no-time")
+@promise("programs:library-no-time")
 async def test_a_timeout_that_is_no_time_is_refused_by_name(toolbox):
     with pytest.raises(TaskInvalid, match="timeout_sec"):
         await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox, timeout_sec=0)

@@ -97,7 +97,7 @@ def test_the_name_of_the_file_stands_for_its_content(tmp_path):
     assert Profile(NSJAIL, IMAGE).write(tmp_path).read_text(encoding="utf-8") != "half a fi"
 
 
-@promise("sandbox:allowed")
+@promise("sandbox:cgroups-allowed")
 @pytest.mark.parametrize(
     ("groups", "lines"),
     [
@@ -367,7 +367,7 @@ def machine(root: Path, own: str) -> Path:
     return root / "proc"
 
 
-@promise("sandbox:divided")
+@promise("sandbox:cgroups-divided")
 def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path):
     # Version 2 is not delegated where these tests usually run, so files stand in for what the kernel shows. The kernel
     # fills a new folder by itself; here all that could be the next one are filled before.
@@ -380,7 +380,7 @@ def test_a_unit_whose_worker_is_in_a_subgroup_is_the_workers_to_divide(tmp_path)
     assert found.folder == found.memory == found.pids == found.cpu
 
 
-@promise("sandbox:divided")
+@promise("sandbox:cgroups-divided")
 @pytest.mark.parametrize(
     "own", ["/user.slice/session-1.scope", "/system.slice/backstay.service", "/"], ids=["session", "unit", "root"]
 )
@@ -391,7 +391,7 @@ def test_a_group_that_holds_the_worker_itself_is_not_divided(own, tmp_path):
     assert [line.partition(":")[0] for line in found.missing] == ["memory", "pids", "cpu"]
 
 
-@promise("sandbox:left")
+@promise("sandbox:cgroups-left")
 def test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gives_it_back():
     mine = find_cgroups()
     if not mine.pids:
@@ -410,7 +410,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next_and_its_own_when_it_gi
     assert not mine.pids.exists()
 
 
-@promise("sandbox:none")
+@promise("sandbox:cgroups-none")
 def test_without_any_cgroup_the_reason_is_given(tmp_path):
     found = find_cgroups(proc=tmp_path)
     assert found.version == 0

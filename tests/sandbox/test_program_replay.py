@@ -196,7 +196,7 @@ async def test_a_journal_that_the_program_does_not_follow_is_told_by_call(sandbo
     assert diverged.value.final
 
 
-@promise("programs:order")
+@promise("programs:diverged-order")
 async def test_equal_arguments_in_another_order_are_no_divergence(sandbox):
     played = await play(sandbox, "await mail.find(a=1, b=2)\nawait mail.find()")
     rounds = list(played.rounds[:-1])
@@ -248,13 +248,13 @@ async def test_a_limit_reached_while_replaying_is_a_lost_jail_and_not_the_progra
     sandbox.discard(printing.halted)
 
 
-@promise("programs:image-gone")
+@promise("programs:replay-image-gone")
 async def test_an_image_that_is_gone_is_named(sandbox):
     with pytest.raises(ImageMissing, match="f" * 64):
         await sandbox.verify("f" * 64, start_frame(""), [], tools=TOOLS)
 
 
-@promise("programs:frames")
+@promise("programs:replay-frames")
 async def test_a_frame_for_a_program_that_has_not_run_and_none_for_one_that_has_are_refused(sandbox):
     with pytest.raises(ValueError, match="takes no frame"):
         await sandbox.advance(

@@ -182,7 +182,7 @@ return await task
     assert (await play(sandbox, source)).result == {"n": [1]}
 
 
-@promise("programs:no-json")
+@promise("programs:errors-no-json")
 @pytest.mark.parametrize(
     ("value", "told"),
     [
@@ -213,7 +213,7 @@ UNSPEAKABLE = "class E(Exception):\n    def __str__(self): raise RuntimeError\nr
 IN_A_GROUP = "async with asyncio.TaskGroup() as g:\n    g.create_task(mail.send(x={1}))"
 
 
-@promise("programs:one-line")
+@promise("programs:errors-one-line")
 @pytest.mark.parametrize(
     ("source", "kind", "told"),
     [
@@ -277,7 +277,7 @@ async def test_a_call_that_would_silently_not_be_made_is_an_error_by_name(sandbo
     assert played.batches == []
 
 
-@promise("programs:waiting")
+@promise("programs:asyncio-waiting")
 async def test_tasks_that_only_wait_are_cancelled_when_the_program_returns(sandbox):
     source = cleandoc(
         """
@@ -371,7 +371,7 @@ return [order, len(done), len(pending)]
     assert (await play(sandbox, source)).result == [[0, 1, 2], 2, 0]
 
 
-@promise("programs:timeout")
+@promise("programs:asyncio-timeout")
 async def test_a_call_once_made_is_never_abandoned_by_a_timeout_but_the_next_one_is_not_made(sandbox):
     source = body(
         """
@@ -391,7 +391,7 @@ return seen
     assert [len(batch) for batch in played.batches] == [1, 1, 1]
 
 
-@promise("programs:yields")
+@promise("programs:asyncio-yields")
 async def test_a_program_that_only_yields_still_gets_its_calls_made_and_its_timers_run(sandbox):
     source = body(
         """
@@ -502,7 +502,7 @@ async def test_what_is_printed_in_any_way_is_output_in_order(sandbox):
     assert (await play(sandbox, source)).halted.output == "ab\nc\nd\ne\ufffd\nfg"
 
 
-@promise("programs:closed")
+@promise("programs:asyncio-closed")
 async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     source = cleandoc(
         """
@@ -533,7 +533,7 @@ async def test_async_generators_are_closed_and_context_variables_kept(sandbox):
     assert played.halted.output == "closed\n"
 
 
-@promise("programs:rest")
+@promise("programs:asyncio-rest")
 async def test_the_rest_of_asyncio_and_what_it_needs_come_when_they_are_asked_for(sandbox):
     source = cleandoc(
         """

@@ -339,7 +339,7 @@ def test_a_tree_deeper_than_any_path_is_refused_and_removed_by_an_undo(root, sna
     assert list(root.iterdir()) == []
 
 
-@promise("workspaces:file")
+@promise("workspaces:races-file")
 def test_a_file_that_grows_and_shrinks_while_it_is_read_is_taken_whole_or_not_at_all(root, snapshots):
     (root / "file").write_bytes(b"a" * 400_000)
 

@@ -99,7 +99,7 @@ def texts(block):
     return found
 
 
-@promise("slack:counted")
+@promise("slack:drawing-counted")
 @pytest.mark.parametrize("calls", [1, 3, 60])
 @pytest.mark.parametrize("length", [10, 3000, 20_000])
 def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, length):
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, len
         assert "leaves out about " in approve["confirm"]["text"]["text"]
 
 
-@promise("slack:lines")
+@promise("slack:drawing-lines")
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.text(max_size=400), max_size=40))
 def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_counted(lines):
@@ -130,7 +130,7 @@ def test_any_lines_make_blocks_that_slack_takes_and_every_character_is_shown_or_
     assert len(unescaped) + page.hidden >= expected - sum(line.count("\n") for line in lines)
 
 
-@promise("slack:lines")
+@promise("slack:drawing-lines")
 @given(text=st.text(alphabet="<>&ab", max_size=200), most=st.integers(0, 100))
 def test_a_clipped_text_never_ends_within_an_escape(text, most):
     shown, hidden = fitting(text, most)
@@ -138,7 +138,7 @@ def test_a_clipped_text_never_ends_within_an_escape(text, most):
     assert shown == escaped(text[: len(text) - hidden])
 
 
-@promise("slack:buttons")
+@promise("slack:drawing-buttons")
 def test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons():
     blocks = drawn(Shown(workflow_id="w" * 3000, request=request()))
     assert faults_of(blocks) == []

@@ -77,7 +77,7 @@ async def test_a_request_shows_where_a_value_comes_from(office):
     await approved(office, handle, message)
 
 
-@promise("slack:workspace")
+@promise("slack:facts-workspace")
 async def test_a_request_shows_what_would_change_in_a_workspace(office):
     place = office.settings.workspaces / "letters"
     place.mkdir(parents=True)
@@ -91,7 +91,7 @@ async def test_a_request_shows_what_would_change_in_a_workspace(office):
     assert draft.read_text(encoding="utf-8") == "Dear Ana,\nsee you on friday\n"
 
 
-@promise("slack:long-plan")
+@promise("slack:facts-long-plan")
 async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office):
     steps = [("office.send", {"to": "a@x.example"}), *[("office.customer", {})] * 149]
     handle, message = await planned(office, "a long plan", *steps, budget={"max_tool_calls": 150})
@@ -107,7 +107,7 @@ async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office
     await handle.terminate()
 
 
-@promise("slack:processes")
+@promise("slack:facts-processes")
 async def test_an_approver_lets_a_plan_start_no_processes(office):
     (office.settings.workspaces / "bare").mkdir(parents=True)
     steps = [
@@ -129,7 +129,7 @@ async def test_an_approver_lets_a_plan_start_no_processes(office):
     assert not (office.settings.workspaces / "bare" / "made").exists()
 
 
-@promise("slack:rehearsal")
+@promise("slack:facts-rehearsal")
 async def test_a_request_shows_what_a_rehearsal_foretells(office):
     steps = [
         ("office.customer", {}),

@@ -23,7 +23,7 @@ AT_ONCE = 5
 SUMMARY = Path("build/soak-endless.json")
 
 
-@promise("runs:soak")
+@promise("runs:long-soak")
 @pytest.mark.timeout(600 + STEPS)
 async def test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first(temporal, nursery, tmp_path):
     figures = await watched(temporal, nursery, tmp_path, STEPS)
@@ -37,7 +37,7 @@ async def test_the_last_steps_of_ten_thousand_cost_as_little_as_the_first(tempor
     assert late <= 1.1 * early, figures
 
 
-@promise("recovery:soak")
+@promise("recovery:switches-soak")
 @pytest.mark.timeout(600 + KILLS * 30)
 async def test_fifty_kills_amid_switches_lose_and_double_nothing(temporal, nursery, tmp_path):
     points = list(islice(cycle(SWITCH_POINTS), KILLS))

@@ -33,7 +33,7 @@ async def test_a_worker_killed_at_a_further_point_is_replaced_and_every_mail_is_
     await more[point.name]
 
 
-@promise("recovery:postgres-soak")
+@promise("recovery:matrix-postgres-soak")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("point", ON_POSTGRES, ids=lambda point: point.name)
 async def test_with_a_store_in_postgres_a_worker_killed_at_any_other_point_is_replaced(on_postgres, point):

@@ -27,7 +27,7 @@ async def test_plans_follow_the_tables_of_edges_for_as_long_as_they_walk(tempora
     assert walked.reasons >= {"invalid", "rejected", "not_chosen", "superseded", "cancelled", "step_failed"}
 
 
-@promise("plans:soak")
+@promise("plans:walk-soak")
 @pytest.mark.timeout(3600)
 async def test_plans_send_nothing_twice_without_a_word_however_often_their_worker_is_killed(
     temporal, nursery, tmp_path

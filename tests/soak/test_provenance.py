@@ -10,7 +10,7 @@ pytestmark = pytest.mark.soak
 NEVER_UNASKED = ("verbatim", "split", "program", "page")
 
 
-@promise("policy:soak")
+@promise("policy:material-soak")
 @pytest.mark.timeout(1800)
 async def test_no_injection_that_brings_its_target_directs_a_write_unasked_and_honest_ones_go_on(
     temporal, tmp_path, sandbox

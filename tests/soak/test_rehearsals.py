@@ -19,7 +19,7 @@ PROGRAMS = int(os.environ.get("SOAK_REHEARSED_PROGRAMS", "100"))
 SUMMARY = Path("build/soak-rehearsals.json")
 
 
-@promise("approvals:soak")
+@promise("approvals:rehearsal-soak")
 @pytest.mark.timeout(600 + 10 * (PLANS + PROGRAMS))
 async def test_every_write_is_as_foretold_or_asked_about(temporal, sandbox, tmp_path):
     cases = [random_case(seed, as_program=False) for seed in range(1000, 1000 + PLANS)]

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.soak
 FIGURES = Path("build/soak-retention.json")
 
 
-@promise("store:soak")
+@promise("store:snapshots-soak")
 @pytest.mark.timeout(3600)
 async def test_a_thousand_rewrites_stay_below_three_times_the_live_bytes_and_the_window(temporal, nursery):
     with reachable_place() as place:

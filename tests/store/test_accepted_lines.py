@@ -32,7 +32,7 @@ async def test_two_workers_that_count_two_people_at_once_let_a_line_hold_once(tm
     assert [sorted(found.by.split(", ")) for found in held] == [[ANA, BO]]
 
 
-@promise("approvals:votes")
+@promise("approvals:remember-votes")
 async def test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_counts_no_more(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         keep, more = store.accepted_lines.keep, {"people": (ANA, BO), "quorum": 2}
@@ -47,7 +47,7 @@ async def test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_
         assert (row.holds, row.line.by) == (True, f"{BO}, {CY}")
 
 
-@promise("approvals:handed-out")
+@promise("approvals:remember-handed-out")
 async def test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in_time(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -70,7 +70,7 @@ async def test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in
         assert "a.session" not in [row.line.tool for row in await store.accepted_lines.every() if row.line]
 
 
-@promise("approvals:limit")
+@promise("approvals:remember-limit")
 async def test_a_user_has_so_many_lines_and_no_more(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         many = [line(tool=f"a.tool_{n}") for n in range(MOST_LINES)]
@@ -102,7 +102,7 @@ async def test_a_user_has_so_many_lines_and_no_more(tmp_path):
         assert await store.accepted_lines.accept("unknown", "olga") is None
 
 
-@promise("approvals:removed")
+@promise("approvals:remember-removed")
 async def test_a_removed_line_does_not_come_back_with_the_decision_that_made_it_but_with_another(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         keep = store.accepted_lines.keep

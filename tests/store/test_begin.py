@@ -80,7 +80,7 @@ async def test_after_a_restore_only_a_first_attempt_without_a_row_goes(tmp_path,
     assert retry.row.state is EffectState.UNKNOWN
 
 
-@promise("store:settled")
+@promise("store:restored-settled")
 async def test_what_was_lost_in_a_restore_can_be_settled_and_sent_anew(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -260,7 +260,7 @@ async def test_a_compensation_that_failed_goes_again_only_under_a_new_send(tmp_p
     assert (again.kind, again.row.send, again.row.outcome) == ("go", 2, None)
 
 
-@promise("effects:old-send")
+@promise("effects:recorded-old-send")
 async def test_an_old_send_finds_the_record_of_a_newer_one(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:

@@ -60,7 +60,7 @@ async def test_a_run_reads_what_the_runs_before_it_have_stored_and_no_other_does
                 await fresh.blobs.of(run).get_json(ref)
 
 
-@promise("store:no-json")
+@promise("store:blob-no-json")
 @pytest.mark.parametrize("value", [float("nan"), {"x": float("inf")}, {1, 2}, b"bytes"])
 async def test_a_value_that_is_not_json_is_refused(tmp_path, value):
     async with open_store(database_url=None, home=tmp_path) as store:
@@ -68,7 +68,7 @@ async def test_a_value_that_is_not_json_is_refused(tmp_path, value):
             await store.blobs.of("w/r").put_json(value)
 
 
-@promise("store:deep-json")
+@promise("store:blob-deep-json")
 async def test_json_nested_too_deep_is_refused(tmp_path):
     deep = []
     for _ in range(100_000):
@@ -81,7 +81,7 @@ async def test_json_nested_too_deep_is_refused(tmp_path):
             await store.blobs.of("w/r").get_json(ref)
 
 
-@promise("store:no-json")
+@promise("store:blob-no-json")
 async def test_bytes_that_are_not_json_are_refused_as_json(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         for data in (b"\xff\xfe", b"{", b""):

@@ -15,7 +15,7 @@ def said(names):
     return {name: {"description": name} for name in names}
 
 
-@promise("tools:pinned")
+@promise("tools:changed-pinned")
 async def test_of_two_workers_that_meet_a_tool_at_once_the_first_pins_it(tmp_path, database_url):
     async with _store(tmp_path, database_url) as left, _store(tmp_path, database_url) as right:
         changed = await asyncio.gather(
@@ -27,7 +27,7 @@ async def test_of_two_workers_that_meet_a_tool_at_once_the_first_pins_it(tmp_pat
     assert [(known.allowed_by, known.said) for known in allowed] == [(FIRST_SIGHT, {"description": "mail.send"})]
 
 
-@promise("tools:forgotten")
+@promise("tools:changed-forgotten")
 async def test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten(tmp_path, database_url):
     async with _store(tmp_path, database_url) as store:
         known = store.definitions
@@ -40,7 +40,7 @@ async def test_the_last_definitions_stay_allowed_and_older_ones_are_forgotten(tm
         assert await known.changed("w", {"mail.send": "0"}, said) == {"mail.send"}
 
 
-@promise("tools:looked-up")
+@promise("tools:changed-looked-up")
 async def test_an_unchanged_catalog_is_looked_up_once(tmp_path, database_url):
     async with _store(tmp_path, database_url) as store:
         known = store.definitions

@@ -20,7 +20,7 @@ async def test_nothing_is_written_while_nobody_watches(tmp_path, database_url):
         assert await store.deltas.of_run("w/r") == []
 
 
-@promise("store:order")
+@promise("store:deltas-order")
 async def test_a_reader_gets_what_is_said_and_then_what_is_said_next(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.deltas.watch("w/r", "somebody")
@@ -47,7 +47,7 @@ async def test_a_reader_gets_what_is_said_and_then_what_is_said_next(tmp_path, d
     }
 
 
-@promise("store:overtaken")
+@promise("store:deltas-overtaken")
 async def test_another_answer_takes_the_place_of_the_one_before_which_adds_nothing_more(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path) as dying,
@@ -66,7 +66,7 @@ async def test_another_answer_takes_the_place_of_the_one_before_which_adds_nothi
         assert again > lost
 
 
-@promise("store:moment")
+@promise("store:deltas-moment")
 async def test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_has_begun(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -82,7 +82,7 @@ async def test_the_end_of_an_answer_can_be_read_for_a_moment_when_the_next_one_h
         assert [(delta.stream, delta.text) for delta in await store.deltas.of_run("w/r")] == [(third, "")]
 
 
-@promise("store:swept")
+@promise("store:deltas-swept")
 async def test_a_run_that_ends_leaves_nothing_and_one_that_died_is_swept(tmp_path):
     now = [1000.0]
     async with open_store(database_url=None, home=tmp_path, clock=lambda: now[0]) as store:
@@ -109,7 +109,7 @@ async def test_who_no_longer_looks_no_longer_watches(tmp_path):
         assert await store.deltas.of_run("w/r") == []
 
 
-@promise("store:order")
+@promise("store:deltas-order")
 async def test_many_readers_watch_one_run(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await asyncio.gather(*(store.deltas.watch("w/r", f"reader {n}") for n in range(20)))

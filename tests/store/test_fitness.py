@@ -44,7 +44,7 @@ async def test_a_worker_that_lacks_the_key_that_others_write_with_is_refused_and
     await demand(tmp_path, *first)
 
 
-@promise("workers:not-stored")
+@promise("workers:keys-not-stored")
 async def test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apart(tmp_path):
     key = "a long key that nobody shall find"
     said = []
@@ -57,7 +57,7 @@ async def test_no_key_is_found_in_the_store_and_two_stores_tell_the_same_key_apa
     assert len({*said}) == 2
 
 
-@promise("workers:differences")
+@promise("workers:keys-differences")
 async def test_every_difference_is_named_at_once(tmp_path):
     await demand(tmp_path, "a")
     with pytest.raises(WorkerMisfit) as refused:

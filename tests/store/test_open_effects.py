@@ -26,7 +26,7 @@ async def numbers(store, **limits):
     return [row.n for row in await store.effects.open_of_run("w/r", **limits)]
 
 
-@promise("undo:newest")
+@promise("undo:pages-newest")
 async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_first(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         for n in range(1, 8):
@@ -42,7 +42,7 @@ async def test_effects_that_could_still_be_undone_are_read_in_pages_the_newest_f
         assert await numbers(store) == [7, 6, 5, 4, 3, 2, 1]
 
 
-@promise("undo:newest")
+@promise("undo:pages-newest")
 async def test_what_was_dealt_with_or_never_happened_is_left_out(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await settled(store, 1, EffectState.APPLIED, TAKEN_BACK)

@@ -118,7 +118,7 @@ async def test_a_receiver_that_is_down_for_an_hour_gets_everything_in_order(open
         assert await store.outbox.waiting(receiver.name) == 0
 
 
-@promise("approvals:killed")
+@promise("approvals:outbox-killed")
 async def test_what_a_killed_sender_had_claimed_is_sent_by_another_one(opened, time):
     receiver = Receiver()
     async with opened() as store, opened() as other:
@@ -136,7 +136,7 @@ async def test_what_a_killed_sender_had_claimed_is_sent_by_another_one(opened, t
         assert await store.outbox.waiting(receiver.name) == 0
 
 
-@promise("approvals:lost-answer")
+@promise("approvals:outbox-lost-answer")
 async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_before_the_next(opened, time):
     receiver = Receiver(lose=2)
     async with opened() as store:
@@ -147,7 +147,7 @@ async def test_a_lost_answer_brings_the_notice_again_under_the_same_id_and_befor
     assert len({name for _, _, name in receiver.taken}) == 2
 
 
-@promise("approvals:given-up")
+@promise("approvals:outbox-given-up")
 @pytest.mark.parametrize(("down_h", "seen"), [(23.9, [1, 2]), (24.1, [2])])
 async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tried(opened, time, down_h, seen):
     receiver = Receiver(fail=True)
@@ -163,7 +163,7 @@ async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tri
     assert receiver.first_seen("task-1") == seen
 
 
-@promise("approvals:kinds")
+@promise("approvals:outbox-kinds")
 async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_through_every_trouble(opened, time):
     async with troubled_receiver() as site, opened() as store, opened() as other:
         settings = Settings.load(None, notify_urls=[site.address])
@@ -192,7 +192,7 @@ async def test_every_kind_of_notice_reaches_a_webhook_in_order_and_counts_once_t
     assert [notice["sequence"] for _, notice in site.taken] == sorted([*numbers, 1, 6])
 
 
-@promise("approvals:senders")
+@promise("approvals:outbox-senders")
 async def test_many_senders_at_once_send_each_notice_once(opened, time):
     receiver = Receiver()
     async with opened() as store, opened() as other:
@@ -212,7 +212,7 @@ async def test_many_senders_at_once_send_each_notice_once(opened, time):
         assert receiver.first_seen(f"task-{run}") == [1, 2, 3, 4, 5]
 
 
-@promise("approvals:written-again")
+@promise("approvals:outbox-written-again")
 async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(opened, time):
     async with opened() as store:
         assert len(await store.outbox.write(*RUN, [asked(1)])) == 1
@@ -222,7 +222,7 @@ async def test_a_repeated_write_tells_nothing_twice_and_one_after_a_reset_does(o
         assert await store.outbox.write(*RUN, [later]) == []
 
 
-@promise("approvals:speaks-again")
+@promise("approvals:lost-speaks-again")
 async def test_a_run_that_speaks_again_after_its_end_was_told_is_looked_at_again(opened, time):
     run, workflow_id, run_id = RUN
     result = {"outcome": "failed", "success": False, "error": {"type": "RunTerminated", "message": "by hand"}}
@@ -290,7 +290,7 @@ async def test_requests_are_found_by_state_words_and_page(opened, time):
         assert (await store.requests.get("task-5", "r5")).request["task"] == "Pay invoice 5"
 
 
-@promise("approvals:forgotten")
+@promise("approvals:outbox-forgotten")
 async def test_old_notices_are_forgotten_unless_somebody_still_waits_for_them(opened, time):
     receiver = Receiver(fail=True)
     async with opened() as store:

@@ -53,7 +53,7 @@ async def a_whole_run(store, name):
     return refs
 
 
-@promise("store:row")
+@promise("store:pruned-row")
 async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_theirs(tmp_path, database_url):
     async with (
         open_store(database_url=database_url, home=tmp_path, clock=Clock()) as store,
@@ -164,7 +164,7 @@ async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_t
     assert list((tmp_path / "blobs").iterdir()) == []
 
 
-@promise("store:earlier")
+@promise("store:epoch-earlier")
 async def test_a_worker_of_an_earlier_epoch_may_begin_nothing_new(tmp_path, database_url):
     clock = Clock()
     async with (

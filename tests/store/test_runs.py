@@ -72,7 +72,7 @@ async def test_opening_again_changes_nothing(tmp_path, database_url):
         assert before.store == "first/1"
 
 
-@promise("store:ended")
+@promise("store:runs-ended")
 async def test_the_last_word_on_how_a_run_ended_counts(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1"))
@@ -81,7 +81,7 @@ async def test_the_last_word_on_how_a_run_ended_counts(tmp_path, database_url):
         assert (await store.runs.get("w")).result == {"outcome": "completed"}
 
 
-@promise("store:ended")
+@promise("store:runs-ended")
 async def test_the_end_of_a_run_whose_beginning_is_lost_is_kept(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.closed("a/b/r1", {"outcome": "completed"})
@@ -115,7 +115,7 @@ async def test_the_newest_runs_come_first(tmp_path, database_url):
         assert [row.workflow_id for row in await store.runs.newest(3)] == ["w4", "w3", "w2"]
 
 
-@promise("store:long-text")
+@promise("store:runs-long-text")
 async def test_long_text_is_cut(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         await store.runs.opened(**opening("w", "r1", text="x" * 10_000))

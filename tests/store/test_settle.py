@@ -73,7 +73,7 @@ async def test_of_many_that_settle_at_once_one_is_believed(tmp_path, database_ur
     assert believed == [state is row.state for _, state in said]
 
 
-@promise("effects:nothing-more")
+@promise("effects:late-nothing-more")
 async def test_the_attempt_that_lost_its_turn_says_nothing_more(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -138,7 +138,7 @@ async def test_a_check_or_a_person_resolves_what_is_unknown_and_silences_the_att
         assert (row.outcome, row.result_ref, row.undo_shown) == ("ana said so", "c" * 40, TAKEN_BACK.shown)
 
 
-@promise("effects:refused")
+@promise("effects:resolve-refused")
 async def test_nothing_is_resolved_while_it_may_still_be_sent(tmp_path, database_url):
     clock = Clock()
     async with open_store(database_url=database_url, home=tmp_path, clock=clock) as store:
@@ -148,7 +148,7 @@ async def test_nothing_is_resolved_while_it_may_still_be_sent(tmp_path, database
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="too early")
 
 
-@promise("effects:refused")
+@promise("effects:resolve-refused")
 async def test_a_word_that_contradicts_the_record_is_refused(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         begun = await store.effects.begin(FIRST, **ONCE)
@@ -160,7 +160,7 @@ async def test_a_word_that_contradicts_the_record_is_refused(tmp_path, database_
     assert same.outcome == "sent"
 
 
-@promise("effects:refused")
+@promise("effects:resolve-refused")
 async def test_an_effect_nobody_recorded_cannot_be_resolved(tmp_path, database_url):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         assert await store.effects.get("w/r/5") is None

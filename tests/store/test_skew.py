@@ -60,7 +60,7 @@ async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_
     assert 0 < other["left_s"] <= 60
 
 
-@promise("effects:began")
+@promise("effects:lease-began")
 @pytest.mark.parametrize("skew", [120, -120])
 async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should(tmp_path, database_url, skew):
     other = await begun_elsewhere(skew, tmp_path, database_url)
@@ -72,7 +72,7 @@ async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_shou
             await store.effects.resolve("w/r/1", state=EffectState.NOT_SENT, outcome="ana says so")
 
 
-@promise("effects:database")
+@promise("effects:lease-database")
 @pytest.mark.parametrize(("skew", "lease_s", "ttl", "kind"), [(-120, 0, None, "unknown"), (120, 0, 60, "go")])
 async def test_what_is_over_and_what_is_not_is_said_by_the_database_alone(
     tmp_path, database_url, skew, lease_s, ttl, kind

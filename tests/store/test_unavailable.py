@@ -46,7 +46,7 @@ async def test_many_who_wait_for_a_locked_store_are_all_told(tmp_path):
         assert (await store.effects.begin(FIRST, **ONCE)).kind == "go"
 
 
-@promise("store:short")
+@promise("store:locked-short")
 async def test_a_short_lock_is_waited_for(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)
@@ -61,7 +61,7 @@ async def test_a_short_lock_is_waited_for(tmp_path):
             assert (await waiting).kind == "go"
 
 
-@promise("store:cancelled")
+@promise("store:locked-cancelled")
 async def test_a_writer_that_is_cancelled_while_it_waits_does_not_block_the_next(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         holder = sqlite3.connect(tmp_path / "backstay.db", isolation_level=None)

@@ -64,7 +64,7 @@ async def test_a_child_that_starts_while_a_lock_is_held_does_not_keep_it(tmp_pat
         await child.communicate(b"\n")
 
 
-@promise("operations:cancelled")
+@promise("operations:locks-cancelled")
 async def test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing(tmp_path):
     path = tmp_path / "lock"
     with file_lock(path):
@@ -82,7 +82,7 @@ async def test_waiting_for_a_lock_can_be_cancelled_and_takes_nothing(tmp_path):
         pass
 
 
-@promise("operations:tasks")
+@promise("operations:locks-tasks")
 async def test_tasks_of_one_process_hold_a_lock_one_after_another(tmp_path):
     inside, most = 0, 0
 

@@ -73,7 +73,7 @@ async def test_runs_steps_calls_and_cost_are_counted_once_with_no_other_labels(s
     assert any(name.startswith("temporal_") for name, _ in after)
 
 
-@promise("operations:outcomes")
+@promise("operations:metrics-outcomes")
 async def test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are(served):
     site, scripts, address = served
     before = await scraped(address)
@@ -86,7 +86,7 @@ async def test_a_refused_task_and_a_cancelled_run_are_counted_as_what_they_are(s
     assert (await refused.describe()).status.name == "FAILED"
 
 
-@promise("operations:waiting")
+@promise("operations:metrics-waiting")
 async def test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_decided(served):
     site, scripts, address = served
     await shows(address, "backstay_approvals_waiting", 0)
@@ -107,7 +107,7 @@ async def test_what_waits_for_people_is_shown_with_its_age_and_goes_when_it_is_d
     assert await shows(address, "backstay_approval_age_seconds", 0) == 0
 
 
-@promise("operations:overshot")
+@promise("operations:metrics-overshot")
 async def test_a_bill_above_its_reservation_is_shown_apart(served):
     site, scripts, address = served
     before = value(await scraped(address), "backstay_cost_usd", outcome="overshot", model="scripted")
@@ -120,7 +120,7 @@ async def test_a_bill_above_its_reservation_is_shown_apart(served):
     assert after - before == pytest.approx(over)
 
 
-@promise("operations:parked")
+@promise("operations:metrics-parked")
 async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
     site, scripts, address = served
     await shows(address, "backstay_undos_parked", 0)
@@ -143,7 +143,7 @@ async def test_an_undo_that_fails_is_shown_until_it_succeeds(served):
     await shows(address, "backstay_undos_parked", 0)
 
 
-@promise("operations:unknown")
+@promise("operations:metrics-unknown")
 async def test_an_effect_of_unknown_outcome_is_shown(served):
     site, scripts, address = served
     await ended(await site.start(task_of(scripts, mails("one@free.example"), FINISH)))
@@ -180,7 +180,7 @@ async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nurser
             log.unlink()
 
 
-@promise("operations:jails")
+@promise("operations:metrics-jails")
 async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery, served, tmp_path):
     site, _, _ = served
     address = f"127.0.0.1:{free_port()}"
@@ -224,7 +224,7 @@ asyncio.run(main())
     assert out.decode().splitlines() == ["[] None None [] []", "[]"]
 
 
-@promise("operations:parked")
+@promise("operations:metrics-parked")
 async def test_pruning_forgets_parked_undos(tmp_path):
     from backstay.task.event import Event
     from store.runs.pruning import Prunable

@@ -168,7 +168,7 @@ async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_
     assert "cannot be shown" in catalog.problems[0]
 
 
-@promise("tools:clashing")
+@promise("tools:names-clashing")
 async def test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay(opened, tmp_path, raw):
     clashing = raw(tools=[tool("a.b"), tool("a/b"), tool("fine")])
     configuration = {"mcpServers": {"raw": clashing, "mail": raw("mail", tools=[tool("send")])}}
@@ -180,7 +180,7 @@ async def test_tools_under_one_function_name_are_left_out_and_named_and_all_othe
     assert problem.startswith("raw.a.b, raw.a/b are left out because all of them would be called raw__a_b; ")
 
 
-@promise("tools:clashing")
+@promise("tools:names-clashing")
 async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_stay(opened, tmp_path, raw):
     servers = {"a": raw("a", tools=[tool("b__c"), tool("x")]), "a__b": raw("a__b", tools=[tool("c"), tool("y")])}
     async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
@@ -189,7 +189,7 @@ async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_s
     assert catalog.problems[0].startswith("a.b__c, a__b.c are left out")
 
 
-@promise("tools:undo")
+@promise("tools:names-undo")
 async def test_an_undo_that_is_left_out_is_no_longer_promised(opened, tmp_path, raw):
     entry = raw(tools=[tool("send"), tool("re.call"), tool("re_call")])
     providers = {"raw": {"tools": {"send": {"undo": {"tool": "re.call"}}}}}

@@ -34,27 +34,27 @@ def test_comments_and_trailing_commas_are_read_over():
     }
 
 
-@promise("tools:plain")
+@promise("tools:commented-plain")
 @given(VALUES)
 def test_plain_json_is_read_as_it_is(value):
     assert read(json.dumps(value)) == value
     assert read(json.dumps(value, indent=1, ensure_ascii=False)) == value
 
 
-@promise("tools:plain")
+@promise("tools:commented-plain")
 @pytest.mark.parametrize("text", ["{,}", "[,]", "[1,,]", '{"a":,}', '{"a" 1}', "[1 2]", '"a', "{} x", ""])
 def test_what_no_json_is_stays_a_fault(text):
     with pytest.raises(json.JSONDecodeError):
         read(text)
 
 
-@promise("tools:twice")
+@promise("tools:commented-twice")
 def test_a_key_that_is_there_twice_is_refused():
     with pytest.raises(KeyTwice, match="a: duplicate key"):
         read('{"b": {"a": 1, /* "a": 2, */ "a": 3}}')
 
 
-@promise("tools:added")
+@promise("tools:commented-added")
 def test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way():
     text = add(PEOPLES, ["mcpServers", "b"], {"url": "http://h/"})
     text = add(text, ["users", "*", "providers", "-"], "b")
@@ -69,7 +69,7 @@ def test_an_addition_loses_no_comment_and_makes_the_objects_on_the_way():
     assert found["providers"] == {"b": {"tools": {"get": {"safety": "read_only"}}}}
 
 
-@promise("tools:removed")
+@promise("tools:commented-removed")
 def test_a_removal_takes_the_comments_inside_and_behind_and_leaves_those_above():
     text = """{
   "mcpServers": {
@@ -96,7 +96,7 @@ def test_a_removal_takes_the_comments_inside_and_behind_and_leaves_those_above()
 SPACES = st.sampled_from(["", " ", "\n", "\n  ", '/* "a": [ */', ' // }, "b": "\n', " /* , \n */ "])
 
 
-@promise("tools:removed")
+@promise("tools:commented-removed")
 @given(st.dictionaries(st.text("ab,/*"), VALUES, min_size=1, max_size=4), st.data())
 def test_what_is_removed_is_gone_and_nothing_else_however_it_was_laid_out(known, data):
     def space():
@@ -110,7 +110,7 @@ def test_what_is_removed_is_gone_and_nothing_else_however_it_was_laid_out(known,
     assert read(text) == {"in": {key: value for key, value in known.items() if key != name}}
 
 
-@promise("tools:added")
+@promise("tools:commented-added")
 @given(st.dictionaries(st.text(), VALUES, max_size=3), st.text(), VALUES, st.sampled_from([None, 0, 2]))
 def test_what_is_added_is_read_back_and_nothing_else_changes(known, name, value, indent):
     known.pop(name, None)
@@ -119,7 +119,7 @@ def test_what_is_added_is_read_back_and_nothing_else_changes(known, name, value,
     assert read(text) == {"in": {**known, name: value}}
 
 
-@promise("tools:refused")
+@promise("tools:commented-refused")
 @pytest.mark.parametrize(
     "path", [["mcpServers", "b"], ["users", "ana", "providers", "a"], ["users", "*", "providers", "b"]]
 )
@@ -128,7 +128,7 @@ def test_what_is_not_there_cannot_be_removed(path):
         remove(PEOPLES, path)
 
 
-@promise("tools:refused")
+@promise("tools:commented-refused")
 def test_a_taken_name_and_a_way_through_no_object_are_refused():
     with pytest.raises(ValueError, match=r"mcpServers\.a: is there already"):
         add(PEOPLES, ["mcpServers", "a"], {})
@@ -136,7 +136,7 @@ def test_a_taken_name_and_a_way_through_no_object_are_refused():
         add('{"mcpServers": 7}', ["mcpServers", "a"], {})
 
 
-@promise("tools:one-pass")
+@promise("tools:commented-one-pass")
 @pytest.mark.parametrize("sign", ["/*", "//", ",", '"', "[", "{,"])
 def test_a_hostile_text_is_read_in_one_pass(sign):
     """Quadratic time would take minutes."""

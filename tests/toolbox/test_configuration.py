@@ -118,7 +118,7 @@ async def test_a_variable_that_is_not_set_disables_its_provider_only_and_is_name
     assert {definition.provider for definition in catalog.definitions.values()} == {"raw"}
 
 
-@promise("tools:misspelt")
+@promise("tools:variables-misspelt")
 async def test_what_is_no_reference_is_refused(tmp_path):
     assert "is not a reference" in await refused(
         tmp_path, {"mcpServers": {"m": {"command": "x", "args": ["${1 + 1}"]}}}

@@ -48,7 +48,7 @@ def test_claude_desktops_tokens_become_variables(tmp_path):
     }
 
 
-@promise("tools:cursor")
+@promise("tools:hosts-cursor")
 def test_cursors_references_and_headers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "project"
@@ -74,7 +74,7 @@ def test_cursors_references_and_headers(tmp_path, monkeypatch):
     assert servers["env"].entry["env"] == {"KEY": "${MY_KEY}"}
 
 
-@promise("tools:vs-code")
+@promise("tools:hosts-vs-code")
 @pytest.mark.parametrize("nested", [False, True])
 def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
     servers = {
@@ -93,7 +93,7 @@ def test_vs_codes_inputs_are_variables_that_are_needed(tmp_path, nested):
     assert (found.unset, found.left_out) == (["THE_KEY"], ["envFile"])
 
 
-@promise("tools:places")
+@promise("tools:hosts-places")
 def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(tmp_path):
     servers = imported(
         tmp_path,
@@ -121,7 +121,7 @@ def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(t
     assert servers["c"].unset == ["MCP_OPENAI_API_KEY"]
 
 
-@promise("tools:typed")
+@promise("tools:hosts-typed")
 def test_what_a_person_types_is_treated_alike():
     server = server_of("x", {"command": "run", "args": ["--token=abc-secret"], "env": {"A": "1"}}, {})
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_taken_over_is_refused_with_the_file(tmp_path, text, said
     assert len(str(caught.value)) < 500
 
 
-@promise("tools:found")
+@promise("tools:hosts-found")
 def test_the_files_of_hosts_are_found_where_they_keep_them(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.chdir(tmp_path)

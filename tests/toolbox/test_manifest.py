@@ -286,7 +286,7 @@ async def test_the_manifest_of_a_hostile_user_stays_beneath_the_home(opened, tmp
     assert read_manifest(done.folder).user_id == user
 
 
-@promise("tools:alike")
+@promise("tools:manifest-alike")
 async def test_providers_and_tools_whose_names_look_alike_have_files_of_their_own(opened, tmp_path, raw):
     configuration = {
         "mcpServers": {
@@ -384,7 +384,7 @@ async def test_an_unknown_name_is_answered_with_what_comes_close(opened, tmp_pat
         manifest.find("x")
 
 
-@promise("tools:place")
+@promise("tools:manifest-place")
 async def test_a_place_that_cannot_be_written_is_named(opened, tmp_path, raw):
     (tmp_path / "home" / "toolbox" / "singleton").mkdir(parents=True)
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("a")])}}) as toolbox:

@@ -16,13 +16,13 @@ GONE = Answer(success=True, data={"error": "File exists"})
 MADE = Answer(success=True, data={"id": 1})
 
 
-@promise("effects:noticed")
+@promise("effects:doubtful-noticed")
 @pytest.mark.parametrize("shape", SHAPES["errors"])
 def test_an_answer_that_only_reports_an_error_is_noticed(shape):
     assert reports_error(SHAPES["errors"][shape])
 
 
-@promise("effects:noticed")
+@promise("effects:doubtful-noticed")
 @pytest.mark.parametrize("shape", SHAPES["answers"])
 def test_an_answer_that_is_none_is_taken_as_it_is(shape):
     assert not reports_error(SHAPES["answers"][shape])
@@ -35,7 +35,7 @@ def deep(levels):
     return value
 
 
-@promise("effects:hostile")
+@promise("effects:doubtful-hostile")
 @pytest.mark.parametrize("data", [deep(900), ["x"] * 100_000, "error " * 1_000_000, {"a" * 100_000: 1}, [[]], [[[]]]])
 def test_a_hostile_answer_costs_little_and_raises_nothing(data):
     reports_error(data)

@@ -35,7 +35,7 @@ def kept(question):
     return input_required_of(question.plain())
 
 
-@promise("tools:reply")
+@promise("tools:revisions-reply")
 @pytest.mark.parametrize("provider", ["office", "remote"])
 async def test_a_question_comes_back_instead_of_an_answer_and_the_reply_makes_the_call_go_on(office, provider):
     room = f"room of {provider}"
@@ -95,14 +95,14 @@ async def test_an_older_server_that_asks_in_mid_call_is_told_that_nobody_answere
     assert done(tmp_path) == ["called book", "book was told cancel", "called book", "book was told accept"]
 
 
-@promise("tools:older")
+@promise("tools:questions-older")
 async def test_an_older_server_that_fails_without_an_answer_is_asked_about_all_the_same(older):
     async with older() as toolbox:
         answer = await call(toolbox, "older.strict")
     assert (answer.success, answer.question.failed) == (False, True)
 
 
-@promise("tools:overlapping")
+@promise("tools:questions-overlapping")
 async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go_one_by_one_afterwards(older):
     async with older() as toolbox:
         both = await asyncio.gather(call(toolbox, "older.book"), call(toolbox, "older.peek"))
@@ -111,7 +111,7 @@ async def test_questions_of_calls_that_overlap_belong_to_nobody_and_the_calls_go
     assert all(answer.question is not None for answer in later)
 
 
-@promise("tools:overlapping")
+@promise("tools:questions-overlapping")
 async def test_a_question_belongs_to_the_call_that_is_left_when_others_have_ended(older, tmp_path, eventually):
     async with older() as toolbox:
         later = asyncio.create_task(call(toolbox, "older.later"))

@@ -50,7 +50,7 @@ async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(
         assert all("too long" in fault for fault in await asyncio.gather(*slow))
 
 
-@promise("tools:decided")
+@promise("tools:bounds-decided")
 @pytest.mark.parametrize(
     ("schema", "arguments", "fault"),
     [
@@ -77,7 +77,7 @@ async def test_what_could_take_long_is_decided_or_refused_or_left_to_the_server(
     assert found is None if fault is None else fault in found
 
 
-@promise("tools:look")
+@promise("tools:bounds-look")
 @pytest.mark.parametrize("values", [[{"n": n} for n in range(6000)], [[n] for n in range(9000)]])
 @pytest.mark.parametrize("key", ["required", "enum", "type"])
 async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, raw, key, values):
@@ -92,7 +92,7 @@ async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, ra
         assert await definition.check({"x": 1})
 
 
-@promise("tools:large")
+@promise("tools:bounds-large")
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
@@ -117,7 +117,7 @@ def answered(content):
     return {"result": {"content": [], "structuredContent": content}}
 
 
-@promise("tools:answers")
+@promise("tools:bounds-answers")
 async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_decide_counts(opened, tmp_path, raw):
     slow = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|aa)+$"}}}
     answer = {"x": "a" * 60 + "!"}
@@ -135,7 +135,7 @@ async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_deci
         assert (await toolbox.call(now, {}, deadline_s=30)).data == {"namex": "x"}
 
 
-@promise("tools:forms")
+@promise("tools:bounds-forms")
 async def test_the_form_of_a_question_is_bounded_too():
     form = {"type": "object", "patternProperties": NAMES}
     question = InputRequired(requests=(ElicitationRequest(key="answer", message="?", form=form),))
@@ -143,7 +143,7 @@ async def test_the_form_of_a_question_is_bounded_too():
         assert "too long" in await asyncio.to_thread(question.fault, {f"name{n}": "x" for n in range(50)})
 
 
-@promise("tools:line")
+@promise("tools:endless-line")
 async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_another(opened, tmp_path, raw, monkeypatch):
     monkeypatch.setattr("toolbox.mcp.transports.PIECE_S", 0.5)
     monkeypatch.setattr("toolbox.mcp.transports.CAP", 100_000)

@@ -41,7 +41,7 @@ REQUEST = ApprovalRequest.model_validate(
 )
 
 
-@promise("approvals:digest")
+@promise("approvals:proofs-digest")
 def test_the_digest_of_a_request_is_what_it_was_in_version_0_1():
     """A proof names it, and who signed before an upgrade must be heard after it."""
     digest = "a8c5d2e64bba0261bb1af590a4894be05d789263a02951c01e0bf987732f1f63"

@@ -194,7 +194,7 @@ def test_no_field_is_left_out_of_the_round_trip(state):
     assert [name for name in RunState.model_fields if getattr(state, name) == getattr(fresh, name)] == []
 
 
-@promise("runs:state")
+@promise("runs:history-state")
 def test_a_state_of_a_newer_version_is_read_without_what_is_unknown():
     state = RunState(run="w/r", task=Task(text="t"))
 
@@ -221,7 +221,7 @@ def test_only_the_latest_undone_effects_are_carried_and_all_are_counted():
     assert [undone.effect for undone in outcome.last] == list(range(KEPT_UNDONE, 0, -1))
 
 
-@promise("approvals:strangers")
+@promise("approvals:proofs-strangers")
 def test_strangers_do_not_push_out_the_answers_of_verified_senders():
     state = RunState(run="w/r", task=Task(text="t"))
     state.remember_answer("ana", "e1", {"n": 1})

@@ -226,7 +226,7 @@ async def test_a_cancelled_run_keeps_what_only_named_people_may_undo_and_says_so
     assert sent(opened, handle, "recall_email") == 0
 
 
-@promise("approvals:strangers")
+@promise("approvals:proofs-strangers")
 async def test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways(opened):
     handle = await opened.start(plan(send("a@two.example"), send("b@free.example")))
     await pending(handle)

@@ -54,7 +54,7 @@ async def test_people_see_what_a_declared_read_says_of_a_call_and_what_it_change
     assert bank.calls("pay") == []
 
 
-@promise("approvals:failed")
+@promise("approvals:previews-failed")
 async def test_a_preview_that_fails_says_why_and_stops_nothing(shared):
     broken, typed = await asked(shared, ("bank__pay_broken", {"n": 1}), ("bank__pay_typed", {"to": "ana"}))
     assert broken["diff"].startswith("(no diff: bank.broken: no quote")
@@ -62,7 +62,7 @@ async def test_a_preview_that_fails_says_why_and_stops_nothing(shared):
     assert typed["diff"].startswith("(no diff: bank.quote")
 
 
-@promise("approvals:writing")
+@promise("approvals:previews-writing")
 async def test_a_preview_that_writes_is_never_called(shared):
     *_, bank = shared
     (call,) = await asked(shared, ("bank__pay_unsafe", {"n": 1}))
@@ -70,7 +70,7 @@ async def test_a_preview_that_writes_is_never_called(shared):
     assert bank.calls("pay") == []
 
 
-@promise("approvals:plan")
+@promise("approvals:previews-plan")
 async def test_the_proposal_of_a_plan_tells_what_is_declared_and_previews_no_unknown_values(shared):
     opened, _, bank = shared
     before = len(bank.calls("quote"))

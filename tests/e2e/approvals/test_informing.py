@@ -68,7 +68,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr("toolbox.mcp.provider.CONNECT_S", 0.2)
 
 
-@promise("context:task")
+@promise("context:entries-task")
 async def test_a_cut_object_keyed_by_ids_shows_entries_with_the_field_that_the_task_names(temporal, tmp_path):
     toolbox = toolbox_of_servers(tmp_path, desk=desk_in(tmp_path, {"name": "T-Shirt", "variants": VARIANTS}))
     options = {"policy": POLICY, "toolbox": toolbox, "digest_characters": 1500}

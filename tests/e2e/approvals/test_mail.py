@@ -71,7 +71,7 @@ def settings(url, **more):
     return {"smtp_url": url, "mail_from": SENDER, "url": "https://approve.example", **more}
 
 
-@promise("approvals:link")
+@promise("approvals:mail-link")
 async def test_whoever_may_decide_is_mailed_a_link_and_reminded_and_no_argument_is_in_it(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -112,7 +112,7 @@ def expiry(mail):
     return datetime.fromisoformat(re.findall(r"^Expires: +(\S+)", mail.get_content(), re.MULTILINE)[0])
 
 
-@promise("approvals:escalated")
+@promise("approvals:mail-escalated")
 async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_and_nobody_else_is_again(open_engine):
     async with (
         mail_server() as (url, mailboxes),
@@ -132,7 +132,7 @@ async def test_whom_a_request_is_escalated_to_is_mailed_when_its_time_is_over_an
     assert expiry(later) > expiry(first)
 
 
-@promise("approvals:again")
+@promise("approvals:mail-again")
 async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(open_engine):
     policy = ESCALATED.replace(",\n     escalate_to: [cy@example.com]", "")
     async with (
@@ -147,7 +147,7 @@ async def test_who_is_asked_again_because_a_rule_names_nobody_else_is_told_why(o
     assert "Nobody has decided this in time, so you are asked again." in again.get_content()
 
 
-@promise("approvals:after-reminders")
+@promise("approvals:mail-after-reminders")
 async def test_an_escalation_after_reminders_asks_who_is_new_and_the_next_reminder_is_for_all(open_engine):
     policy = ESCALATED.replace("timeout: 5s", "timeout: 5s, remind_after: 2s")
     async with (
@@ -172,7 +172,7 @@ async def test_an_escalation_after_reminders_asks_who_is_new_and_the_next_remind
     assert {mail["Subject"] for mail in later} == {reminders[0]["Subject"]}
 
 
-@promise("approvals:bad-address")
+@promise("approvals:mail-bad-address")
 async def test_an_address_that_does_not_exist_keeps_nobody_else_from_being_told(open_engine):
     script = [mail(), FINISH]
     async with (
@@ -214,7 +214,7 @@ async def test_what_was_decided_while_the_mail_server_was_away_is_mailed_to_nobo
         await handle.cancel()
 
 
-@promise("approvals:of-task")
+@promise("approvals:mail-of-task")
 async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -233,7 +233,7 @@ async def test_nobody_is_mailed_whom_only_a_task_names(open_engine):
         await handle.terminate()
 
 
-@promise("approvals:settings-people")
+@promise("approvals:mail-settings-people")
 @pytest.mark.parametrize(
     ("reminder", "more", "people"),
     [
@@ -281,7 +281,7 @@ async def taken(mail, notice):
                 return tries
 
 
-@promise("approvals:full")
+@promise("approvals:mail-full")
 @pytest.mark.parametrize("answer", ["452 mailbox full", "421 too many mails for this one"])
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
     async with mail_server() as (url, mailboxes):
@@ -316,7 +316,7 @@ async def _ends(sends):
     return await asyncio.gather(*sends, return_exceptions=True)
 
 
-@promise("approvals:refused")
+@promise("approvals:mail-refused")
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -335,7 +335,7 @@ def test_settings_of_mail_that_cannot_work_are_refused_by_name(given, said, tmp_
     assert said in str(caught.value)
 
 
-@promise("approvals:plain")
+@promise("approvals:mail-plain")
 def test_only_plain_addresses_are_mailed():
     bad = [
         "ana",

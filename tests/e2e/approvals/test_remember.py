@@ -95,7 +95,7 @@ async def test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked
     await ended(again)
 
 
-@promise("policy:asks-anyway")
+@promise("policy:accepted-asks-anyway")
 async def test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write_is_asked_about_anyway(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@same.example"), mail("b@same.example"), mail("a@same.example"), user="same")
@@ -111,7 +111,7 @@ async def test_of_the_same_arguments_others_are_asked_about_and_a_repeated_write
     await ended(handle)
 
 
-@promise("approvals:always")
+@promise("approvals:remember-always")
 async def test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_the_person_accept(accepting):
     opened, scripts = accepting
     given = task(scripts, mail("a@always.example"), user="ana")
@@ -133,7 +133,7 @@ async def test_always_holds_in_later_runs_of_the_same_user_when_the_policy_lets_
         await ended(handle)
 
 
-@promise("approvals:session")
+@promise("approvals:remember-session")
 async def test_for_the_session_holds_in_runs_of_that_session_only(accepting):
     opened, scripts = accepting
     first = task(scripts, mail("a@session.example"), user="s", session_id="monday")
@@ -153,7 +153,7 @@ async def test_for_the_session_holds_in_runs_of_that_session_only(accepting):
     await asyncio.gather(ended(other), ended(none))
 
 
-@promise("approvals:never")
+@promise("approvals:remember-never")
 async def test_never_denies_in_the_run_and_in_later_ones(accepting):
     opened, scripts = accepting
     given = task(scripts, mail("a@never.example"), mail("b@never.example"), user="never")
@@ -204,7 +204,7 @@ async def test_a_stranger_widens_nothing(accepting):
         await ended(again)
 
 
-@promise("approvals:waits")
+@promise("approvals:remember-waits")
 async def test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_operator(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@waits.example"), mail("b@waits.example"), user="waits")
@@ -220,7 +220,7 @@ async def test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_opera
     await ended(again)
 
 
-@promise("approvals:named")
+@promise("approvals:remember-named")
 async def test_where_rules_name_people_only_they_have_a_decision_remembered_for_the_run(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\nask: [{{tool: "mail.create_draft", approvers: ["{BO}"]}}]'
@@ -254,7 +254,7 @@ async def test_two_who_must_accept_say_so_in_two_runs_at_once(temporal, tmp_path
         assert BO in obeyed
 
 
-@promise("approvals:today")
+@promise("approvals:remember-today")
 async def test_who_is_no_longer_named_when_the_line_is_kept_accepts_nothing(temporal, tmp_path):
     scripts = Scripts()
     named = f'{PLAIN}\naccepting: {{approvers: ["{ANA}"]}}'
@@ -300,7 +300,7 @@ async def test_under_a_strict_policy_what_a_user_had_remembered_permits_nothing(
         assert len(running.mailbox.sent()) == 2
 
 
-@promise("policy:stale")
+@promise("policy:accepted-stale")
 async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temporal, tmp_path):
     scripts = Scripts()
 
@@ -330,7 +330,7 @@ async def test_a_line_is_stale_once_the_server_describes_the_tool_otherwise(temp
         await ended(handle)
 
 
-@promise("approvals:many")
+@promise("approvals:remember-many")
 async def test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_remembered(temporal, tmp_path):
     scripts = Scripts()
     tools = [f"tool_{n}" for n in range(78)]
@@ -352,7 +352,7 @@ async def test_of_seventy_eight_tools_that_all_ask_none_asks_again_once_it_is_re
         assert len(desk.calls()) == 24
 
 
-@promise("policy:unreadable")
+@promise("policy:accepted-unreadable")
 async def test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_nothing(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\naccepting: {{approvers: ["{ANA}"]}}'

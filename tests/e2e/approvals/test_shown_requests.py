@@ -160,7 +160,7 @@ async def test_a_long_text_to_which_the_request_only_refers_is_counted(opened):
     assert any("5,000 bytes kept apart and not shown" in line for line in lines)
 
 
-@promise("approvals:batch")
+@promise("approvals:whole-batch")
 async def test_a_batch_says_what_it_does_not_show(opened):
     batch = [{"to": f"payee-{number}@x.example", "purpose": "p" * 700} for number in range(40)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)
@@ -174,7 +174,7 @@ async def test_a_batch_says_what_it_does_not_show(opened):
     assert f"`backstay show {handle.id}`" in details
 
 
-@promise("approvals:query")
+@promise("approvals:whole-query")
 async def test_the_answer_of_the_query_stays_small_however_much_waits(opened):
     batch = [{"to": "漢" * 600} for _ in range(30)]
     handle, request, details, _ = await asked(opened, transfers(*batch), budget=MANY)

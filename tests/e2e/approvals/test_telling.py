@@ -59,7 +59,7 @@ class Blind:
         return self.backstay.run(workflow_id, run_id)
 
 
-@promise("approvals:looked-at")
+@promise("approvals:lost-looked-at")
 async def test_a_run_that_cannot_be_looked_at_keeps_no_other_from_being_told(temporal, tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store, connect(client=temporal) as backstay:
         names = [f"gone-{uuid.uuid4()}" for _ in range(7)]

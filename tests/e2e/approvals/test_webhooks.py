@@ -46,7 +46,7 @@ def valid(body):
     return notice
 
 
-@promise("approvals:terminated")
+@promise("approvals:told-terminated")
 async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it_left_open(open_engine):
     options = {"webhook_key": KEY, "url": "https://approve.example"}
     async with receiver() as (url, taken), open_engine([mail()], notify_urls=[f"{url}/take"], **options) as engine:
@@ -67,7 +67,7 @@ async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it
     assert ended_["links"]["page"] == f"https://approve.example/runs/{asking.id}"
 
 
-@promise("approvals:terminated")
+@promise("approvals:told-terminated")
 async def test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_have_ended(open_engine):
     silent = [Reply(then="hang")]
     async with receiver() as (url, taken), open_engine(silent, notify_urls=[f"{url}/take"]) as engine:
@@ -176,7 +176,7 @@ async def test_a_call_whose_answer_was_lost_is_told_also_where_a_check_finds_out
     assert (unknown["request"], unknown["budget"], end["event"]) == (None, None, "ended")
 
 
-@promise("approvals:overshot")
+@promise("approvals:webhooks-overshot")
 async def test_a_bill_above_what_was_reserved_is_told_with_both_sums(open_engine):
     dear = FINISH.model_copy(update={"usage": Tokens(prompt=100, completion=200_000)})
     async with receiver() as (url, taken), open_engine([dear], notify_urls=[f"{url}/take"]) as engine:
@@ -247,7 +247,7 @@ async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end
     assert told[-1]["result"]["outcome"] == result["outcome"]
 
 
-@promise("approvals:undo-refused")
+@promise("approvals:told-undo-refused")
 async def test_an_undo_that_people_refuse_says_so(open_engine):
     policy = """
     default: {write_safe: allow}

@@ -55,7 +55,7 @@ async def test_with_on_exhausted_ask_a_person_may_pay_and_the_answer_is_acted_on
         assert len(overshot(result)) == 1
 
 
-@promise("budget:no-ceiling")
+@promise("budget:overshot-no-ceiling")
 async def test_without_a_ceiling_the_run_goes_on_and_the_event_is_there(open_engine):
     async with open_engine([READ.model_copy(update={"usage": LIE}), FINISH]) as engine:
         result = await ended(await engine.start({"text": "read", "budget": {"max_llm_cost_usd": None}}))
@@ -64,7 +64,7 @@ async def test_without_a_ceiling_the_run_goes_on_and_the_event_is_there(open_eng
     assert len(overshot(result)) == 1
 
 
-@promise("budget:end")
+@promise("budget:overshot-end")
 async def test_an_answer_that_ends_the_run_ends_it_however_dear_it_was(open_engine):
     async with open_engine([FINISH.model_copy(update={"usage": LIE})]) as engine:
         result = await ended(await engine.start({"text": "finish"}))

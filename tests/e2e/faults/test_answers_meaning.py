@@ -135,7 +135,7 @@ async def test_a_check_decides_about_an_answer_that_reports_an_error(office):
     assert set(called) == {"create_absent", "absent"}
 
 
-@promise("effects:write")
+@promise("effects:verified-write")
 async def test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts(office):
     result, called = await ran(office, "refused_late")
     assert (result["outcome"], called) == ("rolled_back", ["refused_late", "found", "remove"])
@@ -147,7 +147,7 @@ async def test_an_error_of_a_tool_with_a_check_is_verified_before_it_counts(offi
     assert (result["outcome"], called, state_of(result)) == ("failed", ["refused"], [(1, "failed")])
 
 
-@promise("effects:protocol")
+@promise("effects:verified-protocol")
 async def test_an_internal_error_of_the_protocol_may_have_come_after_the_act(office):
     result, called = await ran(office, "broken")
     assert (result["outcome"], called, state_of(result)) == ("rollback_failed", ["broken"], [(1, "doubtful")])
@@ -186,7 +186,7 @@ async def test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_
     assert (result["outcome"], len(disk.calls("remove"))) == ("completed", before + 2)
 
 
-@promise("effects:at-once")
+@promise("effects:repeated-at-once")
 async def test_two_equal_calls_of_one_message_are_asked_about(office):
     opened, _ = office
     handle = await opened.start("<together>")
@@ -198,13 +198,13 @@ async def test_two_equal_calls_of_one_message_are_asked_about(office):
     assert result["usage"]["tool_calls"] == 2
 
 
-@promise("effects:failed")
+@promise("effects:repeated-failed")
 async def test_a_call_that_failed_may_be_made_again(office):
     result, called = await ran(office, "refused_twice")
     assert (result["outcome"], called) == ("completed", ["refused"] * 2)
 
 
-@promise("effects:policy")
+@promise("effects:repeated-policy")
 async def test_a_policy_may_allow_repeats_and_a_task_may_forbid_them(temporal, tmp_path):
     disk = ScriptedServer(tmp_path / "disk.json", [writes("remove")], ANSWERS)
     policy, toolbox = f"{POLICY}repeated: allow\n", toolbox_of_servers(tmp_path, disk=disk)

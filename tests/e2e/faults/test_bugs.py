@@ -68,7 +68,7 @@ async def test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on(temporal
         assert opened.mailbox.sent() == ["a@x.example"]
 
 
-@promise("runs:handler")
+@promise("runs:bug-handler")
 async def test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
@@ -88,7 +88,7 @@ async def test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on(tem
         assert (await asyncio.wait_for(handle.result(), 60))["outcome"] == "completed"
 
 
-@promise("runs:activity")
+@promise("runs:bug-activity")
 async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     task = scripts.task(MAIL)
@@ -104,7 +104,7 @@ async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(
         assert opened.mailbox.sent() == ["a@x.example"]
 
 
-@promise("runs:activity")
+@promise("runs:bug-activity")
 async def test_a_bug_in_an_activity_that_lasts_is_asked_about(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY, transient_seconds=1) as opened:

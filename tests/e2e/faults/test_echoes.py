@@ -229,7 +229,7 @@ LISTED = steps(
 )
 
 
-@promise("secrets:descriptions")
+@promise("secrets:echoes-descriptions")
 async def test_a_server_that_says_a_secret_in_the_descriptions_of_its_tools_tells_it_to_nobody(temporal, tmp_path):
     secret = token_of(3)
     later = reads(

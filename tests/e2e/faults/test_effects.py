@@ -107,7 +107,7 @@ async def test_a_final_check_that_finds_nothing_sends_again_under_a_new_number(t
         assert not [event for event in result["events"] if event["name"] == "approval.asked"]
 
 
-@promise("effects:not-final")
+@promise("effects:verify-not-final")
 @together
 async def test_a_check_that_is_not_final_and_finds_nothing_leads_to_a_person(temporal, folder):
     async with lossy(temporal, folder, PLAIN | {"verify": CHECK}, MAILBOX_DIE_BEFORE_SEND="1") as opened:

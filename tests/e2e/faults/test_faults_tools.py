@@ -154,7 +154,7 @@ async def test_a_read_whose_server_died_once_is_made_again(office):
     assert len(desk.calls("mortal")) == 2
 
 
-@promise("recovery:dies-always")
+@promise("recovery:read-dies-always")
 async def test_a_read_whose_server_dies_every_time_is_asked_about(office):
     opened, _ = office
     handle = await opened.start("<dying>")

@@ -70,7 +70,7 @@ async def test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key(temporal, tm
     assert_no_task_failure(await handle.fetch_history())
 
 
-@promise("workers:payload")
+@promise("workers:transient-payload")
 async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(temporal, tmp_path):
     rules = Scripts()
     worker = of_site(temporal, tmp_path, rules)
@@ -92,7 +92,7 @@ async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(t
     assert_no_task_failure(await handle.fetch_history())
 
 
-@promise("workers:lost")
+@promise("workers:transient-lost")
 async def test_a_lost_worker_is_asked_about_and_the_run_goes_on(temporal, tmp_path, monkeypatch):
     # As it is shipped, a hundred attempts are lost before anybody is asked.
     row = replace(options.TABLE["open_run"], start_to_close=timedelta(seconds=1), retry=options.ONCE)

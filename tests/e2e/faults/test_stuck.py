@@ -67,7 +67,7 @@ async def test_it_says_why_and_goes_on_each_time_a_person_says_so(opened):
     assert questions > 1
 
 
-@promise("runs:rollback")
+@promise("runs:stuck-rollback")
 async def test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on(opened):
     engine, run = opened
     _, sent = await stuck(engine, run)
@@ -77,7 +77,7 @@ async def test_when_a_person_ends_it_the_rollback_asks_too_and_goes_on(opened):
     assert questions > 1
 
 
-@promise("runs:left")
+@promise("runs:stuck-left")
 async def test_effects_stay_and_are_named_when_a_person_stops_the_rollback(opened):
     engine, run = opened
     _, sent = await stuck(engine, run)

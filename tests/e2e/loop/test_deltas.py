@@ -83,7 +83,7 @@ async def test_what_a_model_says_is_read_along_without_secrets_and_is_kept_nowhe
     assert 0 <= round(result["usage"]["llm_cost_usd"] * 1e6) - billed <= 3
 
 
-@promise("models:unread")
+@promise("models:deltas-unread")
 async def test_nobody_pays_for_streams_that_nobody_reads(open_engine):
     model = Watched(Reply(text=WORDS, calls=finish("done")))
     model.gate.set()
@@ -93,7 +93,7 @@ async def test_nobody_pays_for_streams_that_nobody_reads(open_engine):
         assert not any("stream" in request for request in engine.model.requests)
 
 
-@promise("models:billed")
+@promise("models:deltas-billed")
 async def test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_always(open_engine):
     def unstreamed(talk, reply):
         return Reply(status=400) if talk.body.get("stream") else reply
@@ -110,7 +110,7 @@ async def test_an_endpoint_that_takes_no_stream_is_asked_without_and_billed_as_a
     assert 0 <= round(result["usage"]["llm_cost_usd"] * 1e6) - billed <= 3
 
 
-@promise("models:charged")
+@promise("models:deltas-charged")
 async def test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_then_no_longer_asked_for(open_engine):
     def silent(talk, reply):
         return reply.model_copy(update={"reports_usage": not talk.body.get("stream")})
@@ -124,7 +124,7 @@ async def test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_t
     assert round(result["usage"]["llm_cost_usd"] * 1e6) > billed
 
 
-@promise("models:store")
+@promise("models:deltas-store")
 async def test_a_store_that_cannot_pass_on_what_is_said_stops_no_run(open_engine):
     model = Watched(Reply(text=WORDS, calls=finish("ok"), piece=7))
     async with open_engine(model, cached=10) as engine:

@@ -109,7 +109,7 @@ async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_
         assert (await asyncio.wait_for(latest.result(), 60))["outcome"] == "completed"
 
 
-@promise("runs:strangers")
+@promise("runs:endless-strangers")
 async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
@@ -136,7 +136,7 @@ async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
         assert opened.mailbox.sent() == []
 
 
-@promise("runs:strangers")
+@promise("runs:endless-strangers")
 async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refused(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
     monkeypatch.setattr(Runs, "_seal", lambda *_said: uuid.uuid4().hex)

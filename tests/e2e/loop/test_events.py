@@ -194,7 +194,7 @@ async def steer(handle, dice, last):
         await handle.cancel()
 
 
-@promise("docs:undo")
+@promise("docs:events-undo")
 async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_everywhere(opened, monkeypatch):
     running, _ = opened
     capture = LogCapture()
@@ -237,7 +237,7 @@ async def test_a_plan_tells_the_values_that_were_sent_and_not_its_references(ope
     assert "@" in json.loads(sent["data"]["request"])["to"]
 
 
-@promise("docs:model-calls")
+@promise("docs:events-model-calls")
 async def test_a_model_call_tells_its_tokens_and_what_they_cost(opened):
     _, result = await run(opened, "limits")
     asked = [event["data"] for event in result["events"] if event["name"] == "model.asked"]

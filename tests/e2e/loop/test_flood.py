@@ -29,7 +29,7 @@ async def test_amid_strangers_signals_and_updates_the_one_approval_counts_once(t
     assert flood.answers["taken"] == MESSAGES + len(repeats)
 
 
-@promise("approvals:pauses")
+@promise("approvals:flood-pauses")
 @pytest.mark.timeout(400)
 async def test_many_pauses_of_strangers_hold_no_run_and_shut_out_no_approval(temporal, tmp_path):
     flood = await flooded(temporal, tmp_path, Flood(pauses=ONLY_PAUSES))

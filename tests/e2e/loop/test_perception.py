@@ -107,7 +107,7 @@ async def test_the_first_search_finds_tools_of_the_selected_servers_only_and_no_
     assert "desk: look (1 tools)" in asked["messages"][0]["content"]
 
 
-@promise("plans:hint")
+@promise("plans:perception-hint")
 async def test_the_first_search_looks_for_what_the_hint_names_though_the_task_does_not(opened):
     result, tools, _ = await run(opened, "hinted", user_id="collector")
     (made,) = events(result, "perception.made")
@@ -115,13 +115,13 @@ async def test_the_first_search_looks_for_what_the_hint_names_though_the_task_do
     assert tools == ["attic__violin"]
 
 
-@promise("plans:off")
+@promise("plans:perception-off")
 async def test_no_model_is_asked_where_the_profile_does_not_say_so(opened):
     result, tools, asked = await run(opened, "desk", profile="default")
     assert (tools, asked, events(result, "perception.made")) == (["desk__look", "shed__look"], [], [])
 
 
-@promise("plans:unknown")
+@promise("plans:perception-unknown")
 @pytest.mark.parametrize(
     ("label", "tools"),
     [
@@ -138,7 +138,7 @@ async def test_servers_that_do_not_exist_are_dropped_and_without_any_all_are_sea
     assert set(made["data"]["selected_servers"]) <= {"desk"}
 
 
-@promise("plans:hostile")
+@promise("plans:perception-hostile")
 @pytest.mark.parametrize("label", ["prose", "more", "huge", "wrong", "listed", "calling", "down", "dropped"])
 async def test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_and_is_told(opened, label):
     result, found, _ = await run(opened, label)
@@ -150,7 +150,7 @@ async def test_what_cannot_be_read_or_does_not_come_leaves_the_search_as_it_is_a
     assert (result["usage"]["llm_cost_usd"] > result["usage"]["models"]["main"]["cost_usd"] + 1e-5) == billed
 
 
-@promise("plans:secret")
+@promise("plans:perception-secret")
 @pytest.mark.parametrize(("label", "event"), [("secret", "perception.made"), ("named", "perception.skipped")])
 async def test_a_secret_that_it_repeats_is_not_kept(opened, label, event):
     result, _, _ = await run(opened, label)
@@ -158,7 +158,7 @@ async def test_a_secret_that_it_repeats_is_not_kept(opened, label, event):
     assert KEY not in json.dumps(result)
 
 
-@promise("plans:ceiling")
+@promise("plans:perception-ceiling")
 async def test_it_is_not_asked_where_it_does_not_fit_the_ceiling(opened):
     result, _, asked = await run(opened, "dear", budget={"max_llm_cost_usd": 0.001, "on_exhausted": "fail"})
     assert (result["outcome"], asked) == ("budget_exceeded", [])

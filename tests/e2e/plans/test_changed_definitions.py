@@ -77,7 +77,7 @@ async def test_a_changed_tool_is_asked_about_once_and_what_was_allowed_before_st
         assert await ran(opened, "post") == []
 
 
-@promise("tools:known")
+@promise("tools:changed-known")
 async def test_a_tool_is_known_from_the_first_catalog_that_holds_it_and_a_rejection_accepts_nothing(met):
     async with met() as opened:
         assert await ran(opened, "look") == []
@@ -97,7 +97,7 @@ async def test_a_changed_read_is_asked_about_too_because_its_words_reach_the_mod
         assert await ran(opened, "look") == []
 
 
-@promise("tools:one-request")
+@promise("tools:changed-one-request")
 async def test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_asked_again(met):
     async with met() as opened:
         assert await ran(opened, "look") == []
@@ -106,7 +106,7 @@ async def test_one_request_asks_about_all_calls_of_a_message_and_the_run_is_not_
         assert len(opened.desk.calls("post")) == 3
 
 
-@promise("tools:declared")
+@promise("tools:changed-declared")
 async def test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_stays_denied(met):
     async with met() as opened:
         assert await ran(opened, "post") == []
@@ -117,7 +117,7 @@ async def test_what_the_operator_declares_anew_is_a_change_and_a_denied_tool_sta
         assert len(opened.desk.calls("post")) == 2
 
 
-@promise("tools:rule")
+@promise("tools:changed-rule")
 async def test_the_rule_that_asks_anyway_is_named_with_the_change(met):
     async with met() as opened:
         assert await ran(opened, "look") == []
@@ -126,7 +126,7 @@ async def test_the_rule_that_asks_anyway_is_named_with_the_change(met):
         assert rule.startswith(f"{RULE}; default: ")
 
 
-@promise("tools:one-request")
+@promise("tools:changed-one-request")
 async def test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again(met, sandbox):
     async with met() as opened:
         assert await ran(opened, "post") == []

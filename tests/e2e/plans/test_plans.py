@@ -281,7 +281,7 @@ async def test_a_step_that_does_not_fit_the_catalog_ends_the_plan_before_anythin
     assert requested(opened, handle) == []
 
 
-@promise("plans:user")
+@promise("plans:catalog-user")
 async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it_is_set(open_engine, tmp_path):
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db")
     data = json.loads(path.read_text(encoding="utf-8")) | {"users": {"ana": {"providers": ["mail"]}}}
@@ -293,7 +293,7 @@ async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it
     assert result["error"]["message"] == f"plan.steps.0: mail.send_email: {said}"
 
 
-@promise("plans:user")
+@promise("plans:catalog-user")
 @pytest.mark.parametrize(("field", "tool"), [("filesystem", "fs"), ("shell", "shell")])
 async def test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set(opened, field, tool):
     kind, message = await failure_of(opened, {"text": "look", "workspace": "desk", field: True})

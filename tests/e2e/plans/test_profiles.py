@@ -36,7 +36,7 @@ async def opened_with(open_engine, replies, **task):
         return result, engine.model.requests, json.loads(payload)
 
 
-@promise("plans:default")
+@promise("plans:strategies-default")
 async def test_the_default_profile_adds_nothing_to_prompt_or_history(open_engine):
     _, requests, opened = await opened_with(open_engine, [FINISH])
 

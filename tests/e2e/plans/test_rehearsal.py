@@ -108,7 +108,7 @@ async def test_a_rehearsed_plan_is_approved_by_its_forecast_and_then_runs_withou
     assert len(rehearsed) == 3
 
 
-@promise("approvals:differs")
+@promise("approvals:rehearsal-differs")
 async def test_a_write_that_is_not_as_foretold_is_asked_about_by_itself_and_says_what_differs(shared):
     opened, _ = shared
     (last,) = opened.mailbox.rows("SELECT count(*) FROM customers")[0]
@@ -157,7 +157,7 @@ async def test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan(shared):
     assert '"dry_run":true' in str(asked[-1]["messages"])
 
 
-@promise("approvals:other-rule")
+@promise("approvals:rehearsal-other-rule")
 async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_denied_one_is_denied(shared):
     opened, _ = shared
     first = send(subject="one")
@@ -172,7 +172,7 @@ async def test_a_real_call_that_falls_under_another_rule_is_asked_about_and_a_de
     assert (await states(handle))[1] == [("success", ""), ("success", ""), ("pending", "rejected")]
 
 
-@promise("approvals:long")
+@promise("approvals:rehearsal-long")
 async def test_a_plan_of_more_than_a_hundred_steps_is_not_rehearsed(temporal, tmp_path):
     reads = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 101
     async with engine(temporal, tmp_path, Scripts(), policy=POLICY, max_steps_per_plan=200) as opened:
@@ -225,7 +225,7 @@ async def test_a_program_is_rehearsed_and_runs_as_it_was_foretold_without_anothe
     assert result["raw_outputs"]["answer"]
 
 
-@promise("approvals:rejected")
+@promise("approvals:rehearsal-rejected")
 async def test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of_it_is_made(shared):
     opened, scripts = shared
     handle = await opened.start(program(scripts, LETTERS, "unwanted"))
@@ -237,7 +237,7 @@ async def test_a_forecast_that_people_reject_is_told_to_the_model_and_nothing_of
     assert "program.rehearsed" in [event["name"] for event in result["events"]]
 
 
-@promise("approvals:all-people")
+@promise("approvals:rehearsal-all-people")
 async def test_every_set_of_people_that_decides_about_a_part_of_a_forecast_must_approve(temporal, sandbox, tmp_path):
     scripts = Scripts()
     source = """
@@ -258,7 +258,7 @@ await mail.send_email(to="b@two.example", subject=SUBJECT, body="b")
         assert ((await ended(handle))["outcome"], sends(opened, handle)) == ("completed", ["parts", "parts"])
 
 
-@promise("approvals:other-people")
+@promise("approvals:rehearsal-other-people")
 async def test_a_program_call_that_falls_under_other_people_once_its_values_are_known_is_asked_about_by_them(
     temporal, sandbox, tmp_path
 ):
@@ -279,7 +279,7 @@ await mail.send_email(to=first["to"], subject=SUBJECT, body="again")
         assert ((await ended(handle))["outcome"], sends(opened, handle)) == ("completed", ["late", "late"])
 
 
-@promise("approvals:forged-token")
+@promise("approvals:rehearsal-forged-token")
 @pytest.mark.parametrize("as_program", [False, True])
 async def test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing(temporal, sandbox, tmp_path, as_program):
     scripts = Scripts()
@@ -307,7 +307,7 @@ async def test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing(tem
     assert bank.calls("pay") == []
 
 
-@promise("approvals:program-differs")
+@promise("approvals:rehearsal-program-differs")
 async def test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself(shared):
     opened, scripts = shared
     change(opened, "INSERT INTO customers (id, name, email) VALUES (9101, 'Ida', 'ida@x.example')")
@@ -328,7 +328,7 @@ async def test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself(s
     assert "Rejected" in str(result["raw_outputs"]["answer"])
 
 
-@promise("approvals:program-differs")
+@promise("approvals:rehearsal-program-differs")
 async def test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold(shared):
     opened, scripts = shared
     change(opened, "INSERT INTO customers (id, name, email) VALUES (9201, 'Uma', 'uma@x.example')")
@@ -350,7 +350,7 @@ async def test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write
     assert "no such call was foretold" in rules[1][1]
 
 
-@promise("approvals:reads")
+@promise("approvals:rehearsal-reads")
 async def test_a_program_that_only_reads_runs_once_and_nobody_is_asked(shared):
     opened, scripts = shared
     source = 'return len((await mail.list_customers(limit=3))["customers"])'
@@ -360,7 +360,7 @@ async def test_a_program_that_only_reads_runs_once_and_nobody_is_asked(shared):
     assert (opened.mailbox.requests("list_customers") - before, result["usage"]["code_runs"]) == (1, 1)
 
 
-@promise("approvals:unknown")
+@promise("approvals:rehearsal-unknown")
 async def test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehearsal_and_says_so(shared):
     opened, scripts = shared
     source = 'sent = await mail.send_email(to="a@x.example", subject=SUBJECT, body="b")\nreturn sent["message_id"] + 1'
@@ -373,7 +373,7 @@ async def test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehea
     assert "in the rehearsal, before anything was changed: TypeError" in said[0]
 
 
-@promise("approvals:bounded")
+@promise("approvals:rehearsal-bounded")
 async def test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed(temporal, sandbox, tmp_path):
     scripts = Scripts()
     source = (
@@ -402,7 +402,7 @@ return str(paid["payment"]["id"])
 """
 
 
-@promise("approvals:parts")
+@promise("approvals:rehearsal-parts")
 async def test_an_answer_without_a_schema_is_one_value_and_a_program_takes_parts_out_of_it(temporal, sandbox, tmp_path):
     scripts = Scripts()
     arguments = {"type": "object", "properties": {"n": {}, "note": {"type": "string"}, "x": {"type": "boolean"}}}

@@ -173,7 +173,7 @@ async def test_the_error_can_be_caught_and_carries_what_is_known(desk):
     assert desk.calls() == ["pay_unheard"]
 
 
-@promise("programs:replayed")
+@promise("programs:settled-replayed")
 async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
     # The sandbox is shared by all tests of this process, and a run that was cancelled elsewhere may have left a jail.
     await desk.sandbox.forget("")
@@ -190,7 +190,7 @@ async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
     assert desk.calls() == ["pay_unheard", "sign"]
 
 
-@promise("programs:found")
+@promise("programs:settled-found")
 async def test_a_check_that_finds_the_result_still_gives_it_to_the_program(desk):
     result = await ended(await desk.start("checked"))
 
@@ -198,7 +198,7 @@ async def test_a_check_that_finds_the_result_still_gives_it_to_the_program(desk)
     assert desk.calls() == ["pay_checked", "find"]
 
 
-@promise("programs:never")
+@promise("programs:settled-never")
 async def test_a_call_that_a_person_says_did_not_happen_is_a_tool_error_and_does_not_stand(desk):
     handle = await desk.start("denied")
     await decided(handle, "did_not_happen")

@@ -134,7 +134,7 @@ async def test_an_approval_that_comes_while_the_run_continues_counts_once(tempor
         assert len([event for event in result.events if event.name == "approval.decided"]) == 1
 
 
-@promise("runs:asked")
+@promise("runs:execution-asked")
 async def test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY) as opened:
@@ -162,7 +162,7 @@ async def test_a_question_a_limit_and_a_pause_go_on_in_the_next_execution(tempor
         assert "the blue one" in json.dumps(opened.model.requests[-1])
 
 
-@promise("runs:plan")
+@promise("runs:execution-plan")
 async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
     async with engine(temporal, tmp_path, Scripts(), policy=OPEN_POLICY) as opened:
         read = {"tool": "mail.list_customers", "arguments": {"limit": 2}}
@@ -184,7 +184,7 @@ async def test_a_plan_goes_on_where_it_stood(temporal, tmp_path):
         assert (result.usage["plan_steps"], result.usage["tool_calls"]) == (3, 3)
 
 
-@promise("approvals:continued")
+@promise("approvals:rehearsal-continued")
 @pytest.mark.parametrize("as_program", [False, True])
 async def test_what_is_rehearsed_goes_on_where_it_stood_and_is_held_to_its_forecast(
     temporal, tmp_path, sandbox, as_program
@@ -228,7 +228,7 @@ return [page, first, later]
         assert names.count("program.rehearsed") == as_program
 
 
-@promise("runs:program")
+@promise("runs:execution-program")
 async def test_a_program_goes_on_where_it_waits(temporal, tmp_path, sandbox):
     def rules(conversation):
         runs = conversation.calls("run_program")
@@ -275,7 +275,7 @@ async def test_a_lost_outcome_is_asked_about_once_and_sent_again_only_on_a_perso
         assert result.usage["tool_calls"] == 1
 
 
-@promise("runs:server")
+@promise("runs:execution-server")
 async def test_a_servers_question_goes_on_and_its_call_is_made_once(temporal, tmp_path):
     servers = {"office": {"command": "python", "args": [str(SERVERS / "office.py"), "stdio"]}}
     toolbox = tmp_path / "toolbox.json"
@@ -295,7 +295,7 @@ async def test_a_servers_question_goes_on_and_its_call_is_made_once(temporal, tm
         assert "cellar given 1 times" in json.dumps(opened.model.requests[-1])
 
 
-@promise("runs:expiry")
+@promise("runs:execution-expiry")
 async def test_a_request_expires_when_it_would_have_without_a_new_execution(temporal, tmp_path):
     policy = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}
@@ -314,7 +314,7 @@ ask: [{tool: "mail.send_email", timeout: 6s}]
         assert opened.mailbox.sent() == []
 
 
-@promise("runs:undo")
+@promise("runs:execution-undo")
 async def test_an_undo_at_the_end_that_is_asked_about_goes_on(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=OPEN_POLICY) as opened:
@@ -335,7 +335,7 @@ async def test_an_undo_at_the_end_that_is_asked_about_goes_on(temporal, tmp_path
         assert opened.mailbox.requests("recall_email") == 2
 
 
-@promise("effects:under-way")
+@promise("effects:count-under-way")
 async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_way(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
     path = toolbox_of(tmp_path, tmp_path / "mailbox.db", MAILBOX_SLOW_SECONDS="3")
@@ -375,7 +375,7 @@ async def test_what_is_remembered_for_the_run_holds_in_its_next_execution(tempor
         assert [event.name for event in result.events].count("approval.asked") == 2
 
 
-@promise("approvals:switch")
+@promise("approvals:remember-switch")
 async def test_a_request_that_waits_across_a_switch_can_be_remembered(temporal, tmp_path):
     scripts = Scripts()
     policy = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
@@ -391,7 +391,7 @@ async def test_a_request_that_waits_across_a_switch_can_be_remembered(temporal, 
         assert opened.mailbox.sent() == ["a@one.example", "b@one.example"]
 
 
-@promise("runs:undo")
+@promise("runs:execution-undo")
 async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
     scripts = Scripts()
@@ -410,7 +410,7 @@ async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(tempora
         assert opened.mailbox.sent() == ["b@ask.example"]
 
 
-@promise("effects:reset")
+@promise("effects:count-reset")
 @pytest.mark.parametrize("at", ["before it was written", "after it was written", "in the next execution"])
 async def test_a_reset_to_either_side_of_the_switch_sends_nothing_again(temporal, tmp_path, at):
     scripts = Scripts()

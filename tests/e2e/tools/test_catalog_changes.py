@@ -42,7 +42,7 @@ async def test_an_unchanged_catalog_is_searched_once(temporal, tmp_path):
     assert [event["name"] for event in result["events"]].count("search.run") == 1
 
 
-@promise("runs:gone")
+@promise("runs:search-gone")
 async def test_a_tool_that_is_gone_is_an_error_to_the_model(temporal, tmp_path):
     desk = ScriptedServer(
         tmp_path / "desk.json", [reads("look"), reads("leave")], {"leave": {"notify": True, "data": {}}}

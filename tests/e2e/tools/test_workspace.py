@@ -306,7 +306,7 @@ def copies(opened):
     return list((opened[1] / ".rehearsals").glob("*/*"))
 
 
-@promise("approvals:workspace")
+@promise("approvals:rehearsal-workspace")
 async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
     found, _ = opened
     place = room(opened, "rehearsed", names="bo\nana\n")
@@ -331,7 +331,7 @@ async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
     assert (place / "copy.txt").read_text(encoding="utf-8") == "cy\n"
 
 
-@promise("approvals:workspace")
+@promise("approvals:rehearsal-workspace")
 async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened):
     found, _ = opened
     place = room(opened, "cut", names="ana\n")

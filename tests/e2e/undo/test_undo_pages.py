@@ -118,7 +118,7 @@ def add_older(opened, run, count):
     database.dispose()
 
 
-@promise("undo:bounded")
+@promise("undo:pages-bounded")
 async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal, tmp_path):
     many = 6000
     async with engine(temporal, tmp_path, Scripts(), policy=FREE) as opened:
@@ -147,7 +147,7 @@ async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal
         assert 1 < pages < 20
 
 
-@promise("undo:stranger")
+@promise("undo:beforehand-stranger")
 async def test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue(temporal, tmp_path):
     async with engine(temporal, tmp_path, Scripts(), policy=POLICY, approver_key=KEY) as opened:
         ask, (_, second) = await undone_by_two(opened)
@@ -220,7 +220,7 @@ def mail(to):
     return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"})])
 
 
-@promise("undo:order")
+@promise("undo:trimmed-order")
 async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path, short_memory):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE, cached=10) as opened:
@@ -242,7 +242,7 @@ async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path
         await replayer(sandboxed=False).replay_workflow(await handle.fetch_history())
 
 
-@promise("undo:unreadable")
+@promise("undo:trimmed-unreadable")
 async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_path, short_memory, monkeypatch):
     async def unreadable(*_asked, **_limits):
         raise ArgumentsInvalid("the page is torn")
@@ -267,7 +267,7 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
         assert [effect["effect"] for effect in rest["undone"]] == [3, 2, 1]
 
 
-@promise("undo:in-time")
+@promise("undo:trimmed-in-time")
 async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
@@ -289,7 +289,7 @@ async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_p
         assert [effect["effect"] for effect in rest["undone"]] == down_from(number)
 
 
-@promise("undo:left")
+@promise("undo:beforehand-left")
 async def test_an_effect_about_which_other_people_decide_than_were_known_of_is_left_to_them(
     temporal, tmp_path, short_memory
 ):
