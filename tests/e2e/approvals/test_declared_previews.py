@@ -15,18 +15,29 @@ DECLARED = {
     "pay_broken": {"preview": {"tool": "broken", "arguments": {}}},
     "pay_unsafe": {"preview": {"tool": "pay", "arguments": {"n": 1}}},
     "pay_typed": {"preview": {"tool": "quote", "arguments": {"n": "{{ arguments.to }}"}}},
+    "pay_keyed": {"preview": {"tool": "look", "arguments": {"to": "{{ arguments.to }}"}}},
 }
+SECRET = "secret-of-this-test-" + "q7" * 12
 ANSWERS = {
     "pay": {"data": {"id": "p1"}},
     "quote": {"data": {"before": 100, "after": 90, "note": "\x1b[31mred\nline two " + "x" * 900}},
     "broken": {"error": "no quote\x1b[2J today"},
+    "look": {"data": {"seen": True}},
+    "keys": {"data": {"api_key": SECRET}},
+    "pay_keyed": {"data": {"id": "p2"}},
 }
 
 
 @pytest_asyncio.fixture(scope="module")
 async def shared(temporal, tmp_path_factory):
     folder, scripts = tmp_path_factory.mktemp("previews"), Scripts()
-    tools = [reads("quote", AMOUNT), reads("broken"), *(writes(name, AMOUNT) for name in DECLARED)]
+    tools = [
+        reads("quote", AMOUNT),
+        reads("broken"),
+        reads("look", AMOUNT),
+        reads("keys"),
+        *(writes(name, AMOUNT) for name in DECLARED),
+    ]
     bank = ScriptedServer(folder / "bank.json", tools, ANSWERS, DECLARED)
     toolbox = toolbox_of_servers(folder, bank=bank)
     async with engine(temporal, folder, scripts, policy=POLICY, toolbox=toolbox) as opened:
@@ -68,6 +79,25 @@ async def test_a_preview_that_writes_is_never_called(shared):
     (call,) = await asked(shared, ("bank__pay_unsafe", {"n": 1}))
     assert call["diff"] is None
     assert bank.calls("pay") == []
+
+
+@promise("approvals:previews-secret")
+async def test_a_preview_gets_no_secret_and_the_approved_call_does(shared):
+    opened, scripts, bank = shared
+    seen = []
+
+    def paying(conversation):
+        seen.append(conversation.answers()[0]["data"]["api_key"])
+        return Reply(calls=[("bank__pay_keyed", {"to": seen[0]})])
+
+    handle = await opened.start(scripts.task(Reply(calls=[("bank__keys", {})]), paying))
+    (request,) = await pending(handle)
+    assert [each["arguments"] for each in bank.calls("look")] == [{"to": seen[0]}]
+    assert SECRET not in seen[0]
+    assert SECRET not in str(request)
+    await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
+    await ended(handle)
+    assert [each["arguments"] for each in bank.calls("pay_keyed")] == [{"to": SECRET}]
 
 
 @promise("approvals:previews-plan")
