@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,17 @@ def body(source: str) -> str:
     """Indent statements into `async def main()`."""
     lines = "\n".join(f"    {line}" for line in source.strip().splitlines())
     return f"async def main():\n{lines}\n"
+
+
+def children() -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()}
+
+
+def jails_in(folder: Path) -> set[int]:
+    """The jails that were started from a folder; a child that is gone but not yet waited for says nothing."""
+    found = set()
+    for pid in children():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if str(folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(pid)
+    return found

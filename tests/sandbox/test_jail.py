@@ -19,7 +19,7 @@ from sandbox.programs.crash import ProgramCrashed
 from sandbox.programs.jail import Jail
 from tests.requirements import promise
 from tests.sandbox.places import HOUSE, as_nobody, image, readable_nsjail, shared
-from tests.sandbox.playing import TOOLS, answers, opened, play, start_frame
+from tests.sandbox.playing import TOOLS, answers, children, jails_in, opened, play, start_frame
 
 SMALL = Limits(wall_s=2.0, cpu_s=1, rounds=3, calls_per_batch=5, frame_bytes=100_000, output_bytes=200_000)
 FAULT = "import faulthandler\nfaulthandler._read_null()"
@@ -30,10 +30,6 @@ SEND = "import os, json\ndef send(data, fd=61):\n    os.write(fd, len(data).to_b
 async def sandbox(tmp_path_factory):
     async with opened(tmp_path_factory.mktemp("jails"), limits=SMALL) as made:
         yield made
-
-
-def children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()]
 
 
 def state(pid: int) -> str:
@@ -230,19 +226,19 @@ async def test_a_round_under_way_when_the_sandbox_closes_is_lost_and_not_the_pro
 
 @promise("sandbox:lost")
 async def test_a_round_that_is_cancelled_takes_its_jail_with_it(tmp_path):
-    mine = set(children())
     async with opened(tmp_path, ready=0) as box:
         running = asyncio.create_task(play(box, "while True: pass"))
-        await until(lambda: set(children()) - mine)
+        await until(lambda: jails_in(tmp_path))
+        (begun,) = jails_in(tmp_path)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await until(lambda: set(children()) == mine)
+        await until(lambda: begun not in children() and not jails_in(tmp_path))
 
 
 @promise("sandbox:lost")
 async def test_a_jail_killed_from_outside_is_lost_and_its_journal_brings_it_back(sandbox):
-    mine = set(children())
+    mine = children()
     played = await play(sandbox, "a = await mail.find(n=1)\nb = await mail.find(n=2)\nreturn [a, b]", batches=1)
     sandbox.keep("killed", played.halted)
     frame = answers(played.halted, 1_700_000_100.0, lambda _tool, arguments: arguments)
@@ -258,7 +254,7 @@ async def test_a_jail_killed_from_outside_is_lost_and_its_journal_brings_it_back
     )
     assert (halted.kind, halted.replayed, halted.calls[0].arguments) == ("waiting", 1, {"n": 2})
     sandbox.discard(halted)
-    await until(lambda: len(set(children()) - mine) <= sandbox.ready + 2)
+    await until(lambda: len(children() - mine) <= sandbox.ready + 2)
 
 
 @promise("sandbox:start")
