@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
@@ -21,6 +22,7 @@ from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 from tests.postgres import PostgresServer, open_postgres
+from tests.sizes import FULL
 
 if TYPE_CHECKING:
     from tests.browser import Browser
@@ -53,6 +55,10 @@ ORDER = (
     "tests/sandbox",
 )
 """What keeps every core busy by itself stands apart, and what is short comes last."""
+
+# Generated cases are the same at each run, so that none fails by chance; `make soak` looks for new ones.
+settings.register_profile("same-cases", derandomize=not FULL)
+settings.load_profile("same-cases")
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

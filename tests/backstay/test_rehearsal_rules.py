@@ -16,6 +16,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
+# The signs of a token stand in no name of a simulated answer.
+NAMES = st.text(st.characters(exclude_characters="⟦⟧"), max_size=4)
 
 
 @promise("approvals:rehearsal-tokens")
@@ -46,7 +48,7 @@ def test_a_schema_that_never_ends_is_simulated_in_bounded_size():
 
 @promise("approvals:rehearsal-fits")
 @settings(max_examples=200)
-@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4))
+@given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_a_call_fits_when_each_token_stands_for_the_real_value_of_whatever_type(answer):
     foretold = {
         f"k{at}": Token(0, f"/{key.replace('~', '~0').replace('/', '~1')}").text for at, key in enumerate(answer)
