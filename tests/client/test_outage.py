@@ -8,19 +8,19 @@ from datetime import timedelta
 import pytest
 
 from backstay.cli.local.embedded import start_temporal
-from backstay.cli.local.ports import free_port
 from backstay.client import Backstay
 from backstay.client import run as client_run
 from backstay.errors import Unreachable
 from backstay.task.result import Outcome
 from backstay.testing import Reply
 from tests.engine import Scripts, engine
+from tests.ports import own_port
 from tests.requirements import promise
 
 
 def place_in(folder):
     return {
-        "port": free_port(),
+        "port": own_port(),
         "ui_port": None,
         "database": folder / "temporal.db",
         "log": folder / "temporal.log",

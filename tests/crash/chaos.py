@@ -12,12 +12,12 @@ from typing import Any
 
 from temporalio.client import Client
 
-from backstay.cli.local.ports import free_port
 from examples.mailbox.faults import Faults
 from tests.crash.case import Case, open_case
 from tests.crash.matrix import open_receiver
 from tests.crash.temporal_server import client_of, server
 from tests.nursery.nursery import Child, Nursery
+from tests.ports import own_port
 from tests.postgres import PostgresServer, open_postgres
 
 SHAPES = ("reminders", "reminders", "rollback", "undo_run", "plan")
@@ -30,7 +30,7 @@ class Hosts:
 
     folder: Path
     postgres: PostgresServer
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=own_port)
     temporal: AsyncExitStack = field(default_factory=AsyncExitStack)
     quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by whoever must not find a server away: to start a run twice would be the test's fault."""

@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 from temporalio.service import RPCError
 
-from backstay.cli.local.ports import free_port
 from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.crash.script import MAILS
 from tests.crash.temporal_server import client_of, server
+from tests.ports import own_port
 from tests.requirements import promise
 from tests.together import started, together
 
@@ -135,7 +135,7 @@ async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(tem
 @together
 async def test_a_temporal_server_killed_during_sending_and_started_again_loses_nothing(temporal, nursery, tmp_path):
     """The session's server serves other runs meanwhile, so this run has one of its own."""
-    port = free_port()
+    port = own_port()
     async with server(port, tmp_path / "temporal.db") as first:
         client = await client_of(port)
         async with open_case(client, nursery, tmp_path / "case", faults=Faults(slow_seconds=1)) as case:

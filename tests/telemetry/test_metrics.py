@@ -8,11 +8,11 @@ import sys
 import pytest
 import pytest_asyncio
 
-from backstay.cli.local.ports import free_port
 from backstay.testing import Reply, Tokens
 from store.opening import open_store
 from tests.engine import Scripts, ended, pending
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.ports import own_port
 from tests.requirements import promise
 from tests.telemetry.sites import open_site, scraped, value
 
@@ -28,7 +28,7 @@ def mails(*recipients):
 
 @pytest_asyncio.fixture(scope="module")
 async def served(temporal, nursery, tmp_path_factory):
-    scripts, address = Scripts(), f"127.0.0.1:{free_port()}"
+    scripts, address = Scripts(), f"127.0.0.1:{own_port()}"
     folder = tmp_path_factory.mktemp("metrics")
     async with open_site(temporal, nursery, folder, scripts, BACKSTAY_METRICS_ADDRESS=address) as site:
         yield site, scripts, address
@@ -183,7 +183,7 @@ async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nurser
 @promise("operations:metrics-jails")
 async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery, served, tmp_path):
     site, _, _ = served
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{own_port()}"
     environment = site.environment | {"BACKSTAY_METRICS_ADDRESS": address}
     child = await nursery.raised(OPERATORS_WORKER, "--role", "sandbox", environment=environment, log=tmp_path / "log")
     try:

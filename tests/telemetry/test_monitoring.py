@@ -11,7 +11,6 @@ from contextlib import suppress
 import pytest
 import yaml
 
-from backstay.cli.local.ports import free_port
 from docs.browser import open_browser
 from docs.dashboard.drawing import NO_DATA, Window, page_of, words
 from docs.dashboard.picture import dashboard, seen
@@ -19,6 +18,7 @@ from docs.dashboard.prometheus import MONITORING, open_prometheus
 from tests.cli.commands import HOUSE, at_terminal, bare
 from tests.cli.test_dev import nothing_left
 from tests.engine import share_images
+from tests.ports import own_port
 from tests.requirements import promise
 
 DASHBOARD = dashboard()
@@ -54,7 +54,7 @@ async def sums_of(prometheus, expression):
 @promise("operations:monitoring")
 @pytest.mark.timeout(300)
 async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash(tmp_path):
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{own_port()}"
     command = (
         sys.executable,
         "-m",
