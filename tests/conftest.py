@@ -5,10 +5,11 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpcore2
 import pytest
 import pytest_asyncio
 from hypothesis import settings
@@ -59,6 +60,9 @@ ORDER = (
 # Generated cases are the same at each run, so that none fails by chance; `make soak` looks for new ones.
 settings.register_profile("same-cases", derandomize=not FULL)
 settings.load_profile("same-cases")
+
+# Each HTTP client of its own would read all certificate authorities anew, for 20 ms; tests open thousands.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs of which tests ask that they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

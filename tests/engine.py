@@ -199,7 +199,9 @@ def replayer(*, sandboxed: bool, **options: Any) -> Replayer:
     """Return what replays histories of the present code."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
     runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
-    return Replayer(workflows=WORKFLOWS, data_converter=DATA_CONVERTER, workflow_runner=runner, **options)
+    # Without a build id Temporal reads the code of all imported modules to make one up.
+    options = {"workflow_runner": runner, "build_id": "replayed", **options}
+    return Replayer(workflows=WORKFLOWS, data_converter=DATA_CONVERTER, **options)
 
 
 async def replay_all(client: Client, ran: Ran) -> None:
