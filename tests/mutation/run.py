@@ -83,15 +83,22 @@ class Checkout:
 def checkouts(base: str) -> Iterator[tuple[Checkout, Checkout]]:
     """Check out the base, and this tree with what is not committed yet, beside it."""
     tree = _git("stash", "create") or "HEAD"
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        roots = [Path(place, name) for name in ("base", "tree")]
-        try:
-            for root, commit in zip(roots, (base, tree), strict=True):
-                _git("worktree", "add", "--detach", str(root), commit)
-            yield Checkout(roots[0]), Checkout(roots[1])
-        finally:
-            for root in roots:
-                subprocess.run(("git", "worktree", "remove", "--force", str(root)), cwd=HOUSE, check=False)
+    with (
+        tempfile.TemporaryDirectory(prefix="mutants-") as place,
+        checked_out(Path(place, "base"), base) as before,
+        checked_out(Path(place, "tree"), tree) as now,
+    ):
+        yield Checkout(before), Checkout(now)
+
+
+@contextmanager
+def checked_out(root: Path, commit: str) -> Iterator[Path]:
+    """Check out a commit in a folder of its own."""
+    try:
+        _git("worktree", "add", "--detach", str(root), commit)
+        yield root
+    finally:
+        subprocess.run(("git", "worktree", "remove", "--force", str(root)), cwd=HOUSE, check=False)
 
 
 def _git(*arguments: str) -> str:
