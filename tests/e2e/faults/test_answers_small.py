@@ -8,6 +8,7 @@ from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending
 from tests.requirements import promise
+from tests.sizes import sized
 
 MOST_BYTES = 128 * 1024
 QUERIES = ("status", "pending", "timeline", "budget", "plan", "undo_preview", "result")
@@ -37,7 +38,7 @@ async def test_every_query_answer_and_the_result_stay_under_128_kib_however_much
 
 
 ASKS = "default: {read_only: allow, write_safe: ask, restricted_write: ask}"
-STEPS = 300
+STEPS = sized(300, 150)
 
 
 def sizes(answers):

@@ -15,8 +15,9 @@ from tests.e2e.tools.test_secrets import KEY, everything_of, steps
 from tests.engine import ROOT, ended, engine, pending
 from tests.logs import logged
 from tests.requirements import promise
+from tests.sizes import sized
 
-ECHOES = 1000
+ECHOES = sized(1000, 400)
 AT_ONCE = 50
 PER_PROGRAM = 100
 SERVER = ROOT / "tests/e2e/servers/echo.py"
