@@ -11,6 +11,7 @@ from typing import Any
 
 from backstay.policies.operators import FROM, compare, contains_masked, contains_opaque, is_opaque, parse_operand
 from backstay.policies.origins import comes_from
+from backstay.policies.places import is_place
 from backstay.provenance.source import Sources, pointer_to
 
 Conditions = dict[str, dict[str, Any]]
@@ -137,7 +138,9 @@ def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Ju
     # The number of elements is known even when an element is not.
     if operator != "max_items" and contains_opaque(value):
         seen = [element for element in value if not contains_opaque(element)] if isinstance(value, list) else []
-        certain = operator == "contains" and compare(operator, seen, operand, widens=widens)
+        # Of recipients, the one that is hidden counts, too.
+        counts = operator == "contains" and not (widens and is_place(operator, operand))
+        certain = counts and compare(operator, seen, operand, widens=widens)
         return Judgement.HOLDS if certain else _hidden(value)
     return _plain(operator, value, operand, widens=widens)
 
