@@ -210,7 +210,7 @@ class Consent:
         self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool], more: Foretelling
     ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self.diffs(group)
+        diffs = await self.diffs(group, refer=purpose is Purpose.PLAN_STEP and not group[0].whole)
         shown = tuple(
             shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
         )
@@ -295,15 +295,18 @@ class Consent:
             update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
         return line.model_copy(update=update).identified()
 
-    async def diffs(self, group: Sequence[Ruled]) -> dict[int, str | None]:
-        """Return by index what each call would change, where the provider can preview it."""
+    async def diffs(self, group: Sequence[Ruled], *, refer: bool = True) -> dict[int, str | None]:
+        """Return by index what each call would change, where the provider can preview it.
+
+        `refer`: whether they may refer to the results of a plan's steps.
+        """
         previewed = [item for item in group if item.call.tool.previewed]
         if not previewed:
             return {}
         state = self.context.state
         ask = calls.PreviewCalls(
             calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
-            results=state.step_results,
+            results=state.step_results if refer else {},
         )
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}

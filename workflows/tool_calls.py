@@ -15,6 +15,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
+from backstay.policies.denials import denials_of
 from backstay.shown import one_line, shown_arguments
 from backstay.task.event import call_drafts
 from backstay.task.plan import references_in
@@ -208,7 +209,10 @@ class ToolCalls:
         if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
             more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
-            more |= {"results": state.step_results if flight.results is None else flight.results}
+            # Only the steps of a plan refer to results; in other calls a text that looks so is a text.
+            referred = state.step_results if purpose is Purpose.PLAN_STEP else {}
+            more |= {"results": referred if flight.results is None else flight.results}
+            more |= {"denials": denials_of(state.opened.policy, call)}
             more |= {"rehearsal": flight.rehearsal, "limits": call.limits}
         if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.

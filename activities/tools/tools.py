@@ -77,9 +77,9 @@ class Tools(Activities):
                 sources = await self._brought(ask, whole, catalog) if ask.results else None
                 return calls.CheckedCall(arguments=real, differs=differs, sources=sources)
             if ask.results:
-                return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
+                return await self._referred(ask, whole, catalog, definition)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
-        except (ToolNotFound, ArgumentsInvalid) as error:
+        except (ToolNotFound, ArgumentsInvalid, Denied) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
         checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
         if not ask.resolved:
@@ -90,6 +90,16 @@ class Tools(Activities):
         if refusal is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
         return checked
+
+    async def _referred(
+        self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog, definition: Definition
+    ) -> calls.CheckedCall:
+        """Return a call of a plan's step as it would be sent."""
+        sources = await self._brought(ask, whole, catalog) if ask.where_from else None
+        real = await self.arguments.referred(ask.run, whole, ask.results)
+        _refuse_denied(ask, real, sources)
+        folded = await self.arguments.fold_shown(ask.run, real)
+        return calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded, sources=sources)
 
     async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
         """Return where the arguments of a plan's step come from once its references are resolved."""
@@ -156,6 +166,7 @@ class Tools(Activities):
         _, definition = await self._callable(ask, ask.tool)
         _require_same(ask, definition)
         shown = await self.rehearsing.resolved(ask, rehearsal)
+        _refuse_denied(ask, shown, ask.sources)
         _refuse_brought_secrets(ask, shown)
         known, copied = not tokens_in(shown), place_of(ask, definition) is not None
         if known and not copied and ask.purpose == "call":
@@ -181,6 +192,7 @@ class Tools(Activities):
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         shown = await self.arguments.resolved(ask.run, ask.arguments, ask.results)
+        _refuse_denied(ask, shown, ask.sources)
         if ask.results:
             _refuse_brought_secrets(ask, shown)
         arguments = await self.arguments.revealed(ask.run, shown)
@@ -455,6 +467,13 @@ def _intent(
 
 def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:
     return {"effect": {"id": effect_id}, "arguments": arguments, "result": result}
+
+
+def _refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:
+    """Raise Denied when a rule denies what stood for something else while the call was ruled on."""
+    for denial in ask.denials:
+        if denial.holds(ask.tool, shown, sources):
+            raise Denied(f"denied by the policy: {denial.line}")
 
 
 def _refuse_brought_secrets(ask: calls.CallTool, shown: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Compare texts with what looks like an address, a host or a URL, where one that only begins or ends right may go wrong.
+"""Compare texts with what looks like an address, a host or a URL; one that only begins or ends right may go wrong.
 
 `eve@evil.test, bo@example.com` ends with `@example.com`, and `https://example.com.evil.test` begins with
 `https://example.com`: a condition that permits something must not hold for them, in whichever way a tool reads them.

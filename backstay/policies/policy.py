@@ -355,9 +355,9 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     for _, line, outcome in _applying(section.deny, f"{prefix}deny", call):
         if not outcome.is_open or outcome is Judgement.MASKED:
             return Ruling(verdict="deny", rule=line.replace("(asks: ", "(denies: "))
-        asking.append(Ruling(verdict="ask", rule=line))
+        asking.append(Ruling(verdict="ask", rule=line, unseen=True))
     for found, line, outcome in _applying(section.ask, f"{prefix}ask", call):
-        asking.append(_asks(policy, found, line))
+        asking.append(_asks(policy, found, line, unseen=outcome.is_open))
         # A rule that applies only out of caution must not hide a stricter rule that truly applies.
         if outcome is Judgement.HOLDS:
             break
@@ -365,7 +365,7 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
         return reduce(stricter, asking)
     for _, line, outcome in _applying(section.allow, f"{prefix}allow", call, allows=True):
         if outcome.is_open:
-            ruling = Ruling(verdict="ask", rule=line)
+            ruling = Ruling(verdict="ask", rule=line, unseen=True)
             # Whether the rule applies is not known, so the call is judged as if it did not.
             is_masked = outcome is Judgement.MASKED
             return stricter(ruling, _by_default(policy, call, purpose)) if is_masked else ruling
@@ -417,10 +417,11 @@ def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:
     return Ruling(verdict=line.verdict, rule=line.words, line=line.id)
 
 
-def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
+def _asks(policy: Policy, candidate: Rule, line: str, *, unseen: bool = False) -> Ruling:
     return Ruling(
         verdict="ask",
         rule=line,
+        unseen=unseen,
         approvers=policy.persons(candidate),
         quorum=candidate.quorum,
         timeout_s=candidate.timeout,

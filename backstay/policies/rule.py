@@ -95,20 +95,20 @@ class Rule(Frozen):
         return any(FROM in operators for given in (self.when, self.unless) if given for operators in given.values())
 
     def applies(
-        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None
+        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None, whole: bool = False
     ) -> tuple[Judgement, str]:
         """Return whether the rule applies to a call, and name the path of an argument that leaves it open.
 
-        `allows` says that the rule is an allow rule.
+        `allows` says that the rule is an allow rule, `whole` that no argument stands for what comes later.
         """
         if not matches(self.tool, tool):
             return Judgement.FAILS, ""
         when, path = Judgement.HOLDS, ""
         if self.when is not None:
-            when, path = judge(self.when, arguments, widens=allows, sources=sources)
+            when, path = judge(self.when, arguments, widens=allows, sources=sources, whole=whole)
         if when is Judgement.FAILS or self.unless is None:
             return when, path
-        exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources)
+        exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources, whole=whole)
         if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
             return Judgement.FAILS, ""
         if exempt.is_open and exempt <= when:
