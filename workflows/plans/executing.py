@@ -88,7 +88,7 @@ class Executing:
             return waiting[:1]
         wave = waiting[:1]
         for index in waiting[1:MOST_TOGETHER]:
-            same_time = run.plan.steps[index].seconds == run.plan.steps[wave[0]].seconds
+            same_time = run.time_of(index) == run.time_of(wave[0])
             beside = index == wave[-1] + 1 and same_time and self._reads(index)
             if not beside or set(self._needed(index)) & set(wave) or self._hindrance(index) is not None:
                 break
@@ -173,12 +173,16 @@ class Executing:
                 self._refuse(index, step.error or "")
 
     async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
-        seconds = self.run.plan.steps[wave[0]].seconds
-        if self.work.toggles is not None and self.work.toggles.limits is not None:
-            seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)
+        seconds, usual = self.run.time_of(wave[0])
+        limits = None if self.work.toggles is None else self.work.toggles.limits
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
-            Purpose.PLAN_STEP, batch, deadline_s=seconds, answered=dict(enumerate(answers))
+            Purpose.PLAN_STEP,
+            batch,
+            deadline_s=seconds,
+            usual=usual,
+            most_s=None if limits is None else limits.timeout_s,
+            answered=dict(enumerate(answers)),
         )
 
     def _whole(self, index: int) -> ToolCall:

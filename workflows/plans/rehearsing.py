@@ -86,9 +86,9 @@ class Rehearsing:
         if isinstance(purpose, ToolResult):
             return rehearsal.without(index, f"{purpose.error_type}: {purpose.error}")
         known = RehearsedCall(idx=index, name=f"{run.id} {run.plan.hash}")
-        seconds = run.plan.steps[index].seconds
+        seconds, usual = run.time_of(index)
         rehearsal, _ = await rehearse_call(
-            self.tool_calls, rehearsal, call, known, purpose, refers=True, deadline_s=seconds
+            self.tool_calls, rehearsal, call, known, purpose, refers=True, deadline_s=seconds, usual=usual
         )
         return rehearsal
 
