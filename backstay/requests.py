@@ -149,6 +149,8 @@ class CheckCall(OfRun):
     """Whether it is to be said where what references bring came from."""
     denials: tuple[Denial, ...] = ()
     """Rules that deny the call if what references bring is as the rules say."""
+    judge: bool = False
+    """Whether the operator's own checks look at it, too, so that nobody is asked about what they deny."""
     forecast: ForecastEntry | None = None
     """What a rehearsal foretold of the call, with which it is compared."""
     answers: dict[int, str] = Field(default_factory=dict)

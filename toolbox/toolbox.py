@@ -11,7 +11,7 @@ from typing import Any
 
 from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
-from backstay.tools.tool import BUILTIN
+from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -104,8 +104,11 @@ class Toolbox:
         reply: InputResponse | None = None,
         workspace_access: WorkspaceAccess | None = None,
         caller: Caller | None = None,
+        judged: bool = False,
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
+
+        With `judged`, the operator's checks look at the calls that it makes on its way.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -123,6 +126,7 @@ class Toolbox:
             still_listed=lambda listing: self._compare(definition, listing),
             workspace_access=workspace_access,
             caller=caller or Caller(),
+            judge=partial(self._judge_within, caller or Caller()) if judged else None,
         )
         return await self._providers[definition.provider].call(call)
 
@@ -134,6 +138,19 @@ class Toolbox:
             arguments=arguments,
             user_id=caller.user_id,
             session_id=caller.session_id,
+        )
+        return await self._safety.judge(call)
+
+    async def _judge_within(
+        self, caller: Caller, provider: str, tool: str, arguments: dict[str, Any]
+    ) -> Ask | Deny | None:
+        """Return what the checks say against a call that a tool makes on its way."""
+        name = f"{provider}.{tool}"
+        behind = self._providers.get(provider)
+        found = [] if behind is None else self._define(provider, await behind.list())[0]
+        safety = next((other.tool.safety for other in found if other.name == name), Safety.RESTRICTED_WRITE)
+        call = ProposedCall(
+            tool=name, safety=safety, arguments=arguments, user_id=caller.user_id, session_id=caller.session_id
         )
         return await self._safety.judge(call)
 
@@ -194,6 +211,8 @@ class Toolbox:
                     parallel=entry.parallel,
                     timeout=entry.timeout,
                 )
+                if self._safety.sees(defined.name):
+                    defined = replace(defined, tool=defined.tool.model_copy(update={"judged": True}))
                 definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:

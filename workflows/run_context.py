@@ -153,6 +153,7 @@ class RunContext:
         by_model: bool = False,
         where_from: bool = False,
         denials: tuple[Denial, ...] = (),
+        judge: bool = False,
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring."""
         ask = calls.CheckCall(
@@ -163,6 +164,7 @@ class RunContext:
             by_model=by_model,
             where_from=where_from,
             denials=denials,
+            judge=judge,
         )
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)

@@ -41,6 +41,7 @@ async def ruled_late(
         resolved=True,
         results=results,
         by_model=by_model,
+        judge=call.tool.judged,
         denials=denials_of(state.opened.policy, call),
         where_from=call.sources is not None and (state.opened.policy.looks_at_sources or call.tool.egress),
         summary=f"look at what step {index} refers to: {call.tool.name}",
