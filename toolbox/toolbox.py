@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged, ToolUnavailable
+from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.catalog import Catalog, build
@@ -31,7 +32,7 @@ from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
-from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
+from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers, workspace_tools
 
 _KEPT = 8
 
@@ -171,6 +172,24 @@ class Toolbox:
             name: (self._define(name, listing)[0], listing.reason)
             for name, listing in zip(providers, listings, strict=True)
         }
+
+    async def offered(self, patience_s: float = 0) -> dict[str, Offered]:
+        """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
+        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, McpProvider))
+        await asyncio.gather(*started)
+        listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
+        off = [name for name, server in self._configuration.servers.items() if server.disabled]
+        found = {name: Offered(unread=f"{name} is disabled in toolbox.json") for name in off}
+        found |= {
+            name: Offered(unread=f"{name} calls tools of a disabled server") for name in self._configuration.python
+        }
+        for name, listing in zip(self._providers, listings, strict=True):
+            provider = self._providers[name]
+            own = provider.named if isinstance(provider, PythonProvider) else frozenset[str]()
+            reason = listing.reason or (f"{name} is starting" if listing.starting else "")
+            tools = frozenset(listed.name for listed in listing.tools) | own
+            found[name] = Offered(tools=tools, unread="" if own else reason)
+        return {name: Offered(tools=tools) for name, tools in workspace_tools().items()} | found
 
     async def close(self) -> None:
         """Close all providers at the same time."""

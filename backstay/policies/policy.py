@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
 
 from backstay.canonical import digest_of
-from backstay.errors import PolicyInvalid, TaskInvalid
+from backstay.errors import PolicyInvalid
 from backstay.frozen import Frozen
 from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
+from backstay.policies.faults import explain
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
 from backstay.policies.rule import Rule, clip_line
@@ -110,9 +111,9 @@ class Policy(Frozen):
         if isinstance(given, dict) and given.get("floor") is not None:
             raise PolicyInvalid("floor: unknown field; remove it")
         try:
-            policy = super().admit(given)
-        except TaskInvalid as error:
-            raise PolicyInvalid(str(error).replace("Value error, ", "")) from None
+            policy = cls.model_validate(given, extra="forbid")
+        except ValidationError as error:
+            raise PolicyInvalid("; ".join(explain(fault, _fields_at) for fault in error.errors())) from None
         policy.check()
         return policy
 
@@ -239,6 +240,21 @@ class Policy(Frozen):
                 f"{where}.quorum: {rule.quorum} of {len(persons)} approvers ({', '.join(persons)}) can never agree; "
                 f"lower it to at most {len(persons)} or name more approvers"
             )
+
+
+_SECTIONS: dict[Any, type[Frozen]] = {
+    "default": Defaults,
+    "undo": UndoPolicy,
+    "reveal": RevealPolicy,
+    "accepting": Accepting,
+    **dict.fromkeys(("deny", "ask", "allow"), Rule),
+}
+
+
+def _fields_at(path: Sequence[int | str]) -> list[str]:
+    """Return the fields that may be written at a place of a policy."""
+    model = next((_SECTIONS[part] for part in reversed(path) if part in _SECTIONS), Policy)
+    return [name for name in model.model_fields if name != "floor"]
 
 
 def rule_on_repeat(policy: Policy, ruling: Ruling, earlier: str) -> Ruling:

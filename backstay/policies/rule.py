@@ -73,6 +73,8 @@ class Rule(Frozen):
     """How long nothing happens before people are reminded, and reminded again."""
     escalate_to: tuple[str, ...] = Field(default=(), max_length=200)
     """Who may decide, too, when nobody did in time and it is asked again."""
+    optional: StrictBool = Field(default=False, exclude_if=lambda optional: not optional)
+    """Whether the tool may be missing; it changes nothing but what a check of the policy says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,7 +125,7 @@ class Rule(Frozen):
     @property
     def bare(self) -> Self:
         """Return the rule with nothing but its pattern."""
-        return type(self)(tool=self.tool)
+        return type(self)(tool=self.tool, optional=self.optional)
 
 
 def _spell(conditions: Conditions) -> str:

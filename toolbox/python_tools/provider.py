@@ -248,6 +248,11 @@ class PythonProvider:
         self._threads = Threads(name)
         self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the names of all functions, also of those that cannot be called now."""
+        return frozenset(tool.function.name for tool in self._tools.values())
+
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return what can be called now; the provider behind it is asked for its tools."""
         return self._listing_over(Listing() if self._behind is None else await self._behind.list(fresh=fresh))
