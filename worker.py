@@ -59,7 +59,7 @@ refuse_foreign_rooms()
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
-from backstay.errors import BackstayError, SettingsInvalid, WorkerMisfit
+from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
@@ -100,7 +100,15 @@ _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id":
 
 def read_policy(path: Path) -> Policy:
     """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
-    return Policy.admit(_yaml_of(path)) if path.exists() else Policy()
+    try:
+        return Policy.admit(policy_as_written(path))
+    except PolicyInvalid as error:
+        raise PolicyInvalid(f"{path}: {error}") from None
+
+
+def policy_as_written(path: Path) -> Any:
+    """Return what stands in the operator's policy; None without a file. Raises SettingsInvalid."""
+    return _yaml_of(path) if path.exists() else None
 
 
 def read_offered(settings: Settings) -> "Definitions":

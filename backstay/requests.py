@@ -14,6 +14,7 @@ from backstay.plans.plan_run import PlanEnd
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import ReviewRules
 from backstay.policies.accepted import AcceptedLine
+from backstay.policies.denials import Denial
 from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
@@ -141,9 +142,15 @@ class CheckCall(OfRun):
     resolved: bool = True
     """False when references to later results remain, so that only the known part can be validated."""
     results: dict[int, str] = Field(default_factory=dict)
-    """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
+    """Stored results by plan step: the arguments are answered with what references bring."""
     by_model: bool = False
     """Whether a model wrote the arguments; otherwise they are the task's."""
+    where_from: bool = False
+    """Whether it is to be said where what references bring came from."""
+    denials: tuple[Denial, ...] = ()
+    """Rules that deny the call if what references bring is as the rules say."""
+    judge: bool = False
+    """Whether the operator's own checks look at it, too, so that nobody is asked about what they deny."""
     forecast: ForecastEntry | None = None
     """What a rehearsal foretold of the call, with which it is compared."""
     answers: dict[int, str] = Field(default_factory=dict)
@@ -188,6 +195,8 @@ class CallTool(OfRun):
     arguments: dict[str, Any] = Field(default_factory=dict)
     sources: Sources | None = None
     """Where the arguments came from, for the event of the call."""
+    denials: tuple[Denial, ...] = ()
+    """Rules that deny the call if its arguments, once they are known, are as the rules say."""
     args_digest: str = ""
     effect: int | None = None
     """Number of the effect; None for a read-only call."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ToolChanged, ToolUnavailable
+from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
-from backstay.tools.tool import BUILTIN
+from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -31,7 +32,7 @@ from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
-from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers
+from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers, workspace_tools
 
 _KEPT = 8
 
@@ -104,8 +105,11 @@ class Toolbox:
         reply: InputResponse | None = None,
         workspace_access: WorkspaceAccess | None = None,
         caller: Caller | None = None,
+        judged: bool = False,
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
+
+        With `judged`, the operator's checks look at the calls that it makes on its way.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -123,6 +127,7 @@ class Toolbox:
             still_listed=lambda listing: self._compare(definition, listing),
             workspace_access=workspace_access,
             caller=caller or Caller(),
+            judge=partial(self._judge_within, caller or Caller()) if judged else None,
         )
         return await self._providers[definition.provider].call(call)
 
@@ -134,6 +139,19 @@ class Toolbox:
             arguments=arguments,
             user_id=caller.user_id,
             session_id=caller.session_id,
+        )
+        return await self._safety.judge(call)
+
+    async def _judge_within(
+        self, caller: Caller, provider: str, tool: str, arguments: dict[str, Any]
+    ) -> Ask | Deny | None:
+        """Return what the checks say against a call that a tool makes on its way."""
+        name = f"{provider}.{tool}"
+        behind = self._providers.get(provider)
+        found = [] if behind is None else self._define(provider, await behind.list())[0]
+        safety = next((other.tool.safety for other in found if other.name == name), Safety.RESTRICTED_WRITE)
+        call = ProposedCall(
+            tool=name, safety=safety, arguments=arguments, user_id=caller.user_id, session_id=caller.session_id
         )
         return await self._safety.judge(call)
 
@@ -154,6 +172,24 @@ class Toolbox:
             name: (self._define(name, listing)[0], listing.reason)
             for name, listing in zip(providers, listings, strict=True)
         }
+
+    async def offered(self, patience_s: float = 0) -> dict[str, Offered]:
+        """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
+        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, McpProvider))
+        await asyncio.gather(*started)
+        listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
+        off = [name for name, server in self._configuration.servers.items() if server.disabled]
+        found = {name: Offered(unread=f"{name} is disabled in toolbox.json") for name in off}
+        found |= {
+            name: Offered(unread=f"{name} calls tools of a disabled server") for name in self._configuration.python
+        }
+        for name, listing in zip(self._providers, listings, strict=True):
+            provider = self._providers[name]
+            own = provider.named if isinstance(provider, PythonProvider) else frozenset[str]()
+            reason = listing.reason or (f"{name} is starting" if listing.starting else "")
+            tools = frozenset(listed.name for listed in listing.tools) | own
+            found[name] = Offered(tools=tools, unread="" if own else reason)
+        return {name: Offered(tools=tools) for name, tools in workspace_tools().items()} | found
 
     async def close(self) -> None:
         """Close all providers at the same time."""
@@ -194,6 +230,8 @@ class Toolbox:
                     parallel=entry.parallel,
                     timeout=entry.timeout,
                 )
+                if self._safety.sees(defined.name):
+                    defined = replace(defined, tool=defined.tool.model_copy(update={"judged": True}))
                 definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools}
         if listed_names:

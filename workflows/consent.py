@@ -117,7 +117,24 @@ class Consent:
         if applies(purpose, Stage.RESERVE) and kind is not RequestKind.PROGRAM:
             # Nobody is asked about calls that the budget would refuse anyway.
             await self.afford([item.call for item in ruled if item.ruling.verdict != "deny"])
-        return answered | await self.ask_all(list(asked.values()), purpose, kind, unless)
+        answered |= await self.refused_by_checks([item for group in asked.values() for item in group], purpose)
+        groups = [[item for item in group if item.index not in answered] for group in asked.values()]
+        return answered | await self.ask_all([group for group in groups if group], purpose, kind, unless)
+
+    async def refused_by_checks(self, ruled: Sequence[Ruled], purpose: Purpose) -> Answered:
+        """Return which calls the operator's own checks deny, as far as the arguments are known by now."""
+        found: Answered = {}
+        for item in ruled:
+            call, name = item.call, item.call.tool.name
+            known = purpose is not Purpose.PLAN_STEP or not references_in(call.arguments)
+            if call.tool.judged and known and purpose is not Purpose.UNDO:
+                summary = f"have the operator's checks look at {one_line(name, 80)}"
+                checked = await self.context.check_call(
+                    name, call.arguments, resolved=True, judge=True, summary=summary
+                )
+                if checked.error_type == "Denied":
+                    found[item.index] = ToolResult(success=False, error=checked.error, error_type="Denied")
+        return found
 
     async def again(self, call: ToolCall, purpose: Purpose, why: str, unless: Callable[[], bool]) -> Consented:
         """Ask about a call once more for the reason `why`, even if the policy allows it."""
@@ -125,6 +142,8 @@ class Consent:
         if ruling.verdict == "deny":
             return denied(ruling)
         ruling = ruling.model_copy(update={"verdict": "ask", "rule": f"{why} ({ruling.rule})"})
+        if refusals := await self.refused_by_checks([Ruled(0, call, ruling)], purpose):
+            return refusals[0]
         return (await self.ask_all([[Ruled(0, call, ruling)]], purpose, None, unless))[0]
 
     async def afford(self, batch: Sequence[ToolCall]) -> None:
@@ -210,7 +229,7 @@ class Consent:
         self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool], more: Foretelling
     ) -> Answered:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self.diffs(group)
+        diffs = await self.diffs(group, refer=purpose is Purpose.PLAN_STEP and not group[0].whole)
         shown = tuple(
             shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
         )
@@ -295,15 +314,18 @@ class Consent:
             update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
         return line.model_copy(update=update).identified()
 
-    async def diffs(self, group: Sequence[Ruled]) -> dict[int, str | None]:
-        """Return by index what each call would change, where the provider can preview it."""
+    async def diffs(self, group: Sequence[Ruled], *, refer: bool = True) -> dict[int, str | None]:
+        """Return by index what each call would change, where the provider can preview it.
+
+        `refer`: whether they may refer to the results of a plan's steps.
+        """
         previewed = [item for item in group if item.call.tool.previewed]
         if not previewed:
             return {}
         state = self.context.state
         ask = calls.PreviewCalls(
             calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
-            results=state.step_results,
+            results=state.step_results if refer else {},
         )
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
@@ -315,7 +337,12 @@ class Consent:
         # A plan's references stand for results that do not exist yet.
         resolved = self.context.state.task.plan is None or not references_in(merged)
         checked = await self.context.check_call(
-            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
+            name,
+            merged,
+            resolved=resolved,
+            judge=item.call.tool.judged,
+            summary=f"check changes to {name}",
+            in_handler=True,
         )
         where = f"calls.{item.index}.arguments"
         if checked.error is not None:

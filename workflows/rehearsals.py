@@ -44,6 +44,7 @@ async def rehearse_call(
     *,
     refers: bool = False,
     deadline_s: float | None = None,
+    usual: bool = False,
 ) -> tuple[Rehearsal, ToolResult]:
     """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it.
 
@@ -52,7 +53,13 @@ async def rehearse_call(
     known = known.model_copy(update={"simulated": rehearsal.simulated})
     results = rehearsal.results if refers else {}
     (made,) = await tool_calls.perform(
-        purpose, [call], answered={0: call}, rehearsal=known, results=results, deadline_s=deadline_s
+        purpose,
+        [call],
+        answered={0: call},
+        rehearsal=known,
+        results=results,
+        deadline_s=deadline_s,
+        usual=usual,
     )
     result = made.result
     if result.simulated and purpose is not Purpose.SIMULATE:

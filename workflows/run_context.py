@@ -13,6 +13,7 @@ from backstay.authority import Authority
 from backstay.budgets.budget import MICRO, first_limit_hit
 from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
+from backstay.policies.denials import Denial
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
@@ -150,10 +151,20 @@ class RunContext:
         in_handler: bool = False,
         results: dict[int, str] | None = None,
         by_model: bool = False,
+        where_from: bool = False,
+        denials: tuple[Denial, ...] = (),
+        judge: bool = False,
     ) -> calls.CheckedCall:
-        """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
+        """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring."""
         ask = calls.CheckCall(
-            tool=tool, arguments=arguments, resolved=resolved, results=results or {}, by_model=by_model
+            tool=tool,
+            arguments=arguments,
+            resolved=resolved,
+            results=results or {},
+            by_model=by_model,
+            where_from=where_from,
+            denials=denials,
+            judge=judge,
         )
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)

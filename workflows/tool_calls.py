@@ -15,6 +15,7 @@ from backstay.canonical import canonical, digest_of
 from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
+from backstay.policies.denials import denials_of
 from backstay.shown import one_line, shown_arguments
 from backstay.task.event import call_drafts
 from backstay.task.plan import references_in
@@ -55,6 +56,8 @@ class ToolCalls:
         *,
         effect: int | None = None,
         deadline_s: float | None = None,
+        usual: bool = False,
+        most_s: float | None = None,
         answered: Answered | None = None,
         unless: Callable[[], bool] = never,
         rehearsal: RehearsedCall | None = None,
@@ -63,13 +66,16 @@ class ToolCalls:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
+        a tool's own time stands against a `usual` deadline, which nobody chose, and none against `most_s`;
         when `unless` becomes true, questions to people are withdrawn. In a `rehearsal` calls refer to its
         own `results`. Raises BudgetExceeded, Expired or Rejected.
         """
 
         def flight(call: ToolCall) -> CallInFlight:
             more: dict[str, Any] = {"rehearsal": rehearsal, "results": results}
-            return CallInFlight(purpose, call, self._deadline(call, deadline_s), effect, unless=unless, **more)
+            return CallInFlight(
+                purpose, call, self._deadline(call, deadline_s, most_s, usual=usual), effect, unless=unless, **more
+            )
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
@@ -88,12 +94,12 @@ class ToolCalls:
             for index, call in enumerate(batch)
         ]
 
-    def _deadline(self, call: ToolCall, given: float | None) -> float:
+    def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
         """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
-        opened = self.context.state.opened
-        seconds = given or opened.deadline_s
-        usual = seconds in {USUAL_S, *([] if given is None else [opened.step_timeout_s])}
-        return (call.tool.deadline_s or seconds) if usual else seconds
+        seconds = given or self.context.state.opened.deadline_s
+        if usual or (given is None and seconds == USUAL_S):
+            seconds = call.tool.deadline_s or seconds
+        return min(seconds, most or seconds)
 
     async def _begun(
         self,
@@ -208,7 +214,10 @@ class ToolCalls:
         if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
             more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
-            more |= {"results": state.step_results if flight.results is None else flight.results}
+            # Only the steps of a plan refer to results; in other calls a text that looks so is a text.
+            referred = state.step_results if purpose is Purpose.PLAN_STEP else {}
+            more |= {"results": referred if flight.results is None else flight.results}
+            more |= {"denials": denials_of(state.opened.policy, call)}
             more |= {"rehearsal": flight.rehearsal, "limits": call.limits}
         if not applies(purpose, Stage.RESERVE):
             # The arguments of a check and of a compensation are sealed in the store, with the effect.

@@ -6,7 +6,7 @@ from typing import Any
 from activities.offloading import offload, refuse_unfit
 from activities.records import Records
 from backstay.errors import ArgumentsInvalid
-from backstay.redaction.handles import handles_in, replace_handles
+from backstay.redaction.handles import belongs_to, handles_in, provider_of, replace_handles
 from backstay.task.plan import Missing, resolve
 
 
@@ -85,6 +85,16 @@ class Arguments:
                 return [await self._unfolded(run, item) for item in value]
             case _:
                 return value
+
+
+def refuse_brought_secrets(tool: str, arguments: dict[str, Any], resolved: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid when references bring another provider's secret: nobody was asked about that."""
+    for handle in set(handles_in(resolved)) - set(handles_in(arguments)):
+        if not belongs_to(handle, tool.partition(".")[0]):
+            raise ArgumentsInvalid(
+                f"arguments: a reference would bring a secret of {provider_of(handle)} to {tool}; a plan may not "
+                "do that, because nobody was asked; let the model make the call"
+            )
 
 
 def _refuse_unknown(handles: list[str], known: Container[str]) -> None:

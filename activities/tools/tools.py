@@ -7,7 +7,7 @@ from typing import Any
 from activities.payloads import apart
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
-from activities.tools.arguments import Arguments
+from activities.tools.arguments import Arguments, refuse_brought_secrets
 from activities.tools.effects import Effects, Elicitations
 from activities.tools.previews import Previews, Rehearsing, place_of
 from backstay import calls
@@ -29,7 +29,6 @@ from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
 from backstay.python_tools.safety import Deny
-from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.shown import one_line
 from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
@@ -77,10 +76,15 @@ class Tools(Activities):
                 sources = await self._brought(ask, whole, catalog) if ask.results else None
                 return calls.CheckedCall(arguments=real, differs=differs, sources=sources)
             if ask.results:
-                return calls.CheckedCall(sources=await self._brought(ask, whole, catalog))
+                return await self._referred(ask, whole, catalog, definition)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
+            if ask.judge and ask.resolved:
+                await self._require_allowed(ask, definition, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
+        except Denied as error:
+            said = await self.records.text(ask.run, str(error))
+            return calls.CheckedCall(error=said[:500], error_type="Denied")
         checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
         if not ask.resolved:
             return checked
@@ -90,6 +94,24 @@ class Tools(Activities):
         if refusal is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
         return checked
+
+    async def _referred(
+        self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog, definition: Definition
+    ) -> calls.CheckedCall:
+        """Return a call of a plan's step as it would be sent."""
+        sources = await self._brought(ask, whole, catalog) if ask.where_from else None
+        real = await self.arguments.referred(ask.run, whole, ask.results)
+        _refuse_denied(ask, real, sources)
+        if ask.judge:
+            await self._require_allowed(ask, definition, real)
+        folded = await self.arguments.fold_shown(ask.run, real)
+        return calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded, sources=sources)
+
+    async def _require_allowed(self, ask: calls.CheckCall, definition: Definition, shown: dict[str, Any]) -> None:
+        """Raise Denied when the operator's own checks deny a call; they are asked once more right before it is sent."""
+        said = await self.toolbox.judge(definition, await self.arguments.revealed(ask.run, shown), _caller(ask))
+        if isinstance(said, Deny):
+            raise Denied(f"denied by a safety policy: {said.why}")
 
     async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
         """Return where the arguments of a plan's step come from once its references are resolved."""
@@ -156,7 +178,8 @@ class Tools(Activities):
         _, definition = await self._callable(ask, ask.tool)
         _require_same(ask, definition)
         shown = await self.rehearsing.resolved(ask, rehearsal)
-        _refuse_brought_secrets(ask, shown)
+        _refuse_denied(ask, shown, ask.sources)
+        refuse_brought_secrets(ask.tool, ask.arguments, shown)
         known, copied = not tokens_in(shown), place_of(ask, definition) is not None
         if known and not copied and ask.purpose == "call":
             result = await self._call(ask)
@@ -181,8 +204,9 @@ class Tools(Activities):
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         shown = await self.arguments.resolved(ask.run, ask.arguments, ask.results)
+        _refuse_denied(ask, shown, ask.sources)
         if ask.results:
-            _refuse_brought_secrets(ask, shown)
+            refuse_brought_secrets(ask.tool, ask.arguments, shown)
         arguments = await self.arguments.revealed(ask.run, shown)
         await require_valid(definition, arguments)
         try:
@@ -250,6 +274,7 @@ class Tools(Activities):
                     reply=reply,
                     workspace_access=workspace_access_of(ask, ask.limits),
                     caller=_caller(ask),
+                    judged=ask.purpose != "undo",
                 )
             )
             undo: BoundUndo | None = None
@@ -298,6 +323,7 @@ class Tools(Activities):
                 reply=reply,
                 workspace_access=copy or workspace_access_of(ask, ask.limits),
                 caller=_caller(ask),
+                judged=True,
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
@@ -428,7 +454,7 @@ def _require_same(ask: calls.CallTool, definition: Definition) -> None:
         raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
 
 
-def _caller(ask: calls.CallTool) -> Caller:
+def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:
     return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
 
 
@@ -457,11 +483,8 @@ def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[s
     return {"effect": {"id": effect_id}, "arguments": arguments, "result": result}
 
 
-def _refuse_brought_secrets(ask: calls.CallTool, shown: dict[str, Any]) -> None:
-    """Raise ArgumentsInvalid when references bring another provider's secret: nobody was asked about that."""
-    for handle in set(handles_in(shown)) - set(handles_in(ask.arguments)):
-        if not belongs_to(handle, ask.tool.partition(".")[0]):
-            raise ArgumentsInvalid(
-                f"arguments: a reference would bring a secret of {provider_of(handle)} to {ask.tool}; a plan may not "
-                "do that, because nobody was asked; let the model make the call"
-            )
+def _refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:
+    """Raise Denied when a rule denies what stood for something else while the call was ruled on."""
+    for denial in ask.denials:
+        if denial.holds(ask.tool, shown, sources):
+            raise Denied(f"denied by the policy: {denial.line}")

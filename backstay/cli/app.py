@@ -18,6 +18,7 @@ from backstay.cli import (
     doctor,
     init,
     policy,
+    policy_check,
     reading,
     servers,
     show,
@@ -50,8 +51,8 @@ _GROUPS: dict[str, tuple[str, tuple[Callable[..., Any], ...]]] = {
         (servers.add, servers.remove, servers.take_from, servers.propose),
     ),
     "policy": (
-        "Explain rulings, and keep the decisions that are remembered.",
-        (policy.list_lines, policy.why, policy.accept, policy.remove),
+        "Check the policy, explain rulings, and keep the decisions that are remembered.",
+        (policy_check.check, policy.list_lines, policy.why, policy.accept, policy.remove),
     ),
     "definitions": (
         "Show and check the plans that are kept in files.",

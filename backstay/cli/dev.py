@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from backstay.cli.local.embedded import start_temporal
 from backstay.cli.local.parts import DRAIN_S, Parts, keep_page, keep_worker
 from backstay.cli.local.ports import require_free
 from backstay.cli.local.serving import Serving, announced, variables_for
+from backstay.cli.policy_check import compared, told
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
@@ -161,6 +162,7 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> None:
         terminal.say(f"model       a script at {model['OPENAI_BASE_URL']}; it only knows the example of backstay init")
     _say_missing(terminal, settings, has_model=model is not None)
     asking = asyncio.create_task(_ask_model(terminal, settings, has_model=model is not None))
+    comparing = asyncio.create_task(_compare_policy(terminal, settings))
     working = [asyncio.create_task(keep_worker(parts))]
     if parts.page is not None:
         working.append(asyncio.create_task(keep_page(parts, parts.page)))
@@ -176,7 +178,7 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> None:
             if task.done():
                 task.result()
     finally:
-        tasks: list[asyncio.Task[Any]] = [*working, stopping, gone, asking]
+        tasks: list[asyncio.Task[Any]] = [*working, stopping, gone, asking, comparing]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -219,6 +221,13 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
                 terminal.say(f"model       {target.name} does not answer: {error}", "red")
         else:
             terminal.say(f"model       {target.name} answers")
+
+
+async def _compare_policy(terminal: Terminal, settings: Settings) -> None:
+    """Say which lines of the policy name what is not there; a policy that cannot be read stops the worker anyway."""
+    with suppress(BackstayError):
+        for found in await compared(settings):
+            terminal.say(f"policy      {told(found)}", "red" if found.state == "error" else "yellow")
 
 
 def _stop_on_signal() -> asyncio.Event:

@@ -11,10 +11,18 @@ from cyclopts import Parameter
 from temporalio.service import RPCError
 
 from backstay.cli.local.serving import may_serve, serving_beside, settings_for
+from backstay.cli.policy_check import compared
 from backstay.cli.session import open_store, session, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.client import Backstay
-from backstay.errors import BackstayError, ImageMissing, IsolationUnavailable
+from backstay.errors import (
+    BackstayError,
+    ImageMissing,
+    IsolationUnavailable,
+    PolicyInvalid,
+    SettingsInvalid,
+    ToolboxInvalid,
+)
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -83,7 +91,7 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    for check in (_temporal, _store, _policy, _profiles, _toolbox, _models, _jails, _workspaces, _told):
+    for check in (_temporal, _store, _policy, _profiles, _toolbox, _names, _models, _jails, _workspaces, _told):
         try:
             async for finding in check(settings):
                 yield finding
@@ -156,6 +164,14 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
     if not counts and not catalog.unavailable:
         how = "`backstay toolbox add NAME -- COMMAND` adds one"
         yield "note", "toolbox", f"{settings.toolbox} names no server that user 'singleton' may use; {how}"
+
+
+async def _names(settings: Settings) -> AsyncGenerator[Finding]:
+    """Compare what the policy names with the toolbox; what cannot be read of either is said of them."""
+    with suppress(SettingsInvalid, PolicyInvalid, ToolboxInvalid):
+        for found in await compared(settings):
+            state = "missing" if found.state == "error" else "note"
+            yield state, "policy", f"{found.where}: {found.said}"
 
 
 async def _models(settings: Settings) -> AsyncGenerator[Finding]:

@@ -157,6 +157,8 @@ class PlanRun(Frozen):
     review: dict[str, Any] | None = None
     rehearsal: Rehearsal | None = None
     """How far it was rehearsed; None for a plan that is not."""
+    untimed: tuple[int, ...] = ()
+    """The steps whose time is the usual one since nobody chose it; a tool's own time stands against it."""
     children: tuple[str, ...] = ()
     """The plans that amend or correct this one."""
     alternatives: tuple[str, ...] = ()
@@ -170,6 +172,10 @@ class PlanRun(Frozen):
     def of(cls, plan: Plan, **more: Any) -> "PlanRun":
         """Return a plan at the beginning of its life."""
         return cls(plan=plan, steps=tuple(StepRun() for _ in plan.steps), **more)
+
+    def time_of(self, index: int) -> tuple[float, bool]:
+        """Return how long the call of a step may take, and whether that is only usual."""
+        return self.plan.steps[index].seconds, index in self.untimed
 
     @property
     def id(self) -> str:

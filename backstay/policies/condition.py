@@ -5,12 +5,21 @@ A condition either *widens* what may happen unasked (`when` of an allow rule, `u
 for every element of a list; a narrowing one holds for any element, and counts as holding when it cannot be evaluated.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from backstay.policies.operators import FROM, compare, contains_masked, contains_opaque, is_opaque, parse_operand
+from backstay.policies.operators import (
+    FROM,
+    compare,
+    contains_masked,
+    contains_opaque,
+    is_masked,
+    is_opaque,
+    parse_operand,
+)
 from backstay.policies.origins import comes_from
+from backstay.policies.places import is_place
 from backstay.provenance.source import Sources, pointer_to
 
 Conditions = dict[str, dict[str, Any]]
@@ -37,6 +46,17 @@ class Judgement(IntEnum):
         return self in (Judgement.MASKED, Judgement.OPAQUE)
 
 
+class Hidden(NamedTuple):
+    """Tell which values cannot be looked into."""
+
+    is_one: Callable[[Any], bool]
+    is_within: Callable[[Any], bool]
+
+
+UNSEEN = Hidden(is_opaque, contains_opaque)
+SECRETS = Hidden(is_masked, contains_masked)
+
+
 def parse_conditions(data: Any) -> Conditions:
     """Return checked conditions; raises ValueError naming path, operator and fix."""
     if not isinstance(data, dict) or not data:
@@ -47,20 +67,27 @@ def parse_conditions(data: Any) -> Conditions:
 
 
 def judge(
-    conditions: Conditions, arguments: dict[str, Any], *, widens: bool, sources: Sources | None = None
+    conditions: Conditions,
+    arguments: dict[str, Any],
+    *,
+    widens: bool,
+    sources: Sources | None = None,
+    whole: bool = False,
 ) -> tuple[Judgement, str]:
     """Return whether all conditions hold, and name the path of an argument that cannot be looked into.
 
-    `sources` says where the arguments came from; without it, a condition on that is in doubt.
+    `sources` says where the arguments came from; without it, a condition on that is in doubt. In `whole` arguments
+    nothing stands for anything else but secrets.
     """
+    hidden = SECRETS if whole else UNSEEN
     outcome, opaque_path = Judgement.HOLDS, ""
     for path, operators in conditions.items():
-        reached = _reach(arguments, path)
+        reached = _reach(arguments, path, hidden)
         for operator, operand in operators.items():
             if operator == FROM:
                 judged = [_judge_origin(pointer, value, operand, sources, widens=widens) for pointer, value in reached]
             else:
-                judged = [_judge_value(operator, value, operand, widens=widens) for _, value in reached]
+                judged = [_judge_value(operator, value, operand, hidden, widens=widens) for _, value in reached]
             found = _fold(judged, widens=widens)
             if found.is_open and (not opaque_path or found < outcome):
                 opaque_path = path
@@ -82,16 +109,16 @@ def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 
-def _reach(arguments: dict[str, Any], path: str) -> list[tuple[str, Any]]:
+def _reach(arguments: dict[str, Any], path: str, hidden: Hidden) -> list[tuple[str, Any]]:
     """Return every value the path leads to with its JSON pointer; a list on the way is entered element by element."""
     reached: list[tuple[str, Any]] = [("", arguments)]
     for key in path.split("."):
-        reached = [found for pointer, item in reached for found in _enter(pointer, item, key)]
+        reached = [found for pointer, item in reached for found in _enter(pointer, item, key, hidden)]
     return reached
 
 
-def _enter(pointer: str, item: Any, key: str) -> Iterable[tuple[str, Any]]:
-    if is_opaque(item):
+def _enter(pointer: str, item: Any, key: str, hidden: Hidden) -> Iterable[tuple[str, Any]]:
+    if hidden.is_one(item):
         return ((pointer, item),)
     below = pointer_to(pointer, key)
     match item:
@@ -104,15 +131,11 @@ def _enter(pointer: str, item: Any, key: str) -> Iterable[tuple[str, Any]]:
             return [
                 (pointer_to(f"{pointer}/{index}", key), element.get(key, _MISSING))
                 if isinstance(element, dict)
-                else (f"{pointer}/{index}", _unkeyed(element))
+                else (f"{pointer}/{index}", element if hidden.is_one(element) else _MISSING)
                 for index, element in enumerate(item)
             ]
         case _:
             return ((below, _MISSING),)
-
-
-def _unkeyed(element: Any) -> Any:
-    return element if is_opaque(element) else _MISSING
 
 
 def _judge_origin(pointer: str, value: Any, operand: list[str], sources: Sources | None, *, widens: bool) -> Judgement:
@@ -125,19 +148,21 @@ def _judge_origin(pointer: str, value: Any, operand: list[str], sources: Sources
     return Judgement.HOLDS if holds else Judgement.FAILS
 
 
-def _judge_value(operator: str, value: Any, operand: Any, *, widens: bool) -> Judgement:
+def _judge_value(operator: str, value: Any, operand: Any, hidden: Hidden, *, widens: bool) -> Judgement:
     """Judge one value; a list is judged element by element where the operator compares single values."""
     if value is _MISSING:
         return _doubt(widens=widens)
-    if is_opaque(value):
+    if hidden.is_one(value):
         return _hidden(value)
     if isinstance(value, list) and _by_element(operator, operand):
-        elements = (_hidden(e) if contains_opaque(e) else _plain(operator, e, operand, widens=widens) for e in value)
+        elements = (_hidden(e) if hidden.is_within(e) else _plain(operator, e, operand, widens=widens) for e in value)
         return _fold(elements, widens=widens)
     # The number of elements is known even when an element is not.
-    if operator != "max_items" and contains_opaque(value):
-        seen = [element for element in value if not contains_opaque(element)] if isinstance(value, list) else []
-        certain = operator == "contains" and compare(operator, seen, operand, widens=widens)
+    if operator != "max_items" and hidden.is_within(value):
+        seen = [element for element in value if not hidden.is_within(element)] if isinstance(value, list) else []
+        # Of recipients, the one that is hidden counts, too.
+        counts = operator == "contains" and not (widens and is_place(operator, operand))
+        certain = counts and compare(operator, seen, operand, widens=widens)
         return Judgement.HOLDS if certain else _hidden(value)
     return _plain(operator, value, operand, widens=widens)
 

@@ -2,10 +2,13 @@
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
+from backstay.policies.places import is_place, surely
+from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start
 from backstay.redaction.handles import MARK
 
 _DEPTH = 8
@@ -91,22 +94,39 @@ def _equals(value: Any, operand: Any) -> bool | None:
     return _same(value, operand) if _kind(value) == _kind(operand) else None
 
 
+def _may_equal(value: Any, operand: Any) -> bool | None:
+    equal = _equals(value, operand)
+    return _same(value, operand, may_be_same) if equal is False else equal
+
+
 def _is_in(value: Any, choices: list[Any]) -> bool | None:
-    answers = [_equals(value, choice) for choice in choices]
-    return True if True in answers else (False if False in answers else None)
+    return _any_of([_equals(value, choice) for choice in choices])
 
 
-def _same(value: Any, operand: Any) -> bool:
-    """Compare as JSON does: 1 equals 1.0, true does not equal 1. Never deeper than the operand."""
+def _may_be_in(value: Any, choices: list[Any]) -> bool | None:
+    return _any_of([_may_equal(value, choice) for choice in choices])
+
+
+def _any_of(answers: list[bool | None]) -> bool | None:
+    if True in answers:
+        return True
+    return False if False in answers else None
+
+
+def _same(value: Any, operand: Any, texts: Comparison = lambda _value, _operand: None) -> bool:
+    """Compare as JSON does: 1 equals 1.0, true does not equal 1. Never deeper than the operand.
+
+    `texts` may say of two texts that they are the same.
+    """
     if _kind(value) != _kind(operand):
         return False
     match operand:
         case dict():
-            return value.keys() == operand.keys() and all(_same(value[key], operand[key]) for key in operand)
+            return value.keys() == operand.keys() and all(_same(value[key], operand[key], texts) for key in operand)
         case list():
-            return len(value) == len(operand) and all(map(_same, value, operand))
+            return len(value) == len(operand) and all(map(partial(_same, texts=texts), value, operand))
         case _:
-            return bool(value == operand)
+            return bool(value == operand) or texts(value, operand) is True
 
 
 def _kind(value: Any) -> str:
@@ -114,33 +134,42 @@ def _kind(value: Any) -> str:
 
 
 def _contains(value: Any, operand: Any) -> bool | None:
+    if isinstance(value, list) and is_place("contains", operand):
+        # Who else is in the list is let in, too.
+        return bool(value) and all(_same(element, operand) for element in value)
     if isinstance(value, list):
         return any(_same(element, operand) for element in value)
-    return operand in value if isinstance(value, str) and isinstance(operand, str) else None
+    if isinstance(value, str) and isinstance(operand, str):
+        return operand in value and surely("contains", value, operand)
+    return None
 
 
 def _may_contain(value: Any, operand: Any) -> bool | None:
     # A rule against evil.example must also catch it inside a longer element; a rule that allows must not.
     if isinstance(value, list) and isinstance(operand, str):
-        return any(isinstance(element, str) and operand in element for element in value)
+        return any(isinstance(element, str) and may_hold(element, operand) for element in value)
+    if isinstance(value, str) and isinstance(operand, str):
+        return may_hold(value, operand)
     return _contains(value, operand)
 
 
 def _starts_with(value: Any, operand: str) -> bool | None:
-    return value.startswith(operand) and not _climbs(value) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return value.startswith(operand) and not _climbs(value) and surely("starts_with", value, operand)
 
 
 def _may_start_with(value: Any, operand: str) -> bool | None:
     if not isinstance(value, str):
         return None
     if "/" not in operand and "\\" not in operand:
-        return value.startswith(operand)
+        return may_start(value, operand)
     # A forbidden place can be reached by a detour: "/tmp/../etc", "//etc", "/./etc".
-    return None if _climbs(value) else value.startswith(operand) or _straight(value).startswith(operand)
+    return None if _climbs(value) else may_start(value, operand) or may_start(_straight(value), operand)
 
 
 def _climbs(value: str) -> bool:
-    return any(segment.strip() == ".." for segment in _segments(value))
+    return any(segment.partition(";")[0].strip() == ".." for segment in _segments(value))
 
 
 def _straight(value: str) -> str:
@@ -156,7 +185,11 @@ def _segments(value: str) -> list[str]:
 
 
 def _ends_with(value: Any, operand: str) -> bool | None:
-    return value.endswith(operand) if isinstance(value, str) else None
+    return value.endswith(operand) and surely("ends_with", value, operand) if isinstance(value, str) else None
+
+
+def _may_end_with(value: Any, operand: str) -> bool | None:
+    return may_end(value, operand) if isinstance(value, str) else None
 
 
 def _has_at_most(value: Any, operand: int) -> bool | None:
@@ -223,10 +256,10 @@ class _Operator(NamedTuple):
 
 
 OPERATORS = {
-    "equals": _Operator("a JSON value", _is_json, _equals),
-    "in": _Operator("a list of at least one and at most 1000 JSON values", _is_choice, _is_in),
+    "equals": _Operator("a JSON value", _is_json, _equals, _may_equal),
+    "in": _Operator("a list of at least one and at most 1000 JSON values", _is_choice, _is_in, _may_be_in),
     "starts_with": _Operator("a text that is not empty", _is_text, _starts_with, _may_start_with),
-    "ends_with": _Operator("a text that is not empty", _is_text, _ends_with),
+    "ends_with": _Operator("a text that is not empty", _is_text, _ends_with, _may_end_with),
     "contains": _Operator("a text that is not empty, a number or a boolean", _is_scalar, _contains, _may_contain),
     "lt": _Operator("a number", _is_bound, _ordered(operator.lt)),
     "lte": _Operator("a number", _is_bound, _ordered(operator.le)),

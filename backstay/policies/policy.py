@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
 
 from backstay.canonical import digest_of
-from backstay.errors import PolicyInvalid, TaskInvalid
+from backstay.errors import PolicyInvalid
 from backstay.frozen import Frozen
 from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
+from backstay.policies.faults import explain
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
 from backstay.policies.rule import Rule, clip_line
@@ -110,9 +111,9 @@ class Policy(Frozen):
         if isinstance(given, dict) and given.get("floor") is not None:
             raise PolicyInvalid("floor: unknown field; remove it")
         try:
-            policy = super().admit(given)
-        except TaskInvalid as error:
-            raise PolicyInvalid(str(error).replace("Value error, ", "")) from None
+            policy = cls.model_validate(given, extra="forbid")
+        except ValidationError as error:
+            raise PolicyInvalid("; ".join(explain(fault, _fields_at) for fault in error.errors())) from None
         policy.check()
         return policy
 
@@ -241,6 +242,21 @@ class Policy(Frozen):
             )
 
 
+_SECTIONS: dict[Any, type[Frozen]] = {
+    "default": Defaults,
+    "undo": UndoPolicy,
+    "reveal": RevealPolicy,
+    "accepting": Accepting,
+    **dict.fromkeys(("deny", "ask", "allow"), Rule),
+}
+
+
+def _fields_at(path: Sequence[int | str]) -> list[str]:
+    """Return the fields that may be written at a place of a policy."""
+    model = next((_SECTIONS[part] for part in reversed(path) if part in _SECTIONS), Policy)
+    return [name for name in model.model_fields if name != "floor"]
+
+
 def rule_on_repeat(policy: Policy, ruling: Ruling, earlier: str) -> Ruling:
     """Rule on a write that the run has made before; `earlier` says when, and what came of it."""
     if ruling.verdict == "deny" or all(layer.repeated == "allow" for layer in policy.layers):
@@ -355,9 +371,9 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
     for _, line, outcome in _applying(section.deny, f"{prefix}deny", call):
         if not outcome.is_open or outcome is Judgement.MASKED:
             return Ruling(verdict="deny", rule=line.replace("(asks: ", "(denies: "))
-        asking.append(Ruling(verdict="ask", rule=line))
+        asking.append(Ruling(verdict="ask", rule=line, unseen=True))
     for found, line, outcome in _applying(section.ask, f"{prefix}ask", call):
-        asking.append(_asks(policy, found, line))
+        asking.append(_asks(policy, found, line, unseen=outcome.is_open))
         # A rule that applies only out of caution must not hide a stricter rule that truly applies.
         if outcome is Judgement.HOLDS:
             break
@@ -365,7 +381,7 @@ def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
         return reduce(stricter, asking)
     for _, line, outcome in _applying(section.allow, f"{prefix}allow", call, allows=True):
         if outcome.is_open:
-            ruling = Ruling(verdict="ask", rule=line)
+            ruling = Ruling(verdict="ask", rule=line, unseen=True)
             # Whether the rule applies is not known, so the call is judged as if it did not.
             is_masked = outcome is Judgement.MASKED
             return stricter(ruling, _by_default(policy, call, purpose)) if is_masked else ruling
@@ -417,10 +433,11 @@ def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:
     return Ruling(verdict=line.verdict, rule=line.words, line=line.id)
 
 
-def _asks(policy: Policy, candidate: Rule, line: str) -> Ruling:
+def _asks(policy: Policy, candidate: Rule, line: str, *, unseen: bool = False) -> Ruling:
     return Ruling(
         verdict="ask",
         rule=line,
+        unseen=unseen,
         approvers=policy.persons(candidate),
         quorum=candidate.quorum,
         timeout_s=candidate.timeout,

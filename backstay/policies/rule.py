@@ -73,6 +73,8 @@ class Rule(Frozen):
     """How long nothing happens before people are reminded, and reminded again."""
     escalate_to: tuple[str, ...] = Field(default=(), max_length=200)
     """Who may decide, too, when nobody did in time and it is asked again."""
+    optional: StrictBool = Field(default=False, exclude_if=lambda optional: not optional)
+    """Whether the tool may be missing; it changes nothing but what a check of the policy says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -95,20 +97,20 @@ class Rule(Frozen):
         return any(FROM in operators for given in (self.when, self.unless) if given for operators in given.values())
 
     def applies(
-        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None
+        self, tool: str, arguments: dict[str, Any], *, allows: bool, sources: Sources | None = None, whole: bool = False
     ) -> tuple[Judgement, str]:
         """Return whether the rule applies to a call, and name the path of an argument that leaves it open.
 
-        `allows` says that the rule is an allow rule.
+        `allows` says that the rule is an allow rule, `whole` that no argument stands for what comes later.
         """
         if not matches(self.tool, tool):
             return Judgement.FAILS, ""
         when, path = Judgement.HOLDS, ""
         if self.when is not None:
-            when, path = judge(self.when, arguments, widens=allows, sources=sources)
+            when, path = judge(self.when, arguments, widens=allows, sources=sources, whole=whole)
         if when is Judgement.FAILS or self.unless is None:
             return when, path
-        exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources)
+        exempt, exempt_path = judge(self.unless, arguments, widens=not allows, sources=sources, whole=whole)
         if exempt in (Judgement.HOLDS, Judgement.DOUBTFUL):
             return Judgement.FAILS, ""
         if exempt.is_open and exempt <= when:
@@ -123,7 +125,7 @@ class Rule(Frozen):
     @property
     def bare(self) -> Self:
         """Return the rule with nothing but its pattern."""
-        return type(self)(tool=self.tool)
+        return type(self)(tool=self.tool, optional=self.optional)
 
 
 def _spell(conditions: Conditions) -> str:

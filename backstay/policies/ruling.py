@@ -30,6 +30,8 @@ class Ruling(Frozen):
     """How long nothing happens before people are reminded, and reminded again."""
     escalate_to: tuple[str, ...] = ()
     """Persons who may decide, too, when nobody did in time."""
+    unseen: bool = False
+    """Whether it asks because a rule could not look into an argument."""
     line: str = ""
     """The accepted line that decided in place of the default, by its id."""
 
@@ -66,6 +68,7 @@ def stricter(left: Ruling, right: Ruling) -> Ruling:
         no_self_approval=left.no_self_approval or right.no_self_approval,
         remind_after_s=min((r.remind_after_s for r in (left, right) if r.remind_after_s is not None), default=None),
         escalate_to=_escalated(left, right, approvers),
+        unseen=left.unseen or right.unseen,
     )
 
 

@@ -140,6 +140,11 @@ class Plan(Frozen):
         """Return the sha256 over everything that an approval binds to."""
         return digest_of(self.model_dump(mode="json", exclude={"hash", "state", "created_at"}))
 
+    @property
+    def untimed(self) -> tuple[int, ...]:
+        """Return the steps that say nothing of how long they may take."""
+        return tuple(index for index, step in enumerate(self.steps) if step.timeout_s is None)
+
     def with_usual(self, timeout_s: float) -> "Plan":
         """Return the plan with this time at each step that has none."""
         steps = (s if s.timeout_s is not None else s.model_copy(update={"timeout_s": timeout_s}) for s in self.steps)

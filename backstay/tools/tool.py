@@ -110,6 +110,8 @@ class Tool(Message):
     """Whether a call that only reads reaches out, so that what it is called with leaves."""
     secret_arguments: tuple[str, ...] = ()
     """The arguments, by name or JSON pointer, that are made to take a secret."""
+    judged: bool = False
+    """Whether a check of the operator's own looks at its calls."""
     calls: tuple[str, ...] = ()
     """Other tools that it may call on its way, `provider.tool`; a ruling on it is a ruling on them."""
 

@@ -178,3 +178,53 @@ async def test_the_prompt_accepts_only_a_line_that_says_what_the_person_said(tmp
         assert [row.holds for row in await store.accepted_lines.every()] == [False]
     assert await accept_here(settings, asked, "ana", lambda found: found.tool == "mail.delete_message")
     assert not await accept_here(settings, ["unknown"], "ana", lambda found: True)
+
+
+@promise("policy:check")
+async def test_a_rule_for_a_tool_that_is_not_there_is_named_by_check_and_doctor(command, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "deny: [mail.recal_email, {tool: mail.later, optional: true}, 'crm.*']\n"
+        "ask: [{tool: mail.send_email, approvers: [Ana@example.com, ana@example.com]}]\n"
+        "allow: [{tool: mail.send_email, when: {to: {ends_with: example.com}}}]\n"
+    )
+    done = await command("policy", "check", BACKSTAY_POLICY=str(policy))
+    assert done.code == 1, done
+    lines = [line.split(maxsplit=2) for line in done.out.splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["error", "people:"],
+        ["error", "deny[0]:"],
+        ["warning", "deny[2]:"],
+        ["warning", "allow[0]:"],
+    ]
+    assert "did you mean 'mail.recall_email'?" in done.out
+    doctor = await command("doctor", BACKSTAY_POLICY=str(policy), BACKSTAY_NSJAIL="/none")
+    assert doctor.code == 1
+    assert "deny[0]: mail.recal_email: mail has no such tool; did you mean 'mail.recall_email'?" in doctor.out
+
+    policy.write_text("deny: [mail.recall_email, '*.send_*']\n")
+    done = await command("policy", "check", "--output", "json", BACKSTAY_POLICY=str(policy))
+    assert (done.code, json.loads(done.out or "[]")) == (0, [])
+
+
+@promise("policy:check")
+async def test_a_provider_that_is_down_is_a_warning_and_no_error(command, tmp_path):
+    policy, toolbox = tmp_path / "policy.yaml", tmp_path / "toolbox.json"
+    toolbox.write_text(
+        '{"mcpServers": {"crm": {"command": "no-such-program"}, "off": {"command": "x", "disabled": true}}}'
+    )
+    policy.write_text("deny: [crm.delete, off.delete]\n")
+    files = {"BACKSTAY_POLICY": str(policy), "BACKSTAY_TOOLBOX": str(toolbox)}
+    done = await command("policy", "check", **files)
+    assert (done.code, [line.split()[0] for line in done.out.splitlines()]) == (0, ["warning", "warning"])
+    assert "disabled" in done.out
+
+
+@promise("policy:check")
+async def test_a_typing_error_in_the_policy_names_file_and_field(command, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("defualt: {read_only: allow}\n")
+    for words in (("policy", "check"), ("policy", "why", "mail.send_email")):
+        done = await command(*words, BACKSTAY_POLICY=str(policy))
+        assert done.code == 2
+        assert f"{policy}: defualt: unknown field; did you mean 'default'?" in done.err

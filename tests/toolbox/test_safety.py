@@ -3,8 +3,9 @@
 import pytest
 
 from backstay import Ask, Deny, ProposedCall, safety_policy
-from backstay.errors import ToolboxInvalid
+from backstay.errors import Denied, ToolboxInvalid
 from tests.requirements import promise
+from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import Caller
 
 HEAD = (
@@ -61,6 +62,73 @@ TARGETS = (
 )
 async def test_the_strictest_word_of_all_checks_of_a_domain_counts(judged, arguments, tool, said):
     assert await judged(TARGETS, arguments, tool) == said
+
+
+WITHIN = (
+    "from typing import Any\n"
+    "from backstay import Ask, Deny, ProposedCall, ToolContext, safety_policy, tool\n"
+    "@tool(reads=['search_emails'], writes=['send_email'])\n"
+    "async def tell(to: str, context: ToolContext) -> Any:\n"
+    "    try:\n"
+    "        await context.read('search_emails', query=to, limit=1)\n"
+    "        return await context.write('send_email', to=[to], subject='s', body='')\n"
+    "    except Exception:\n"
+    "        return 'all is well'\n"
+    "@safety_policy('people.*')\n"
+    "def check(call: ProposedCall) -> Ask | Deny | None:\n"
+)
+
+
+@pytest.fixture
+def told(opened, tmp_path, servers):
+    """Call a Python tool over a plain server under a check; return what came of it and how often it was sent."""
+
+    async def tell(check, reply=None):
+        (tmp_path / "own.py").write_text(WITHIN + f"    {check}\n")
+        server = {"command": "python", "args": [str(servers / "people.py"), "plain"]}
+        python = {"own": {"module": "own.py", "provider": "people"}}
+        entries = {"mcpServers": {"people": server}, "python": python, "safety": ["own.py"]}
+        sent = []
+
+        async def begin():
+            sent.append(1)
+
+        async with opened(tmp_path, entries) as toolbox:
+            definition = (await toolbox.catalog("ana")).definitions["own.tell"]
+            more = {"deadline_s": 60, "before_send": begin, "effect_id": "run/1", "judged": True}
+            answer = await toolbox.call(definition, {"to": "a@b.c"}, **more)
+            if reply is not None:
+                sent.clear()
+                answer = await toolbox.call(
+                    definition, {"to": "a@b.c"}, reply=InputResponse(answer.question, reply, declined=False), **more
+                )
+        return answer, len(sent)
+
+    return tell
+
+
+@promise("python:checks-within")
+@pytest.mark.parametrize("tool", ["search_emails", "send_email"])
+async def test_a_check_denies_what_a_python_tool_calls_on_its_way_before_it_is_sent(told, tool):
+    seen = f"return Deny(f'{{call.safety}} {{call.arguments}}') if call.tool == 'people.{tool}' else None"
+    if tool == "send_email":
+        # What a tool makes of an error does not hide that its write was denied.
+        with pytest.raises(Denied, match=r"send_email: denied by a safety policy: .*'subject': 's'"):
+            await told(seen)
+    else:
+        answer, _ = await told(seen)
+        assert answer.data == "all is well"
+
+
+@promise("python:checks-within")
+async def test_a_check_asks_about_what_a_python_tool_calls_and_the_answer_holds(told):
+    check = "return Ask('is it meant?') if call.tool == 'people.send_email' else None"
+    answer, sent = await told(check)
+    assert (answer.success, answer.question.requests[0].message, sent) == (False, "a safety policy: is it meant?", 0)
+    answer, sent = await told(check, reply=True)
+    assert (answer.success, answer.data["message_id"], sent) == (True, "m1", 1)
+    with pytest.raises(Denied, match="a person did not allow"):
+        await told(check, reply=False)
 
 
 @promise("python:types-and-targets")

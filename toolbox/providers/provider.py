@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from backstay.errors import Transient
+from backstay.python_tools.safety import Ask, Deny
 from backstay.tools.tool import WorkspaceLimits
 from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import Listing
 
+Judge = Callable[[str, str, dict[str, Any]], Awaitable[Ask | Deny | None]]
+"""Returns what the operator's own checks say against a call: provider, tool as the server knows it, arguments."""
 Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
@@ -55,6 +58,8 @@ class Call:
     workspace_access: WorkspaceAccess | None = None
     """None: the run was given no workspace."""
     caller: Caller = Caller()
+    judge: Judge | None = None
+    """Asked about each call that the tool makes on its way, before it is sent."""
 
 
 class NotSent(Transient):

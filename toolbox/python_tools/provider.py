@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from backstay.canonical import canonical, digest_of
-from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
+from backstay.errors import ArgumentsInvalid, BackstayError, Denied, OutcomeUnknown, ToolChanged, ToolUnavailable
 from backstay.python_tools.context import Asked, CallRefused, Declined, ToolContext, ToolError
 from backstay.python_tools.function import Ended
+from backstay.python_tools.safety import Deny
 from backstay.python_tools.tool import ToolOptions
 from backstay.tools.tool import Safety
 from toolbox.configuration.configuration import Shape, ShapedCall
@@ -84,7 +85,7 @@ class CallContext(ToolContext):
         self._wrote = True
         try:
             result = await self._ask_provider(tool, arguments, writing=True)
-        except ToolError:
+        except (ToolError, Asked):
             raise
         except asyncio.CancelledError:
             known = OutcomeUnknown("ended while it was under way", timed_out=True)
@@ -102,6 +103,9 @@ class CallContext(ToolContext):
         """Return what a person answers; until there is an answer, the run of the function ends here."""
         if self._wrote or self.ended:
             raise CallRefused("ask before anything is written, and await the answer")
+        return self._answered_by_person(question, schema)
+
+    def _answered_by_person(self, question: str, schema: Any) -> Any:
         asked = Asked(question, schema)
         place, self._questions = self._questions, self._questions + 1
         if place >= len(self._answers):
@@ -147,13 +151,35 @@ class CallContext(ToolContext):
         if tool not in named or self._provider is None:
             raise CallRefused(f"the tool may not call {tool!r} here; add it to `{field}` of @tool")
 
+    async def _judged(self, tool: str, offered: str, arguments: dict[str, Any]) -> None:
+        """Have the operator's own checks look at a call before it is sent. Raises Denied, also where a person says no.
+
+        A check that asks has the whole tool asked about, as if the function had asked.
+        """
+        judge, provider = self._call.judge, self._provider
+        said = None if judge is None or provider is None else await judge(provider.name, offered, arguments)
+        if said is None:
+            return
+        if isinstance(said, Deny):
+            raise Denied(f"{tool}: denied by a safety policy: {said.why}")
+        if self.begun:
+            raise Denied(f"{tool}: a safety policy asks first, and the tool has written before: {said.why}")
+        try:
+            allowed = self._answered_by_person(f"a safety policy: {said.why}", {"type": "boolean"})
+        except Declined:
+            allowed = False
+        if allowed is not True:
+            raise Denied(f"{tool}: a person did not allow what a safety policy asked about")
+
     async def _ask_provider(self, tool: str, arguments: dict[str, Any], *, writing: bool) -> Any:
         if self._provider is None:
             raise CallRefused(f"the tool may not call {tool!r}: it has no provider")
         offered, shaped = self._calls[tool]
+        filled = shaped.fill(arguments)
+        await self._judged(tool, offered, filled)
         call = Call(
             tool=offered,
-            arguments=shaped.fill(arguments),
+            arguments=filled,
             deadline_s=max(0.1, self._ends - time.monotonic()),
             effect_id=self._call.effect_id if writing else None,
             before_send=self.begin if writing and self._call.before_send is not None else None,
@@ -221,6 +247,11 @@ class PythonProvider:
         self._listing = Listing()
         self._threads = Threads(name)
         self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the names of all functions, also of those that cannot be called now."""
+        return frozenset(tool.function.name for tool in self._tools.values())
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return what can be called now; the provider behind it is asked for its tools."""

@@ -43,6 +43,10 @@ class SafetyPolicies:
         self._policies = policies
         self._threads = Threads("safety")
 
+    def sees(self, tool: str) -> bool:
+        """Return whether a check has calls of this tool in its domain."""
+        return any(matches(policy.domain, tool) for policy in self._policies)
+
     async def judge(self, call: ProposedCall) -> Ask | Deny | None:
         """Return the strictest word of all checks whose domain the call is in; None when none of them objects."""
         asked: list[str] = []

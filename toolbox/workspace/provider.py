@@ -150,6 +150,11 @@ def workspace_providers(host: WorkspaceHost, lists: CommandLists | None = None) 
     return {name: WorkspaceProvider(name, _listed(name), host, lists) for name in ("fs", "shell")}
 
 
+def workspace_tools() -> dict[str, frozenset[str]]:
+    """Return the names of the tools of both."""
+    return {name: frozenset(tool.name for tool in _listed(name)) for name in ("fs", "shell")}
+
+
 @cache
 def _listed(provider: str) -> tuple[ListedTool, ...]:
     """Return the tools of `fs` or `shell`, with those that only the engine calls to check and undo writes."""

@@ -11,10 +11,11 @@ from backstay.effects.effect import DOUBTFUL
 from backstay.errors import StepFailed
 from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
 from backstay.policies.glob import matches
-from backstay.task.plan import references_in, steps_named
+from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import Consented
+from workflows.plans.resolving import may_be_made, refers
 from workflows.reconcile import Performed
 from workflows.rehearsals import as_foretold
 from workflows.rollback import Rollback
@@ -87,7 +88,7 @@ class Executing:
             return waiting[:1]
         wave = waiting[:1]
         for index in waiting[1:MOST_TOGETHER]:
-            same_time = run.plan.steps[index].seconds == run.plan.steps[wave[0]].seconds
+            same_time = run.time_of(index) == run.time_of(wave[0])
             beside = index == wave[-1] + 1 and same_time and self._reads(index)
             if not beside or set(self._needed(index)) & set(wave) or self._hindrance(index) is not None:
                 break
@@ -155,9 +156,11 @@ class Executing:
     async def _take(self, wave: Sequence[int]) -> None:
         """Make the calls of steps that are under way, each as often as it may be."""
         left = list(wave)
+        # What people have said of the values holds for each attempt.
+        answers = {index: await self._asked_again(index) for index in left}
         while left:
-            answers = [await self._asked_again(index) for index in left]
-            for index, performed in zip(left, await self._answers(left, answers), strict=True):
+            made = await self._answers(left, [answers[index] for index in left])
+            for index, performed in zip(left, made, strict=True):
                 self._note(index, performed)
             left = [index for index in left if self.run.steps[index].status is StepStatus.RUNNING]
             if left:
@@ -170,12 +173,16 @@ class Executing:
                 self._refuse(index, step.error or "")
 
     async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
-        seconds = self.run.plan.steps[wave[0]].seconds
-        if self.work.toggles is not None and self.work.toggles.limits is not None:
-            seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)
+        seconds, usual = self.run.time_of(wave[0])
+        limits = None if self.work.toggles is None else self.work.toggles.limits
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
-            Purpose.PLAN_STEP, batch, deadline_s=seconds, answered=dict(enumerate(answers))
+            Purpose.PLAN_STEP,
+            batch,
+            deadline_s=seconds,
+            usual=usual,
+            most_s=None if limits is None else limits.timeout_s,
+            answered=dict(enumerate(answers)),
         )
 
     def _whole(self, index: int) -> ToolCall:
@@ -185,7 +192,7 @@ class Executing:
         return answer
 
     async def _asked_again(self, index: int) -> Consented:
-        """Ask once more about a step when what earlier steps returned says where it goes, and others wrote that.
+        """Rule once more on a step with what earlier steps returned; a rule that looks at that denies or asks.
 
         After a rehearsal, ask about a step that is not as it was foretold.
         """
@@ -197,24 +204,10 @@ class Executing:
             rehearsal, results, by_model = self.run.rehearsal, state.step_results, self.run.sources is not None
             consent = self.tool_calls.consent
             return await as_foretold(consent, call, index, rehearsal, results, refers=True, by_model=by_model)
-        refers = any(path.startswith("steps.") for path in references_in(self._written(index)))
-        if not (refers and call.effectful and state.opened.policy.looks_at_sources):
+        if state.work.batch is not None or not refers(self._written(index)):
             return call
-        checked = await self.context.check_call(
-            call.tool.name,
-            call.arguments,
-            resolved=True,
-            results=state.step_results,
-            by_model=self.run.sources is not None,
-            summary=f"look where step {index} goes: {call.tool.name}",
-        )
-        if checked.error is not None:
-            return call
-        resolved = call.model_copy(update={"sources": checked.sources})
-        before, now = self.tool_calls.consent.ruling(call), self.tool_calls.consent.ruling(resolved)
-        if now.verdict == before.verdict and now.rule == before.rule:
-            return resolved
-        return (await self.tool_calls.consent.obtain([resolved], Purpose.PLAN_STEP))[0]
+        by_model = self.run.sources is not None
+        return await may_be_made(self.tool_calls.consent, call, index, state.step_results, by_model=by_model)
 
     def _note(self, index: int, performed: Performed) -> None:
         """Keep what came of one attempt of a step."""

@@ -57,7 +57,7 @@ class Plans:
         """Carry out the plan of the task; raises StepFailed at the first failure that it cannot bear."""
         state = self.context.state
         if not state.plans:
-            run = PlanRun.of(plan.with_usual(state.opened.step_timeout_s), of_task=True)
+            run = PlanRun.of(plan.with_usual(state.opened.step_timeout_s), untimed=plan.untimed, of_task=True)
             state.work.plan = PlanWork(proposed=(run.id,))
             state.keep_plan_run(run)
         done = await self._lived()
@@ -120,7 +120,7 @@ class Plans:
             others = tuple(other for other in numbered if other != plan_id)
             sources = action.sources[at] if action.sources else (None,) * len(plan.steps)
             numbered_plan = plan.with_usual(state.opened.step_timeout_s).model_copy(update=update)
-            state.keep_plan_run(PlanRun.of(numbered_plan, alternatives=others, sources=sources))
+            state.keep_plan_run(PlanRun.of(numbered_plan, untimed=plan.untimed, alternatives=others, sources=sources))
         if parent is not None:
             children = (*parent.children, *numbered)
             state.keep_plan_run(state.plan_run(parent.id).model_copy(update={"children": children}))
@@ -315,7 +315,8 @@ class Plans:
             "steps": tuple(steps),
             "hash": "",
         }
-        child = PlanRun.of(run.plan.model_copy(update=update), alternatives=run.alternatives, of_task=run.of_task)
+        same = {"untimed": run.untimed, "alternatives": run.alternatives, "of_task": run.of_task}
+        child = PlanRun.of(run.plan.model_copy(update=update), **same)
         if run.sources is not None:
             child = child.model_copy(update={"sources": tuple(sources)})
         state.keep_plan_run(run := state.plan_run(run.id).model_copy(update={"children": (*run.children, child_id)}))

@@ -15,8 +15,8 @@ from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolCall
-from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, denied, refused
 from workflows.plans.showing import ShownPlan, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -56,12 +56,13 @@ class Proposing:
         single calls do, and BudgetExceeded.
         """
         ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
-        answered = self._allowed(run, ruled)
+        answered = await self._allowed(run, ruled)
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
-        asks = [item for item in ruled if item.ruling.verdict == "ask"]
+        asks = [i for i in ruled if i.ruling.verdict == "ask" and isinstance(answered[i.index], ToolCall)]
         run = await rehearse(answered, frozenset(item.index for item in asks))
         if run.rehearsal is not None and not run.plan.dry_run:
-            asks = [item.foretold for item in ruled if item in asks or _writes(item)]
+            going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
+            asks = [item.foretold for item in going if item in asks or _writes(item)]
         plan = await self._shown(run, ruled, asks)
         opened()
         if not asks or run.plan.dry_run:
@@ -71,16 +72,19 @@ class Proposing:
             raise errors.Expired(f"nobody decided about {run.name} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
 
-    def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
-        """Return the calls with those that the policy denies; raises Denied where the plan cannot do without one."""
-        answered: Answered = {}
-        for item in ruled:
-            answered[item.index] = item.call
-            if item.ruling.verdict == "deny":
-                denied = errors.Denied(f"denied by the policy: {item.ruling.rule}")
-                answered[item.index] = refused(denied)
-                if not run.plan.may_fail(item.index):
-                    raise errors.StepFailed(f"step {item.index} ({item.call.tool.name}) failed: Denied: {denied}")
+    async def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
+        """Return the calls, and why the policy or the operator's own checks deny some.
+
+        Raises StepFailed where the plan cannot do without one of these.
+        """
+        answered: Answered = {item.index: item.call for item in ruled}
+        answered |= {item.index: denied(item.ruling) for item in ruled if item.ruling.verdict == "deny"}
+        going = [item for item in ruled if item.ruling.verdict != "deny"]
+        answered |= await self.consent.refused_by_checks(going, Purpose.PLAN_STEP)
+        for index, answer in answered.items():
+            if isinstance(answer, ToolResult) and not run.plan.may_fail(index):
+                tool = ruled[index].call.tool.name
+                raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
         return answered
 
     async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> ShownPlan:
@@ -141,7 +145,12 @@ class Proposing:
             raise DecisionRefused(f"{where}: {error}") from None
         resolved = not references_in(merged)
         checked = await self.context.check_call(
-            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
+            name,
+            merged,
+            resolved=resolved,
+            judge=item.call.tool.judged,
+            summary=f"check changes to {name}",
+            in_handler=True,
         )
         if checked.error is not None:
             raise DecisionRefused(f"{where}: {checked.error}")

@@ -7,8 +7,9 @@ from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolResult
-from workflows.consent import Answered, Consented
+from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import Answered, Consented, denied
+from workflows.plans.resolving import could_differ, ruled_late
 from workflows.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -73,15 +74,39 @@ class Rehearsing:
             rehearsal = rehearsal.model_copy(update={"failed": rehearsal.failed | {index: fault}})
         else:
             await self.context.gate()
-            purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
-            known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
-            seconds = run.plan.steps[index].seconds
-            rehearsal, _ = await rehearse_call(
-                self.tool_calls, rehearsal, answer, known, purpose, refers=True, deadline_s=seconds
-            )
+            rehearsal = await self._made(run, index, answer, rehearsal, simulated=simulated or answer.effectful)
         self._keep(plan_id, rehearsal)
         if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
             raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")
+
+    async def _made(
+        self, run: PlanRun, index: int, call: ToolCall, rehearsal: Rehearsal, *, simulated: bool
+    ) -> Rehearsal:
+        purpose = Purpose.SIMULATE if simulated else await self._purpose(run, index, call, rehearsal)
+        if isinstance(purpose, ToolResult):
+            return rehearsal.without(index, f"{purpose.error_type}: {purpose.error}")
+        known = RehearsedCall(idx=index, name=f"{run.id} {run.plan.hash}")
+        seconds, usual = run.time_of(index)
+        rehearsal, _ = await rehearse_call(
+            self.tool_calls, rehearsal, call, known, purpose, refers=True, deadline_s=seconds, usual=usual
+        )
+        return rehearsal
+
+    async def _purpose(self, run: PlanRun, index: int, call: ToolCall, rehearsal: Rehearsal) -> Purpose | ToolResult:
+        """Return how a read is rehearsed: for real only if no rule asks or denies it with what its references bring."""
+        needed = steps_named(index, run.plan.steps[index].arguments, call.arguments)
+        if not needed or not could_differ(self.context.state.opened.policy, call):
+            return Purpose.PLAN_STEP
+        if set(needed) & set(rehearsal.simulated):
+            return Purpose.SIMULATE
+        late = await ruled_late(
+            self.tool_calls.consent, call, index, rehearsal.results, by_model=run.sources is not None
+        )
+        if isinstance(late, ToolResult):
+            return late
+        if late.now.verdict == "deny":
+            return denied(late.now)
+        return Purpose.PLAN_STEP if late.now.verdict == "allow" or late.was_approved else Purpose.SIMULATE
 
     def _known(self, plan_id: str) -> Rehearsal:
         return self.context.state.plan_run(plan_id).rehearsal or Rehearsal()

@@ -357,6 +357,27 @@ async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(o
         assert "no answer within 1.5 s" in result["error"]["message"]
 
 
+@promise("plans:chosen-time")
+async def test_a_time_that_somebody_chose_is_obeyed_where_it_equals_the_usual_one_and_the_tool_declares_more(
+    open_engine, tmp_path
+):
+    toolbox = toolbox_of(tmp_path, tmp_path / "slow.db", MAILBOX_SLOW_SECONDS="20")
+    data = json.loads(toolbox.read_text())
+    data["providers"]["mail"]["tools"]["list_customers"] = {"timeout": 60}
+    toolbox.write_text(json.dumps(data))
+    policy = POLICY + 'ask: ["mail.list_customers"]\n'
+    async with open_engine(Scripts(), toolbox=toolbox, policy=policy, step_timeout_seconds=1.5) as opened:
+        cases = ((read(timeout_s=1.5), None), (read(), 1.5), (read(timeout_s=40), 1.5), (read(), 2))
+        for step, narrowed in cases:
+            handle = await opened.start(task(step))
+            (request,) = await pending(handle)
+            verdict = {"request_id": request["id"], "verdict": "approve", "by": "ana"}
+            more = {} if narrowed is None else {"toggles": {"limits": {"timeout_s": narrowed}}}
+            await handle.execute_update("decide", verdict | more)
+            error = (await ended(handle))["error"]["message"]
+            assert f"no answer within {narrowed or 1.5:g} s" in error
+
+
 @promise("plans:less-time")
 async def test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more_is_ended(open_engine):
     async with open_engine(Scripts(), env={"MAILBOX_SLOW_SECONDS": "20"}, policy=POLICY) as opened:

@@ -1,0 +1,130 @@
+"""Compare what a policy names with what there is: tools and providers, people, and conditions that hold for less."""
+
+import difflib
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from backstay.frozen import Frozen
+from backstay.policies.glob import matches
+from backstay.policies.places import how_to_write
+from backstay.policies.policy import Policy
+from backstay.policies.rule import Rule, clip_line
+from backstay.shown import one_line
+
+ENGINE = frozenset({"run_program", "propose_plan"})
+"""The engine's own tools that are ruled on."""
+
+
+class Offered(Frozen):
+    """Hold the tools of one provider of the toolbox."""
+
+    tools: frozenset[str] = frozenset()
+    unread: str = ""
+    """Why its tools are not known; empty when its list was read."""
+
+
+class Finding(NamedTuple):
+    """Say what is wrong with a policy (an error: a line says what nobody meant), or what to know of it."""
+
+    state: Literal["error", "warning"]
+    where: str
+    said: str
+
+
+def findings(policy: Policy, offered: Mapping[str, Offered]) -> list[Finding]:
+    """Return what is to be said of a policy's names and conditions; every line stays in force whatever is found."""
+    known = {**offered, "engine": Offered(tools=ENGINE)}
+    found: list[Finding] = []
+    for section, rules in policy.sections():
+        for index, rule in enumerate(rules):
+            where = f"{section}[{index}]"
+            if not rule.optional:
+                found += _named(where, rule.tool, known, is_tool=not section.startswith("reveal."))
+            found += _held(section, where, rule)
+    return found
+
+
+def _named(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: bool) -> Iterator[Finding]:
+    provider, _, tool = pattern.partition(".")
+    if "*" in pattern or "?" in pattern:
+        yield from _matched(where, pattern, known, is_tool=is_tool)
+    elif provider not in known:
+        near = _nearest(pattern, provider, known)
+        yield Finding("error", where, f"{pattern}: no provider of the toolbox is named {provider!r}{near}")
+    elif is_tool and tool in known[provider].tools:
+        return
+    elif known[provider].unread:
+        said = f"{pattern}: cannot be compared, {one_line(known[provider].unread, 200)}; the line is in force"
+        yield Finding("warning", where, said)
+    elif is_tool:
+        near = _nearest(pattern, provider, known)
+        yield Finding("error", where, f"{pattern}: {provider} has no such tool{near}")
+
+
+def _matched(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: bool) -> Iterator[Finding]:
+    """Say so when a pattern fits nothing that is known now."""
+    if is_tool:
+        found = any(matches(pattern, f"{name}.{tool}") for name, there in known.items() for tool in there.tools)
+    else:
+        found = any(matches(pattern.partition(".")[0], name) for name in known)
+    if found:
+        return
+    unread = sorted(name for name, there in known.items() if there.unread)
+    more = f"; the tools of {one_line(', '.join(unread), 200)} are not known now" if unread else ""
+    yield Finding("warning", where, f"{pattern}: fits no tool that is known{more}; the line is in force")
+
+
+def _nearest(pattern: str, provider: str, known: Mapping[str, Offered]) -> str:
+    """Return the nearest name in words, first among the tools of the same provider."""
+    beside = [f"{provider}.{tool}" for tool in known[provider].tools] if provider in known else []
+    every = [f"{name}.{tool}" for name, there in known.items() for tool in there.tools]
+    for names in (beside, every, [f"{name}.{pattern.partition('.')[2]}" for name in known]):
+        if near := difflib.get_close_matches(pattern, sorted(names), 1):
+            return f"; did you mean {one_line(near[0], 200)!r}? If it is to come later, add optional: true"
+    return "; correct the name, or add optional: true if it is to come later"
+
+
+def _held(section: str, where: str, rule: Rule) -> Iterator[Finding]:
+    """Say which conditions that permit something hold for less than they seem to, and how to write them."""
+    widening = rule.when if section.endswith("allow") else rule.unless
+    for path, operators in (widening or {}).items():
+        for operator, operand in operators.items():
+            if how := how_to_write(operator, operand):
+                shown = clip_line(f"{path} {operator} {one_line(str(operand), 80)!r}", 200)
+                yield Finding("warning", where, f"{rule.tool}: {shown}: {how}")
+    if section.startswith("undo.") and (rule.when or rule.unless):
+        said = "the arguments of an undo are not known when it is ruled on, so its conditions count against it"
+        yield Finding("warning", where, f"{rule.tool}: {said}; write the line without them")
+
+
+def twins(data: Any) -> list[Finding]:
+    """Return people whom a policy, as it was written, names in two spellings; they would be one person."""
+    spellings: dict[str, dict[str, None]] = {}
+    for name in _people_in(data):
+        spellings.setdefault(_person(name), {})[name] = None
+    return [
+        Finding("error", "people", f"{' and '.join(map(ascii, names))} are one person; write one of them everywhere")
+        for names in spellings.values()
+        if len(names) > 1
+    ]
+
+
+def _person(name: str) -> str:
+    plain = unicodedata.normalize("NFC", name.strip())
+    return unicodedata.normalize("NFC", plain.casefold()) if "@" in plain else plain
+
+
+def _people_in(data: Any, *, named: bool = False) -> Iterator[str]:
+    match data:
+        case str() if named:
+            yield data
+        case dict():
+            for key, item in data.items():
+                within = key in ("approvers", "escalate_to", "groups")
+                yield from _people_in(item, named=named or within)
+        case list():
+            for item in data:
+                yield from _people_in(item, named=named)
+        case _:
+            return

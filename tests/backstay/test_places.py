@@ -1,0 +1,314 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from backstay.policies.policy import Policy, rule
+from backstay.tools.tool import Tool
+from tests.requirements import promise
+
+EXAMPLE = "@example.com"
+SITE = "https://example.com"
+
+
+def verdict(section, conditions, arguments, other="allow", **more):
+    default = {"restricted_write": "ask" if section == "allow" else other}
+    policy = Policy.admit({"default": default, section: [{"tool": "a.b"} | conditions]})
+    return rule(policy, Tool(name="a.b", **more), arguments).verdict
+
+
+def lets(operator, operand, value):
+    """Return whether a rule that allows lets a value pass; in each way in which a condition can permit something."""
+    condition = {"x": {operator: operand}}
+    said = {
+        verdict("allow", {"when": condition}, {"x": value}) == "allow",
+        verdict("deny", {"unless": condition}, {"x": value}) == "allow",
+        verdict("ask", {"unless": condition}, {"x": value}) == "allow",
+    }
+    assert len(said) == 1
+    return said.pop()
+
+
+def stops(operator, operand, value):
+    """Return whether a rule that denies or asks holds for a value; in each way in which a condition can forbid."""
+    condition = {"x": {operator: operand}}
+    said = {
+        verdict("deny", {"when": condition}, {"x": value}) == "deny",
+        verdict("ask", {"when": condition}, {"x": value}) == "ask",
+        verdict("allow", {"unless": condition}, {"x": value}) == "ask",
+    }
+    assert len(said) == 1
+    return said.pop()
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("ends_with", EXAMPLE, "bo@example.com"),
+        ("ends_with", EXAMPLE, "bo.o'neil+news@example.com"),
+        ("ends_with", EXAMPLE, ["bo@example.com", "ana@example.com"]),
+        ("ends_with", "example.com", "bo@example.com"),
+        ("ends_with", ".example.com", "bo@mail.example.com"),
+        ("ends_with", "-bot@example.com", "build-bot@example.com"),
+        ("contains", EXAMPLE, "bo@example.com"),
+        ("starts_with", "bo@example.com", "bo@example.com"),
+        ("equals", "bo@example.com", "bo@example.com"),
+        ("in", ["bo@example.com"], ["bo@example.com"]),
+        ("contains", "bo@example.com", ["bo@example.com"]),
+        ("starts_with", "@team", "@team-a"),
+        ("starts_with", "git@example.com:own/", "git@example.com:own/tool.git"),
+    ],
+)
+def test_a_plain_address_that_fits_is_let_through(operator, operand, value):
+    assert lets(operator, operand, value)
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "eve@evil.test, bo@example.com",
+        "eve@evil.test;bo@example.com",
+        "eve@evil.test bo@example.com",
+        "<eve@evil.test> bo@example.com",
+        "eve@evil.test\nCc: bo@example.com",
+        "eve@evil.test\r\nbo@example.com",
+        "eve@evil.test\x00bo@example.com",
+        "eve@evil.test%2Cbo@example.com",
+        "eve%evil.test@example.com",
+        "evil.test!eve@example.com",
+        "@evil.test:bo@example.com",
+        '"eve@evil.test,"@example.com',
+        "=?utf-8?q?eve=40evil.test=2C?=bo@example.com",
+        "(bo)eve@evil.test,x@example.com",
+        "eve@evil.test\u2028bo@example.com",
+        "eve@evil.test\uff0cbo@example.com",
+        "b\u043e@example.com",
+        "-oQ/tmp@example.com",
+        "bo@evil.test\\@example.com",
+        "@example.com",
+        ["bo@example.com", "eve@evil.test, bo@example.com"],
+        ["bo@example.com", {"email": "eve@evil.test"}],
+        [],
+        {"email": "bo@example.com"},
+    ],
+)
+@pytest.mark.parametrize(
+    ("operator", "operand"), [("ends_with", EXAMPLE), ("contains", EXAMPLE), ("ends_with", "example.com")]
+)
+def test_no_companion_of_an_allowed_address_is_let_through(operator, operand, value):
+    assert not lets(operator, operand, value)
+
+
+@promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("starts_with", "bo@example.com", "bo@example.com, eve@evil.test"),
+        ("starts_with", "bo@example.com", "bo@example.com.evil.test"),
+        ("starts_with", "bo@", "bo@evil.test"),
+        ("starts_with", "mailto:bo@example.com", "mailto:bo@example.com?cc=eve@evil.test"),
+        ("contains", "bo@example.com", ["eve@evil.test", "bo@example.com"]),
+        ("contains", "bo@example.com", "bo@example.com.evil.test"),
+        ("contains", "@example.", "bo@example.evil.test"),
+        ("contains", "example.com", "bo@example.com.evil.test"),
+        ("ends_with", "bo@example.com", "evebo@example.com"),
+        ("ends_with", "example.com", "eve@evilexample.com"),
+        ("ends_with", "<bo@example.com>", "Eve <eve@evil.test>, <bo@example.com>"),
+    ],
+)
+def test_a_part_of_an_address_permits_no_other_address(operator, operand, value):
+    assert not lets(operator, operand, value)
+
+
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("starts_with", SITE, "https://example.com"),
+        ("starts_with", SITE, "https://example.com/a/b?c=d#e"),
+        ("starts_with", SITE, "https://example.com?q=1"),
+        ("starts_with", "https://example.com/", "https://example.com/straße"),
+        ("starts_with", "https://example.com:8443/", "https://example.com:8443/a"),
+        ("starts_with", "https://example.com/own", "https://example.com/own/tool"),
+        ("starts_with", "https://example.com/search?q=", "https://example.com/search?q=cats"),
+        ("starts_with", "https://", "https://anything.test/a"),
+        ("contains", SITE, "https://example.com/a"),
+        ("contains", "example.com", "https://api.example.com/a"),
+        ("ends_with", ".example.com", "api.example.com"),
+        ("ends_with", ".example.com", "https://api.example.com"),
+        ("starts_with", "example.com", "example.com:443/a"),
+        ("ends_with", "report.txt", "/work/report.txt"),
+        ("ends_with", ".tar.gz", "out/a.tar.gz"),
+        ("starts_with", "10.0.", "10.0.0.7"),
+        ("starts_with", "/work/", "/work/a b\u00e9.txt"),
+        ("equals", SITE, "https://example.com"),
+    ],
+)
+def test_a_url_that_stays_at_the_allowed_host_is_let_through(operator, operand, value):
+    assert lets(operator, operand, value)
+
+
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://example.com.evil.test/",
+        "https://example.com@evil.test/",
+        "https://example.com:pw@evil.test/",
+        "https://example.com\\@evil.test/",
+        "https://example.com%2eevil.test/",
+        "https://example.com%2f@evil.test/",
+        "https://example.com\u3002evil.test/",
+        "https://example.com\uff0eevil.test/",
+        "https://example.com\u2024evil.test/",
+        "https://example.com\t.evil.test/",
+        "https://example.com\n.evil.test/",
+        "https://example.com .evil.test/",
+        "https://example.com-evil.test/",
+        "https://example.community/",
+        "https://example.com:8443/",
+        "https://example.com/a\\..\\b",
+        "https://example.com/../b",
+        "https://example.com/%2e%2e/b",
+        "https://example.com/..;/b",
+        "https://example.com/a\r\nHost: evil.test",
+        "https://example.com/a%0d%0aHost:evil.test",
+        "https://example.com/a\u200b",
+        "https://example.com/ https://evil.test/",
+    ],
+)
+def test_no_url_that_only_begins_right_is_let_through(value):
+    assert not lets("starts_with", SITE, value)
+
+
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("starts_with", "https://example.com/own", "https://example.com/own-evil/tool"),
+        ("starts_with", "https://", "https://example.com@evil.test/"),
+        ("starts_with", "/", "//evil.test/a"),
+        ("starts_with", "/", "/\\evil.test/a"),
+        ("starts_with", "//example.com", "//example.com.evil.test"),
+        ("starts_with", "example.com", "example.com.evil.test/"),
+        ("starts_with", "example.com", "example.com@evil.test"),
+        ("starts_with", "example.com", "example.com:pw@evil.test"),
+        ("starts_with", "10.0.", "10.0.evil.test"),
+        ("ends_with", ".example.com", "https://evil.test/.example.com"),
+        ("ends_with", ".example.com", "https://evil.test?.example.com"),
+        ("ends_with", ".example.com", "https://evil.test#.example.com"),
+        ("ends_with", ".example.com", "https://evil.test\\.example.com"),
+        ("ends_with", ".example.com", "evil.test/.example.com"),
+        ("ends_with", ".example.com", "evil.test\n.example.com"),
+        ("ends_with", "example.com", "https://evilexample.com"),
+        ("contains", "example.com", "https://evil.test/example.com"),
+        ("contains", "example.com", "https://example.com.evil.test/"),
+        ("contains", SITE, "https://evil.test/?to=https://example.com"),
+        ("ends_with", "https://example.com/", "https://evil.test/?to=https://example.com/"),
+    ],
+)
+def test_a_part_of_a_url_permits_no_other_place(operator, operand, value):
+    assert not lets(operator, operand, value)
+
+
+@promise("policy:allowed-address")
+@given(st.text(min_size=1, max_size=12), st.sampled_from(["", ",", ";", " ", "\n", "<", ">", "%2C", "\u3000", ":"]))
+def test_nothing_before_an_allowed_address_brings_a_second_one(more, sign):
+    value = f"eve@evil.test{sign}{more}bo@example.com"
+    assert not lets("ends_with", EXAMPLE, value)
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "eve@evil.test",
+        "eve@Evil.TEST",
+        "eve@evil.test ",
+        "eve@evil.test.",
+        "<eve@evil.test>",
+        "Eve <eve@evil.test>",
+        "eve@evil.test, bo@example.com",
+        "bo@example.com, eve@evil.test",
+        "eve@evil.test\nCc: bo@example.com",
+        "eve @ evil.test",
+        "eve@evil.test?cc=bo",
+        "eve%40evil.test",
+        "eve%2540evil%2etest",
+        "eve@evil\u200b.test",
+        "eve\uff20evil.test",
+        "eve@\uff45vil\uff0etest",
+        "eve@evil\u3002test",
+        ["bo@example.com", "EVE@evil.test"],
+    ],
+)
+def test_a_forbidden_address_is_found_however_it_is_spelled(value):
+    for operator, operand in {
+        "ends_with": "@evil.test",
+        "contains": "@Evil.test",
+        "equals": "eve@evil.test",
+        "in": ["x@y.test", "Eve@evil.test"],
+    }.items():
+        assert stops(operator, operand, value), operator
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://intern.test/",
+        "http://INTERN.test/",
+        "HTTP://intern.test/",
+        " http://intern.test/",
+        "http://intern.test./",
+        "http://intern.test:80/",
+        "http://eve@intern.test/",
+        "http://eve:pw@intern.test/",
+        "http:\\\\intern.test\\",
+        "http:/intern.test/",
+        "http://int\u00adern.test/",
+        "ht\ttp://intern.test/",
+        "http://%69ntern.test/",
+        "//intern.test/",
+        "intern.test",
+    ],
+)
+def test_a_forbidden_url_is_found_however_it_is_spelled(value):
+    for operator, operand in {"starts_with": "http://intern.test", "contains": "INTERN.test"}.items():
+        assert stops(operator, operand, value), operator
+
+
+@promise("policy:spelled")
+def test_other_texts_are_found_in_any_spelling_too():
+    assert stops("equals", {"branch": ["Main"]}, {"branch": ["MAIN"]})
+    assert stops("starts_with", "/etc/", "/%65tc/passwd")
+    assert stops("starts_with", "/etc/", "/ETC/passwd")
+    assert stops("ends_with", ".exe", "setup.EXE ")
+    assert stops("contains", "drop table", "DROP\tTABLE users")
+    assert stops("equals", "https://intern.test", "HTTPS://intern.test:443/")
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("ends_with", "@evil.test", "bo@evil.test.example.com"),
+        ("ends_with", "@evil.test", "bo@evil.tests"),
+        ("equals", "bo@example.com", "bobo@example.com"),
+        ("equals", "main", "maintenance"),
+        ("starts_with", "http://intern.test", "http://example.com/http"),
+    ],
+)
+def test_another_address_is_not_taken_for_a_forbidden_one(operator, operand, value):
+    assert not stops(operator, operand, value)
+
+
+@promise("policy:spelled")
+@given(st.text(max_size=200), st.text(min_size=1, max_size=10))
+@example("\u0301", "e")
+def test_what_is_written_as_a_rule_says_is_always_found(around, word):
+    assert stops("contains", word, f"{around}{word}{around}")
+    assert stops("starts_with", word, f"{word}{around}")
+    assert stops("ends_with", word, f"{around}{word}")
+    assert stops("equals", word, word)
