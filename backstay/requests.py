@@ -144,6 +144,8 @@ class CheckCall(OfRun):
     """Stored results by plan step: references are resolved, and it is said where what they bring came from."""
     by_model: bool = False
     """Whether a model wrote the arguments; otherwise they are the task's."""
+    before: dict[str, Any] | None = None
+    """What a person has changed into the arguments: a name that the tool does not know is refused then."""
     forecast: ForecastEntry | None = None
     """What a rehearsal foretold of the call, with which it is compared."""
     answers: dict[int, str] = Field(default_factory=dict)

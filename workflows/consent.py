@@ -18,6 +18,7 @@ from backstay.approvals.approval import (
     RequestKind,
     Verdict,
 )
+from backstay.approvals.edits import change_lines
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
@@ -25,7 +26,6 @@ from backstay.policies.accepted import SESSION_S, AcceptedLine, Remember, argume
 from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
-from backstay.provenance.source import pointer_to
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import references_in
@@ -33,6 +33,7 @@ from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
+from workflows.changing import changed, checked_change, said_of
 from workflows.run_context import RunContext
 from workflows.state import write_key
 from workflows.work import Decided
@@ -63,6 +64,12 @@ class Ruled:
     """Whether it is approved or rejected as it is, and cannot be changed."""
     by_default: bool = False
     """Whether nothing but the policy's default asks, so that a decision can be remembered."""
+    first: ToolCall | None = None
+    """The call as the run wanted it, where people have changed it since."""
+    changed_by: tuple[str, ...] = ()
+    """Who changed it."""
+    comments: tuple[str, ...] = ()
+    """What they said."""
 
     @property
     def foretold(self) -> "Ruled":
@@ -191,8 +198,7 @@ class Consent:
             return {}
 
         def asked(group: list[Ruled]) -> Coroutine[Any, Any, Answered]:
-            of_calls = RequestKind.CALL if len(group) == 1 else RequestKind.BATCH
-            return self._ask(group, purpose, kind or of_calls, unless, more)
+            return self._ask(group, purpose, kind, unless, more)
 
         asking = [asyncio.ensure_future(asked(group)) for group in groups]
         try:
@@ -207,20 +213,56 @@ class Consent:
         return {index: answer for group in answers for index, answer in group.items()}
 
     async def _ask(  # called in one place, by what they are
-        self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool], more: Foretelling
+        self,
+        group: list[Ruled],
+        purpose: Purpose,
+        kind: RequestKind | None,
+        unless: Callable[[], bool],
+        more: Foretelling,
     ) -> Answered:
+        """Ask until nothing is changed any more: what is made is what somebody saw who approved it."""
+        answered: Answered = {}
+        while True:
+            decided = await self._decided(group, purpose, kind, unless, more)
+            if decided.verdict is None and decided.on_expiry == "fail":
+                raise errors.Expired(f"nobody decided about {_question(group, _kind(group, kind), purpose)} in time")
+            if decided.stop:
+                raise rejected(decided)
+            if not decided.again:
+                return answered | {item.index: _outcome(item, decided) for item in group}
+            left: list[Ruled] = []
+            for item in group:
+                named = decided.calls.get(item.index)
+                anew = item if named is None or named.verdict != "reject" else refused(rejected(decided))
+                anew = anew if isinstance(anew, ToolResult) else self._ruled_anew(anew, decided, purpose)
+                if isinstance(anew, ToolResult):
+                    answered[item.index] = anew
+                else:
+                    left.append(anew)
+            if not left:
+                return answered
+            group = left
+
+    async def _decided(
+        self,
+        group: list[Ruled],
+        purpose: Purpose,
+        kind: RequestKind | None,
+        unless: Callable[[], bool],
+        more: Foretelling,
+    ) -> Decided:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self.diffs(group)
-        shown = tuple(
-            shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
-        )
+        diffs, kind = await self.diffs(group), _kind(group, kind)
+        shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in group)
         by_index = {item.index: item for item in group}
         request = more(self._request(group, shown, purpose, kind))
         ruling = reduce(stricter, (item.ruling for item in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
-                index: verdict if verdict.arguments is None else await self._changed(by_index[index], verdict, shown)
+                index: verdict
+                if verdict.verdict != "modify"
+                else await self._checked_change(by_index[index], verdict, shown)
                 for index, verdict in named.items()
             }
 
@@ -236,11 +278,43 @@ class Consent:
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided
-        if decided.verdict is None and decided.on_expiry == "fail":
-            raise errors.Expired(f"nobody decided about {request.question} in time")
-        if decided.stop:
-            raise rejected(decided)
-        return {item.index: _outcome(item, decided) for item in group}
+        return decided
+
+    def _ruled_anew(self, item: Ruled, decided: Decided, purpose: Purpose) -> Ruled | ToolResult:
+        """Return a call as it is asked about again: with what a person changed of it, if they did."""
+        named, comments = decided.calls.get(item.index), item.comments
+        if named is None or named.arguments is None:
+            return item
+        comments = (*comments, decided.comment) if decided.comment else comments
+        people = tuple(dict.fromkeys((*item.changed_by, one_line(decided.by, 200))))
+        call = changed(item.call, named.arguments)
+        (anew,) = self.with_repeats([Ruled(item.index, call, self.ruling(call, purpose))])
+        if anew.ruling.verdict == "deny":
+            return denied(anew.ruling)
+        if anew.ruling.verdict != "ask":
+            # A person who changes a call is shown it again, also where policy would let it go.
+            anew = replace(anew, ruling=item.ruling)
+        anew = replace(anew, first=item.first or item.call, changed_by=people, comments=comments)
+        return self.with_default(anew, purpose)
+
+    async def _checked_change(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
+        seen = next(call for call in shown if call.index == item.index).arguments
+        named, anew = await checked_change(
+            self.context,
+            item.call,
+            item.index,
+            verdict,
+            seen,
+            # A plan's references stand for results that do not exist yet.
+            resolved=lambda merged: self.context.state.task.plan is None or not references_in(merged),
+            # Only calls may be changed: a compensation is decided as a whole.
+            ruled=lambda call: self.with_repeats([Ruled(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling,
+        )
+        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
+            raise DecisionRefused(
+                f"calls.{item.index}.arguments: the changed call falls under another rule: {anew.rule}"
+            )
+        return named
 
     def _request(
         self, group: list[Ruled], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
@@ -308,26 +382,6 @@ class Consent:
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
 
-    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
-        seen = next(call for call in shown if call.index == item.index).arguments
-        name = item.call.tool.name
-        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
-        # A plan's references stand for results that do not exist yet.
-        resolved = self.context.state.task.plan is None or not references_in(merged)
-        checked = await self.context.check_call(
-            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
-        )
-        where = f"calls.{item.index}.arguments"
-        if checked.error is not None:
-            raise DecisionRefused(f"{where}: {checked.error}")
-        # Only calls may be changed: a compensation is decided as a whole.
-        anew = self.ruling(changed(item.call, checked.arguments), Purpose.CALL)
-        if anew.verdict == "deny":
-            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
-        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
-            raise DecisionRefused(f"{where}: the changed call falls under another rule: {anew.rule}")
-        return CallVerdict(verdict="modify", arguments=checked.arguments)
-
 
 def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
     """Return the ruling of a policy on a call."""
@@ -376,18 +430,21 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
     verdict = named.verdict if named is not None else decided.verdict.value
     if verdict == "reject":
         return refused(rejected(decided))
-    if named is not None and named.arguments is not None:
-        return changed(item.call, named.arguments)
-    return item.call
+    call = item.call if named is None or named.arguments is None else changed(item.call, named.arguments)
+    return said_of(call, item.first or item.call, item.comments, decided)
 
 
-def changed(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
-    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
-    update: dict[str, Any] = {"arguments": arguments}
-    if call.sources is not None:
-        by_person = [pointer_to("", key) for key in deciding.changes(call.arguments, arguments)]
-        update["sources"] = call.sources.decided_by_person(by_person)
-    return call.model_copy(update=update)
+def _kind(group: list[Ruled], kind: RequestKind | None) -> RequestKind:
+    return kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
+
+
+def shown_ruled(item: Ruled, most: int, diff: str | None) -> RequestedCall:
+    """Return a call that is asked about as people see it, with what they have changed of it."""
+    call = shown_call(item.call, item.index, most, diff, item.repeats or None)
+    if item.first is None:
+        return call
+    lines = change_lines(item.first.arguments, item.call.arguments, most)
+    return call.model_copy(update={"changed": lines, "changed_by": ", ".join(item.changed_by)})
 
 
 def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
@@ -403,7 +460,9 @@ def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     names = list(dict.fromkeys(item.call.tool.name for item in group))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = f"{len(group)} calls" if len(group) > 1 else "one call"
-    return f"May the run make {what} of {one_line(listed, 300)}?"
+    people = ", ".join(dict.fromkeys(person for item in group for person in item.changed_by))
+    changed_by = f", as changed by {one_line(people, 300)}" if people else ""
+    return f"May the run make {what} of {one_line(listed, 300)}{changed_by}?"
 
 
 def shown_call(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -35,6 +36,8 @@ REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 """What ends a program and not its run, once a person has given up waiting for it to be mended."""
 LOSSES = frozenset({"SandboxLost", LOST})
 _CHECK_S = 30
+MOST_TOLD = 20
+"""Of how many calls of a program the model is told what people did to them."""
 
 
 class Programs:
@@ -143,6 +146,18 @@ class Programs:
         """Return what the program under way, or just ended, has done that stands, one line for each effect."""
         work, state = self.context.state.work.program, self.context.state
         return [] if work is None else standing(state.undo, state.undone, work.first_effect)
+
+    def people(self) -> list[dict[str, Any]]:
+        """Return what people changed of its calls, and what they said; the program is not told."""
+        work = self.context.state.work.program
+        return [] if work is None else list(work.people)
+
+    def _keep_people(self, call: ToolCall) -> None:
+        work = self.context.state.work
+        if call.by_person is None or work.program is None or len(work.program.people) >= MOST_TOLD:
+            return
+        told = {"call": int(call.id), "tool": one_line(call.tool.name, 200), **call.by_person.told()}
+        work.program = work.program.model_copy(update={"people": (*work.program.people, told)})
 
     async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
@@ -261,6 +276,7 @@ class Programs:
                 if answer.i in halt.whole:
                     answer = answer.model_copy(update={"effect": effect, "undo": result.undo})
                 answers[answer.i] = answer
+                self._keep_people(call)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[Performed]:

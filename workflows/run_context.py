@@ -150,10 +150,14 @@ class RunContext:
         in_handler: bool = False,
         results: dict[int, str] | None = None,
         by_model: bool = False,
+        before: dict[str, Any] | None = None,
     ) -> calls.CheckedCall:
-        """Resolve and validate a call before it is ruled on; with `results`, also say what references bring."""
+        """Resolve and validate a call before it is ruled on; with `results`, also say what references bring.
+
+        `before`: what a person has changed into the arguments.
+        """
         ask = calls.CheckCall(
-            tool=tool, arguments=arguments, resolved=resolved, results=results or {}, by_model=by_model
+            tool=tool, arguments=arguments, resolved=resolved, results=results or {}, by_model=by_model, before=before
         )
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)

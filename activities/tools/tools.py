@@ -35,6 +35,7 @@ from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
+from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge, why_failed
@@ -82,6 +83,8 @@ class Tools(Activities):
         except (ToolNotFound, ArgumentsInvalid) as error:
             return calls.CheckedCall(error=str(error), error_type=type(error).__name__)
         checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
+        if ask.before is not None and (fault := fault_in_names(definition.parameters, ask.before, folded)) is not None:
+            return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
         if not ask.resolved:
             return checked
         fault, refusal = await definition.check(whole), definition.refusal(whole)

@@ -1,11 +1,10 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from backstay import calls, errors
-from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import PROCESSES, Proposal
@@ -16,7 +15,8 @@ from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
-from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
+from workflows.changing import checked_change
+from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, refused
 from workflows.plans.showing import ShownPlan, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -56,6 +56,7 @@ class Proposing:
         single calls do, and BudgetExceeded.
         """
         ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
+        ruled = [self._with_change(run, item) for item in ruled]
         answered = self._allowed(run, ruled)
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
         asks = [item for item in ruled if item.ruling.verdict == "ask"]
@@ -70,6 +71,18 @@ class Proposing:
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
+
+    def _with_change(self, run: PlanRun, item: Ruled) -> Ruled:
+        """Return a step with how it was before people changed it, where they did so in the plan before this one."""
+        state = self.context.state
+        parent = next((plan for plan in state.plans if plan.id == run.plan.parent), None)
+        people = [] if state.work.plan is None else [said["by"] for said in state.work.plan.people if "changed" in said]
+        if parent is None or parent.reason != "superseded" or item.index >= len(parent.plan.steps) or not people:
+            return item
+        before = parent.plan.steps[item.index].arguments
+        if before == item.call.arguments:
+            return item
+        return replace(item, first=item.call.model_copy(update={"arguments": before}), changed_by=(people[-1],))
 
     def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
         """Return the calls with those that the policy denies; raises Denied where the plan cannot do without one."""
@@ -114,7 +127,7 @@ class Proposing:
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
                 index: verdict
-                if verdict.arguments is None
+                if verdict.verdict != "modify"
                 else await self._changed(by_index[index], verdict, plan.calls)
                 for index, verdict in named.items()
             }
@@ -133,22 +146,24 @@ class Proposing:
     async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
         """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
         seen = next((call.arguments for call in shown if call.index == item.index), item.call.arguments)
-        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
-        name, where = item.call.tool.name, f"calls.{item.index}.arguments"
-        try:
-            steps_named(item.index, merged)
-        except errors.ArgumentsInvalid as error:
-            raise DecisionRefused(f"{where}: {error}") from None
-        resolved = not references_in(merged)
-        checked = await self.context.check_call(
-            name, merged, resolved=resolved, summary=f"check changes to {name}", in_handler=True
+
+        def resolved(merged: dict[str, object]) -> bool:
+            try:
+                steps_named(item.index, merged)
+            except errors.ArgumentsInvalid as error:
+                raise DecisionRefused(f"calls.{item.index}.arguments: {error}") from None
+            return not references_in(merged)
+
+        named, _ = await checked_change(
+            self.context,
+            item.call,
+            item.index,
+            verdict,
+            seen,
+            resolved=resolved,
+            ruled=lambda call: self.consent.ruling(call, Purpose.PLAN_STEP),
         )
-        if checked.error is not None:
-            raise DecisionRefused(f"{where}: {checked.error}")
-        anew = self.consent.ruling(changed(item.call, checked.arguments), Purpose.PLAN_STEP)
-        if anew.verdict == "deny":
-            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
-        return CallVerdict(verdict="modify", arguments=checked.arguments)
+        return named
 
     def _said(self, asks: Sequence[Ruled], steps: Sequence[PlanStep], decided: Decided) -> Answered:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""
