@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from temporalio import workflow
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import (
+    PROGRAM_INDEX,
     Approval,
     ApprovalRequest,
     CallVerdict,
@@ -18,7 +19,6 @@ from backstay.approvals.approval import (
     RequestKind,
     Verdict,
 )
-from backstay.approvals.edits import change_lines
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
@@ -27,11 +27,21 @@ from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repea
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
 from backstay.requests import PreviewedCall
-from backstay.shown import one_line, shown_arguments
+from backstay.shown import one_line
 from backstay.task.plan import references_in
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.asked_calls import (
+    PROGRAM_SHOWN,
+    SHOWN_CHARACTERS,
+    Ruled,
+    key_of,
+    kind_of,
+    question_of,
+    shown_call,
+    shown_ruled,
+)
 from workflows.asking.approvals import never
 from workflows.changing import changed, checked_change, said_of
 from workflows.run_context import RunContext
@@ -41,43 +51,12 @@ from workflows.work import Decided
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
-SHOWN_CHARACTERS = 30_000
-"""How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
 """The call that may be made, perhaps modified, or the result that says why it may not."""
 Answered = dict[int, Consented]
 """The outcome for each call of a batch, by index."""
 Foretelling = Callable[[ApprovalRequest], ApprovalRequest]
 """Adds to a request what a rehearsal foretells."""
-
-
-@dataclass(frozen=True)
-class Ruled:
-    """Hold one call of a batch with its ruling."""
-
-    index: int
-    call: ToolCall
-    ruling: Ruling
-    repeats: str = ""
-    """When the run made the same call before, and what came of it."""
-    whole: bool = False
-    """Whether it is approved or rejected as it is, and cannot be changed."""
-    by_default: bool = False
-    """Whether nothing but the policy's default asks, so that a decision can be remembered."""
-    first: ToolCall | None = None
-    """The call as the run wanted it, where people have changed it since."""
-    changed_by: tuple[str, ...] = ()
-    """Who changed it."""
-    comments: tuple[str, ...] = ()
-    """What they said."""
-
-    @property
-    def foretold(self) -> "Ruled":
-        """Return it as people are asked about it who approve a forecast: its writes are asked about in any case."""
-        if self.ruling.verdict == "ask":
-            return self
-        rule = f"engine: what a rehearsal foretells is approved ({self.ruling.rule})"
-        return replace(self, ruling=self.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
 class Consent:
@@ -88,6 +67,8 @@ class Consent:
         self.context = context
         self.accepted: set[tuple[str, str]] = set()
         """The changed tools, each with its definition, of which a call was permitted since."""
+        self.program: ToolCall | None = None
+        """The program under way, whose source people see with its calls."""
         self.obeyed: set[str] = set()
         """The accepted lines by which a call was permitted, by id."""
 
@@ -225,7 +206,9 @@ class Consent:
         while True:
             decided = await self._decided(group, purpose, kind, unless, more)
             if decided.verdict is None and decided.on_expiry == "fail":
-                raise errors.Expired(f"nobody decided about {_question(group, _kind(group, kind), purpose)} in time")
+                raise errors.Expired(
+                    f"nobody decided about {question_of(group, kind_of(group, kind), purpose)} in time"
+                )
             if decided.stop:
                 raise rejected(decided)
             if not decided.again:
@@ -252,7 +235,7 @@ class Consent:
         more: Foretelling,
     ) -> Decided:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs, kind = await self.diffs(group), _kind(group, kind)
+        diffs, kind = await self.diffs(group), kind_of(group, kind)
         shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in group)
         by_index = {item.index: item for item in group}
         request = more(self._request(group, shown, purpose, kind))
@@ -266,7 +249,7 @@ class Consent:
                 for index, verdict in named.items()
             }
 
-        key = _key(group, kind, purpose)
+        key = key_of(group, kind, purpose)
         decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
             request,
             ruling,
@@ -274,7 +257,7 @@ class Consent:
             unless,
             key=key,
             lines=lambda approval: self.lines(group, approval),
-            calls={item.index: item.call for item in group},
+            calls={item.index: item.call for item in group} | self._program(purpose, kind),
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided
@@ -319,10 +302,12 @@ class Consent:
     def _request(
         self, group: list[Ruled], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
     ) -> ApprovalRequest:
+        program = self._program(purpose, kind)
         return ApprovalRequest(
             kind=kind,
-            question=_question(group, kind, purpose),
+            question=question_of(group, kind, purpose),
             calls=shown,
+            program=next((shown_call(call, at, PROGRAM_SHOWN) for at, call in program.items()), None),
             options=WHOLE_DECISIONS
             if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM or group[0].whole
             else DECISIONS,
@@ -332,6 +317,12 @@ class Consent:
             ),
             may_remember=self.may_remember(group),
         )
+
+    def _program(self, purpose: Purpose, kind: RequestKind) -> dict[int, ToolCall]:
+        """Return the program that makes the calls of a request, under the index by which it is read."""
+        if self.program is None or purpose is not Purpose.PROGRAM or kind is RequestKind.PROGRAM:
+            return {}
+        return {PROGRAM_INDEX: self.program}
 
     def may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
         """Return for how long a decision about these calls can be remembered."""
@@ -432,56 +423,3 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
         return refused(rejected(decided))
     call = item.call if named is None or named.arguments is None else changed(item.call, named.arguments)
     return said_of(call, item.first or item.call, item.comments, decided)
-
-
-def _kind(group: list[Ruled], kind: RequestKind | None) -> RequestKind:
-    return kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
-
-
-def shown_ruled(item: Ruled, most: int, diff: str | None) -> RequestedCall:
-    """Return a call that is asked about as people see it, with what they have changed of it."""
-    call = shown_call(item.call, item.index, most, diff, item.repeats or None)
-    if item.first is None:
-        return call
-    lines = change_lines(item.first.arguments, item.call.arguments, most)
-    return call.model_copy(update={"changed": lines, "changed_by": ", ".join(item.changed_by)})
-
-
-def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
-    about = [[item.index, item.call.tool.name, item.call.tool.definition, item.call.arguments] for item in group]
-    return f"{kind} {purpose} {digest_of(about)}"
-
-
-def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
-    if purpose is Purpose.UNDO:
-        return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"
-    if kind is RequestKind.PROGRAM:
-        return "May the run start this program? Each call it makes is ruled on when it is made."
-    names = list(dict.fromkeys(item.call.tool.name for item in group))
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    what = f"{len(group)} calls" if len(group) > 1 else "one call"
-    people = ", ".join(dict.fromkeys(person for item in group for person in item.changed_by))
-    changed_by = f", as changed by {one_line(people, 300)}" if people else ""
-    return f"May the run make {what} of {one_line(listed, 300)}{changed_by}?"
-
-
-def shown_call(
-    call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None, repeats: str | None = None
-) -> RequestedCall:
-    """Return a call as people see it before they decide."""
-    shown, tool = shown_arguments(call.arguments, most), call.tool
-    return RequestedCall(
-        index=index,
-        tool=one_line(tool.name, 200),
-        arguments=shown.arguments,
-        safety=tool.safety,
-        undoable=tool.undo is not None,
-        undo_how=None if tool.undo is None else one_line(tool.undo, 300),
-        side_effects=tuple(one_line(effect, 200) for effect in tool.side_effects[:20]),
-        diff=diff,
-        clipped=shown.clipped,
-        left_out=shown.left_out,
-        args_digest=digest_of(call.arguments),
-        repeats=repeats,
-        sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),
-    )

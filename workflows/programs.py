@@ -55,6 +55,13 @@ class Programs:
 
         Raises BudgetExceeded, Expired or Rejected.
         """
+        self.tool_calls.consent.program = _as_call(action)
+        try:
+            return await self._run(action)
+        finally:
+            self.tool_calls.consent.program = None
+
+    async def _run(self, action: RunProgram) -> ToolResult:
         state = self.context.state
         if state.work.program is None:
             refused = await self._begun(action)
@@ -85,11 +92,7 @@ class Programs:
         state = self.context.state
         if not state.work.ran:
             await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
-        # What a policy and a person see and approve is the whole source.
-        shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
-        warned = {"warnings": list(action.warnings)} if action.warnings else {}
-        shown |= warned
-        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
+        call, warned = _as_call(action), {"warnings": list(action.warnings)} if action.warnings else {}
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), consent)
@@ -337,6 +340,13 @@ class Programs:
         error = halt.error or ""
         error = sandbox_error(error) if self.context.state.opened.profile.markers else error
         return kept.model_copy(update={"success": False, "error": error, "error_type": halt.error_type})
+
+
+def _as_call(action: RunProgram) -> ToolCall:
+    """Return a program as a call: what a policy and a person see and approve is the whole source."""
+    shown: dict[str, Any] = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
+    shown |= {"warnings": list(action.warnings)} if action.warnings else {}
+    return ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
 
 
 def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:

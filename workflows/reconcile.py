@@ -13,8 +13,8 @@ from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
+from workflows.asked_calls import shown_call
 from workflows.calls_in_flight import CallInFlight
-from workflows.consent import shown_call
 from workflows.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)

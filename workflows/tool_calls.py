@@ -22,9 +22,10 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolCall, ToolResult
+from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
-from workflows.consent import Answered, Consent, refused, rejected, ruling_of, shown_call
+from workflows.consent import Answered, Consent, refused, rejected, ruling_of
 from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
 from workflows.work import Decided

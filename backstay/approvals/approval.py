@@ -41,6 +41,10 @@ class RequestKind(StrEnum):
     ELICITATION = "elicitation"
 
 
+PROGRAM_INDEX = -1
+"""The index under which the program is read that makes the calls of a request."""
+
+
 class RequestedCall(Frozen):
     """Show one call that waits for a verdict; engine facts only, text escaped."""
 
@@ -97,6 +101,8 @@ class ApprovalRequest(Frozen):
     step: int = 0
     links: Links = Links()
     calls: tuple[RequestedCall, ...] = ()
+    program: RequestedCall | None = None
+    """The program that makes these calls, as its source; None where no program does."""
     answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     options: tuple[str, ...] = ()
     """Verdicts that will be accepted."""
@@ -140,7 +146,8 @@ class ApprovalRequest(Frozen):
     @property
     def masked(self) -> bool:
         """Return whether the calls, as they are shown, hold masks or handles in place of values."""
-        return any(holds_mask([call.arguments, call.diff]) for call in self.calls)
+        shown = self.calls if self.program is None else (*self.calls, self.program)
+        return any(holds_mask([call.arguments, call.diff]) for call in shown)
 
     @property
     def place(self) -> str:

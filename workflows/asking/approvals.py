@@ -170,11 +170,17 @@ class Approvals:
         index, offset = asked.get("index", 0), asked.get("offset", 0)
         if pending is None or not isinstance(index, int) or index not in pending.calls:
             return None
-        text = canonical(pending.calls[index].arguments)
+        call = pending.calls[index]
+        text = canonical(call.arguments)
         offset = offset if isinstance(offset, int) and offset >= 0 else 0
         part = text[offset : offset + WHOLE_CHARACTERS]
         more = offset + len(part) < len(text)
-        return {"text": part, "next": offset + len(part) if more else None}
+        answer = {"text": part, "next": offset + len(part) if more else None}
+        if offset:
+            return answer
+        facts = {"tool": one_line(call.tool.name, 200), "safety": call.tool.safety.value}
+        facts |= {"undo": None if call.tool.undo is None else one_line(call.tool.undo, 300)}
+        return answer | {"call": facts, "indexes": sorted(pending.calls)}
 
     def open_requests(self) -> tuple[OpenRequest, ...]:
         """Return the open requests as the next execution needs them."""

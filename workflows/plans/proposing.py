@@ -15,8 +15,9 @@ from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
+from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
 from workflows.changing import checked_change
-from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, refused
+from workflows.consent import DECISIONS, Answered, Consent, refused
 from workflows.plans.showing import ShownPlan, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -67,7 +68,8 @@ class Proposing:
         opened()
         if not asks or run.plan.dry_run:
             return Agreed(None, answered)
-        decided = await self._decided(plan, run, asks, unless)
+        everything = {item.index: item.call for item in ruled if item.ruling.verdict != "deny"}
+        decided = await self._decided(plan, run, asks, everything, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
@@ -105,7 +107,14 @@ class Proposing:
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
 
-    async def _decided(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]) -> Decided:
+    async def _decided(  # called in one place, by what they are
+        self,
+        plan: ShownPlan,
+        run: PlanRun,
+        asks: list[Ruled],
+        everything: dict[int, ToolCall],
+        unless: Callable[[], bool],
+    ) -> Decided:
         proposal = plan.proposal
         names = list(dict.fromkeys(item.call.tool.name for item in asks))
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -140,7 +149,8 @@ class Proposing:
             unless,
             key=key,
             lines=lambda approval: self.consent.lines(asks, approval),
-            calls={item.index: item.call for item in asks},
+            # Who approves a plan approves all of it, so each of its steps can be read whole.
+            calls=everything,
         )
 
     async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:

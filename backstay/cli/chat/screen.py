@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import sys
-import termios
 from collections.abc import Generator
 
 from prompt_toolkit import PromptSession
@@ -105,14 +104,14 @@ class ChatTerminal(Terminal):
             if self._listening:
                 stack.enter_context(self._input.detach())
                 stack.enter_context(self._input.cooked_mode())
-            self._forget_typed()
+            self.forget_typed()
             yield
 
-    def _forget_typed(self) -> None:
+    def forget_typed(self) -> None:
+        """Drop what was typed before now, also what was read of it already."""
         clear_typeahead(self._input)
         self._input.flush_keys()
-        with contextlib.suppress(termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        super().forget_typed()
 
     def _keys(self) -> None:
         self._hear()
