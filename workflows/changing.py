@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from backstay.approvals.approval import CallVerdict
 from backstay.approvals.edits import edited, touched
+from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.ruling import Ruling
 from backstay.provenance.source import pointer_to
@@ -71,5 +72,6 @@ def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided:
         comments=tuple(one_line(comment, 1000) for comment in said[-MOST_COMMENTS:]),
         sent=shown_arguments(sent, TOLD_CHARACTERS).arguments,
         without=tuple(one_line(name, 200) for name in names if name not in after),
+        args_digest=digest_of(after) if names else "",
     )
     return call.model_copy(update={"by_person": by_person})

@@ -30,7 +30,7 @@ from backstay.task.decision import (
 from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import DECIDED_BY, ToolResult
 from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
@@ -48,8 +48,6 @@ from workflows.work import Work
 Value = TypeVar("Value")
 EFFECTS = "done_and_stands_do_not_repeat"
 """Under which name a program's answer tells the model what it did: in the answer, since arguments are data."""
-PEOPLE = "decided_by_people"
-"""Under which name an answer tells the model what people changed of a call, and what they said."""
 NEXT = "Go on with the task. Your program says what comes next:"
 FAILED = "finish was dropped, because a call beside it did not succeed; look at the answers and decide again"
 REVIEWED = "finish was dropped, because a person has decided about a plan whose review found too much; decide again"
@@ -259,7 +257,7 @@ class RunTask(Messages):
         performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
         for made in performed:
             by_person = made.call.by_person
-            self._answer([(made.call.id, made.result)], {} if by_person is None else {PEOPLE: by_person.told()})
+            self._answer([(made.call.id, made.result)], {} if by_person is None else {DECIDED_BY: by_person.told()})
         return all(made.result.success for made in performed)
 
     async def _propose(self, action: ProposePlan) -> bool:
@@ -306,7 +304,7 @@ class RunTask(Messages):
 
     def _done_in_program(self) -> dict[str, Any]:
         """Return what the model is told of a program beside its result."""
-        told = {EFFECTS: self.programs.effects(), PEOPLE: self.programs.people()}
+        told = {EFFECTS: self.programs.effects(), DECIDED_BY: self.programs.people()}
         return {name: said for name, said in told.items() if said}
 
     def _answer(self, answers: list[tuple[str, ToolResult]], more: dict[str, Any] | None = None) -> None:

@@ -55,7 +55,9 @@ class Decisions(ABC):
         """
         hidden = hidden_calls(request)
         if hidden is None:
-            first, indexes = await self._whole_call(request.id, min(call.index for call in request.calls))
+            steps = () if request.proposal is None else request.proposal.steps
+            named = [*(call.index for call in request.calls), *(step.idx for step in steps)]
+            first, indexes = await self._whole_call(request.id, min(named))
             known = {first.index: first}
             hidden = frozenset(indexes)
         else:

@@ -124,6 +124,10 @@ class Tool(Message):
         return self.safety is not Safety.READ_ONLY
 
 
+DECIDED_BY = "decided_by_people"
+"""Under which name an answer tells the model what people changed of a call, and what they said."""
+
+
 class ByPerson(Frozen):
     """Say what people did to a call before it was made; the model is told."""
 
@@ -135,13 +139,16 @@ class ByPerson(Frozen):
     """The arguments that they changed, as they are shown."""
     without: tuple[str, ...] = ()
     """The arguments that they left out."""
+    args_digest: str = ""
+    """The digest of all arguments, where they changed some."""
 
     def told(self) -> dict[str, Any]:
         """Return it as the model is told, with nothing that says nothing."""
         said: dict[str, Any] = {"by": self.by}
         said |= {"comment": " ".join(self.comments)} if self.comments else {}
         said |= {"sent_with_other_arguments": self.sent} if self.sent else {}
-        return said | ({"sent_without": list(self.without)} if self.without else {})
+        said |= {"sent_without": list(self.without)} if self.without else {}
+        return said | ({"args_digest": self.args_digest} if self.args_digest else {})
 
 
 class ToolCall(Frozen):

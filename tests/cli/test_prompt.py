@@ -118,20 +118,20 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
 @promise("clients:prompt-deleted")
 async def test_a_required_argument_that_is_deleted_in_the_editor_is_refused(person, scripts, opened, tmp_path):
     editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nsed -i -e /\\"to\\"/d -e s/one@/two@/ "$1"\n', encoding="utf-8")
+    editor.write_text('#!/bin/sh\nsed -i /\\"body\\"/d "$1"\n', encoding="utf-8")
     editor.chmod(0o755)
     text = scripts.task(mails("one@deleted.example"))["text"]
 
     async with person("run", text, EDITOR=str(editor)) as terminal:
         await terminal.shows("[d]etach?")
         terminal.type("e")
-        said = await terminal.shows("to is required and cannot be left out")
+        said = await terminal.shows("body is required and cannot be left out")
         terminal.type("r")
         await terminal.shows("why?")
         terminal.type("")
         await terminal.ended()
 
-    assert "- to: one@deleted.example" in said
+    assert "- body: b" in said
     assert sent(opened, "@deleted.example") == []
 
 
@@ -208,7 +208,7 @@ async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_shown_th
 
 
 @promise("clients:prompt-whole")
-@pytest.mark.parametrize("size", [3_000, 20_000])
+@pytest.mark.parametrize("size", [3_000, 7_000])
 async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_shown(person, scripts, opened, size):
     body = "line\n" * (size // 5) + "the last words"
     text = scripts.task(mails(f"one@long{size}.example", body=body))["text"]

@@ -33,7 +33,7 @@ def sent(running, domain):
 @promise("page:whole-letter")
 async def test_a_long_letter_stands_whole_in_the_page_without_scripts_and_is_approved_there(browser, shared):
     running, scripts, served = shared
-    body = "".join(f"line {at} of the letter\n" for at in range(900)) + "the last words"
+    body = "".join(f"line {at} of the letter\n" for at in range(300)) + "the last words"
     handle = await running.start(scripts.task(mail("a@letter.example", body=body)))
     async with opened(browser, served, handle, scripts=False) as page:
         assert "the last words" not in await page.locator("main").inner_text()
@@ -50,7 +50,7 @@ async def test_a_long_letter_stands_whole_in_the_page_without_scripts_and_is_app
 @promise("page:whole-delivered")
 async def test_an_approval_from_a_page_that_did_not_hold_all_of_it_is_refused(browser, shared):
     running, scripts, served = shared
-    handle = await running.start(scripts.task(mail("a@part.example", body="word " * 2000)))
+    handle = await running.start(scripts.task(mail("a@part.example", body="word " * 1200)))
     async with opened(browser, served, handle) as page:
         form = form_of(await page.content(), verdict="approve")
         assert form["w"] == form["d"]

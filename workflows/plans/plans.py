@@ -18,7 +18,7 @@ from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import DECIDED_BY, ToolCall, ToolResult
 from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
@@ -406,7 +406,7 @@ class Plans:
         ]
         told: dict[str, Any] = {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
         people = self._work.people if self.context.state.work.plan is not None else ()
-        told |= {"decided_by_people": list(people)} if people else {}
+        told |= {DECIDED_BY: list(people)} if people else {}
         told |= {"dry_run": True, "forecast": run.foretold(FORETOLD)} if self._is_dry(run) else {}
         if run.review is not None:
             told["review"] = run.review

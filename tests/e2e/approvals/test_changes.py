@@ -148,6 +148,7 @@ async def test_the_model_and_the_record_learn_what_was_sent_and_what_was_said(sh
             "by": "ana",
             "comment": "the boss first sign it next time",
             "sent_with_other_arguments": {"to": "boss@x.example"},
+            "args_digest": told[0]["args_digest"],
         },
         {"by": "ana", "comment": "sign it next time"},
     ]
@@ -157,4 +158,6 @@ async def test_the_model_and_the_record_learn_what_was_sent_and_what_was_said(sh
     (changed,) = first.changed
     assert (changed.index, changed.lines) == (0, ("~ to: a@x.example -> boss@x.example",))
     assert len(changed.args_digest) == 64
+    exported = [m async for m in Backstay(opened.client).run(handle.id).messages() if m["role"] == "tool"]
+    assert [said["decided_by_people"] for said in exported] == told
     assert second.changed == ()
