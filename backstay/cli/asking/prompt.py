@@ -113,7 +113,7 @@ class Prompt:
             return False
         if answer is None:
             return False
-        again = "; it is asked again with the change, and nothing is sent before that"
+        again = "; the change is not accepted yet: it is asked again with it, and nothing is sent before that"
         more = again if answer.get("asked_again") else ""
         self.terminal.say(f"{answer.get('state', 'decided')}: {answer.get('verdict')} by {self.by}{more}", "green")
         return True
