@@ -65,9 +65,9 @@ class RequestedCall(Frozen):
     args_digest: str = ""
     repeats: str | None = None
     """When the run made the same call before, and what came of it."""
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
     """What people have changed of it since it was asked first, as lines; none where it is as the run wants it."""
-    changed_by: str = ""
+    changed_by: str = Field(default="", exclude_if=lambda who: not who)
     """Who changed it."""
     sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
     """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
@@ -101,7 +101,7 @@ class ApprovalRequest(Frozen):
     step: int = 0
     links: Links = Links()
     calls: tuple[RequestedCall, ...] = ()
-    program: RequestedCall | None = None
+    program: RequestedCall | None = Field(default=None, exclude_if=lambda program: program is None)
     """The program that makes these calls, as its source; None where no program does."""
     answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     options: tuple[str, ...] = ()

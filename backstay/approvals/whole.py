@@ -41,14 +41,17 @@ def unseen(request: ApprovalRequest) -> str:
     return ", ".join(part for part in (said, steps, more_words(proposal)) if part)
 
 
-def hidden_calls(request: ApprovalRequest) -> frozenset[int] | None:
-    """Return of which calls something is not shown; None where there are calls of which nothing is."""
+def hidden_calls(request: ApprovalRequest) -> frozenset[int]:
+    """Return of which calls that a request shows something is not shown."""
     hidden = {call.index for call in _with_program(request) if call.clipped or call.left_out or _hides(call.arguments)}
-    if request.proposal is None:
-        return frozenset(hidden)
-    if request.proposal.more:
-        return None
-    return frozenset(hidden | {step.idx for step in request.proposal.steps if _hides(step.arguments)})
+    steps = () if request.proposal is None else request.proposal.steps
+    return frozenset(hidden | {step.idx for step in steps if _hides(step.arguments)})
+
+
+def shown_calls(request: ApprovalRequest) -> frozenset[int]:
+    """Return the calls of which a request shows anything."""
+    steps = () if request.proposal is None else request.proposal.steps
+    return frozenset({*(call.index for call in _with_program(request)), *(step.idx for step in steps)})
 
 
 def with_all(request: ApprovalRequest, whole: Mapping[int, WholeCall]) -> ApprovalRequest:
@@ -84,21 +87,26 @@ def _hides(arguments: dict[str, Any]) -> bool:
 
 
 def _call(call: RequestedCall, whole: WholeCall) -> RequestedCall:
-    return call.model_copy(update={"arguments": all_shown(whole.arguments), "clipped": 0, "left_out": 0})
+    return call.model_copy(update={"arguments": _ordered(call.arguments, whole), "clipped": 0, "left_out": 0})
+
+
+def _ordered(shown: dict[str, Any], whole: WholeCall) -> dict[str, Any]:
+    """Return all arguments, those that were shown already in the order in which they were."""
+    arguments = all_shown(whole.arguments)
+    return {name: arguments[name] for name in shown if name in arguments} | arguments
 
 
 def _proposal(proposal: Proposal, whole: Mapping[int, WholeCall]) -> Proposal:
     parts = {index: part.part for part in proposal.parts for index in part.steps}
     steps = {step.idx: step for step in proposal.steps}
     for index, call in whole.items():
-        arguments = all_shown(call.arguments)
         if index in steps:
-            steps[index] = steps[index].model_copy(update={"arguments": arguments})
+            steps[index] = steps[index].model_copy(update={"arguments": _ordered(steps[index].arguments, call)})
             continue
         steps[index] = ProposedStep(
             idx=index,
             action=call.tool,
-            arguments=arguments,
+            arguments=all_shown(call.arguments),
             safety=call.safety,
             undoable=call.undoable,
             undo_how=call.undo_how,

@@ -82,12 +82,15 @@ class Terminal:
         sys.stdout.write(f"{json.dumps(data, indent=2)}\n")
         sys.stdout.flush()
 
-    async def ask(self, question: str) -> str | None:
+    async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
         """Return the line a person types; None when the input has ended.
 
-        At a terminal nobody answers before the question stands there: what was typed until then is dropped.
+        At a terminal nobody answers before the question stands there: what was typed until then is dropped. `before`
+        are lines that belong to it, such as why the last answer was not taken, with their styles.
         """
         self.forget_typed()
+        for line, style in before:
+            self.say(line, style)
         self.console.print(safe(f"{question} ", "bold"), end="", soft_wrap=True)
         while b"\n" not in self._typed:
             chunk = await _typed()

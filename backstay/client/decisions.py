@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
-from backstay.approvals.whole import WholeCall, hidden_calls
+from backstay.approvals.whole import WholeCall, hidden_calls, shown_calls
 from backstay.errors import DecisionRefused, Unreachable
 from backstay.shown import one_line
 from backstay.tools.tool import Safety
@@ -53,16 +53,12 @@ class Decisions(ABC):
 
         Of a plan these are also steps that nobody is asked about. Raises DecisionRefused when it waits no more.
         """
-        hidden = hidden_calls(request)
-        if hidden is None:
-            steps = () if request.proposal is None else request.proposal.steps
-            named = [*(call.index for call in request.calls), *(step.idx for step in steps)]
-            first, indexes = await self._whole_call(request.id, min(named))
-            known = {first.index: first}
-            hidden = frozenset(indexes)
-        else:
-            known = {}
-        for index in sorted(hidden - known.keys()):
+        wanted, shown = hidden_calls(request), shown_calls(request)
+        known: dict[int, WholeCall] = {}
+        if request.proposal is not None and request.proposal.more:
+            first, indexes = await self._whole_call(request.id, min(shown))
+            known, wanted = {first.index: first}, wanted | (frozenset(indexes) - shown)
+        for index in sorted(wanted - known.keys()):
             known[index], _ = await self._whole_call(request.id, index)
         return known
 

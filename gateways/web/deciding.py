@@ -93,9 +93,8 @@ async def asked_again(page: Page, workflow_id: str) -> str:
     """Return the id of the request in which a run asks again about what was changed; empty where it does not yet."""
     with suppress(BackstayError):
         for _ in range(_LOOKS):
-            changed = [
-                one for one in await page.unsigned.run(workflow_id).pending() if any(c.changed for c in one.calls)
-            ]
+            waiting = await page.unsigned.run(workflow_id).pending()
+            changed = [request for request in waiting if any(call.changed for call in request.calls)]
             if changed:
                 return changed[-1].id
             await asyncio.sleep(_LOOK_S)

@@ -144,9 +144,7 @@ class Requests:
         asked_for, page = known.request, self._page
         if asked_for is None:
             raise HTTPException(404)
-        reader = secrets.token_hex(8)
-        if known.live is not None:
-            await page.store.looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
+        reader = await self._looks(known, asked_for, visitor)
         edited, fields = await self._edited(request, known, asked_for, sent)
         whole, missing = await self._all_of(known, asked_for)
         return page.render(
@@ -175,6 +173,14 @@ class Requests:
             outcomes=OUTCOMES,
             **({"why": "", "changes": []} | more),
         )
+
+    async def _looks(self, known: Asked, asked_for: ApprovalRequest, visitor: Visitor) -> str:
+        """Let others know who looks at a request that waits; return the name of this look."""
+        reader = secrets.token_hex(8)
+        if known.live is not None:
+            looks = self._page.store.looks
+            await looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
+        return reader
 
     async def _all_of(self, known: Asked, asked_for: ApprovalRequest) -> tuple[ApprovalRequest, str]:
         """Return a request with nothing left out, and what is missing all the same; nobody approves it here then."""

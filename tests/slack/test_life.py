@@ -63,7 +63,7 @@ async def test_arguments_are_changed_in_a_form(office):
     same = await office.slack.submit(view, {})
     assert "nothing was changed" in str(same.answer)
     await office.slack.submit(view, {"argument.body": "Good morning", "comment": "politer"})
-    again = await office.slack.message("~ body: Hello -> Good morning")
+    again = await office.slack.message("CHANGED by ana@example.com:\n      ~ body: Hello -&gt; Good morning")
     before = office.sent(handle)
     await office.slack.press(again, "backstay.approve", user=U1)
     result = await ended(handle)

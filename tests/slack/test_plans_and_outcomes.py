@@ -128,7 +128,7 @@ async def test_one_call_of_several_is_chosen_and_changed(office):
     await office.slack.submit(which, {"call": "1"})
     view = await office.slack.view("Nothing is sent yet: you are shown all calls again", user=U1)
     await office.slack.submit(view, {"argument.to": "c@x.example"})
-    again = await office.slack.message("~ to: b@x.example -> c@x.example")
+    again = await office.slack.message("CHANGED by ana@example.com:\n      ~ to: b@x.example -&gt; c@x.example")
     before = office.sent(handle)
     assert "as changed by" in again.shown
     await office.slack.press(again, "backstay.approve", user=U1)

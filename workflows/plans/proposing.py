@@ -116,21 +116,8 @@ class Proposing:
         unless: Callable[[], bool],
     ) -> Decided:
         proposal = plan.proposal
-        names = list(dict.fromkeys(item.call.tool.name for item in asks))
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
         asks = [self.consent.with_default(item, Purpose.PLAN_STEP) for item in asks]
-        request = ApprovalRequest(
-            kind=RequestKind.PLAN,
-            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
-            calls=plan.calls,
-            options=DECISIONS,
-            reason=one_line(run.plan.summary or run.plan.title, 500),
-            args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
-            proposal=proposal,
-            forecast=_forecast(run),
-            may_remember=self.consent.may_remember(asks),
-        )
         by_index = {item.index: item for item in asks}
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
@@ -143,7 +130,7 @@ class Proposing:
 
         key = f"plan {run.id} {run.plan.hash}"
         return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            request,
+            self._request(plan, run, asks),
             _people_of(asks, proposal, people),
             check_changes,
             unless,
@@ -151,6 +138,21 @@ class Proposing:
             lines=lambda approval: self.consent.lines(asks, approval),
             # Who approves a plan approves all of it, so each of its steps can be read whole.
             calls=everything,
+        )
+
+    def _request(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled]) -> ApprovalRequest:
+        names = list(dict.fromkeys(item.call.tool.name for item in asks))
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        return ApprovalRequest(
+            kind=RequestKind.PLAN,
+            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
+            calls=plan.calls,
+            options=DECISIONS,
+            reason=one_line(run.plan.summary or run.plan.title, 500),
+            args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
+            proposal=plan.proposal,
+            forecast=_forecast(run),
+            may_remember=self.consent.may_remember(asks),
         )
 
     async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:

@@ -53,6 +53,8 @@ class Prompt:
         self.by = by
         self.editor = editor
         self.beside: Sequence[ApprovalRequest] = ()
+        self._notes: list[tuple[str, str]] = []
+        """What is said with the next question, and with its style."""
         self._whole: set[str] = set()
         """The digests of the requests of which all was shown here."""
 
@@ -67,7 +69,8 @@ class Prompt:
         watching = asyncio.create_task(self._watch(request.id))
         try:
             while True:
-                asking = asyncio.create_task(self.terminal.ask(f"{self._menu(request)}?"))
+                notes, self._notes = self._notes, []
+                asking = asyncio.create_task(self.terminal.ask(f"{self._menu(request)}?", notes))
                 await asyncio.wait({asking, watching}, return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
                     asking.cancel()
@@ -89,6 +92,9 @@ class Prompt:
         self.terminal.say()
         self.terminal.show(request_lines(self.run.id, request, self.beside))
 
+    def _note(self, text: str, style: str) -> None:
+        self._notes.append((text, style))
+
     def _hides(self, request: ApprovalRequest) -> bool:
         """Return whether something of a request was not shown yet, so that nobody approves it here."""
         seen = f"{request.id} {request.digest}" in self._whole
@@ -109,7 +115,7 @@ class Prompt:
         except Detached:
             raise
         except BackstayError as error:
-            self.terminal.say(f"not accepted: {error}", "red")
+            self._note(f"not accepted: {error}", "red")
             return False
         if answer is None:
             return False
@@ -125,7 +131,7 @@ class Prompt:
                 await self._show_whole(request)
                 return None
             if options.get(key) == "approve" or key in {"c", *(_REMEMBERED[how][0] for how in _LETS_GO)}:
-                self.terminal.say(f"not shown yet: {unseen(request)}; press {_WHOLE[0]} to see all of it", "yellow")
+                self._note(f"not shown yet: {unseen(request)}; press {_WHOLE[0]} to see all of it", "yellow")
                 return None
         match options.get(key):
             case "approve":
@@ -157,14 +163,14 @@ class Prompt:
             return await self._remember(request, remembered[key])
         if key == "c" and len(request.calls) > 1 and "approve" in request.options:
             return await self._each(request)
-        self.show(request) if key == "?" else self.terminal.say("type one of the letters in brackets", "yellow")
+        self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
         return None
 
     async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
         tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
         typed = await self.terminal.ask(f"for a[n]y arguments of {tools}, or for [t]hese only?")
         if typed not in {"n", "t"}:
-            self.terminal.say("nothing was decided", "yellow")
+            self._note("nothing was decided", "yellow")
             return None
         more: dict[str, Any] = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
         deciding = self._reject(request, stop=False, **more) if how == "never" else self._approve(request, **more)
@@ -218,7 +224,7 @@ class Prompt:
             self.terminal.show(call_lines(call))
             typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
             if typed not in {"a", "r"}:
-                self.terminal.say("nothing was decided", "yellow")
+                self._note("nothing was decided", "yellow")
                 return None
             verdicts[call.index] = CallVerdict(verdict="approve" if typed == "a" else "reject")
         if all(verdict.verdict == "reject" for verdict in verdicts.values()):
@@ -239,7 +245,7 @@ class Prompt:
         if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
             filled = await fill_in(self.terminal, request.answer_schema)
             if filled is None:
-                self.terminal.say("nothing was answered", "yellow")
+                self._note("nothing was answered", "yellow")
                 return None
             return await self.run.answer(request, filled, by=self.by)
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import FormattedText
@@ -61,8 +61,10 @@ class ChatTerminal(Terminal):
             self._said.add(text)
             self.say(text, style)
 
-    async def ask(self, question: str) -> str | None:
+    async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
         """Return the line that a person types; None when the person leaves."""
+        for line, style in before:
+            self.say(line, style)
         return await self._prompt(self._deciding, f"{one_line(question, 2000)} ")
 
     async def line(self, mark: str) -> str | None:
