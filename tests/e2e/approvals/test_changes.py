@@ -158,6 +158,7 @@ async def test_the_model_and_the_record_learn_what_was_sent_and_what_was_said(sh
     (changed,) = first.changed
     assert (changed.index, changed.lines) == (0, ("~ to: a@x.example -> boss@x.example",))
     assert len(changed.args_digest) == 64
-    exported = [m async for m in Backstay(opened.client).run(handle.id).messages() if m["role"] == "tool"]
+    run = Backstay(opened.client, task_queue=opened.settings.task_queue).run(handle.id)
+    exported = [message async for message in run.messages() if message["role"] == "tool"]
     assert [said["decided_by_people"] for said in exported] == told
     assert second.changed == ()
