@@ -75,3 +75,12 @@ def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided:
         args_digest=digest_of(after) if names else "",
     )
     return call.model_copy(update={"by_person": by_person})
+
+
+def commented(call: ToolCall, decided: Decided) -> ToolCall:
+    """Return a call under way with what a person said who decided something about it, for the model."""
+    if not decided.comment:
+        return call
+    known = call.by_person or ByPerson(by=one_line(decided.by, 200))
+    comments = (*known.comments, one_line(decided.comment, 1000))[-MOST_COMMENTS:]
+    return call.model_copy(update={"by_person": known.model_copy(update={"comments": comments})})

@@ -25,6 +25,7 @@ from backstay.tools.tool import Elicitation, ToolCall, ToolResult
 from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
+from workflows.changing import commented
 from workflows.consent import Answered, Consent, refused, rejected, ruling_of
 from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
@@ -184,6 +185,7 @@ class ToolCalls:
             if question is None:
                 return result
             decided = await self._ask(flight.call, question, result)
+            flight.call = commented(flight.call, decided)
             if decided.stop:
                 raise rejected(decided)
             if decided.verdict is Verdict.ANSWER or (question.said is None and decided.verdict is not None):

@@ -168,10 +168,7 @@ class Requests:
             reader=reader,
             typed=sent or Sent({}),
             now=time.time(),
-            labels=LABELS,
-            limits=LIMITS,
-            outcomes=OUTCOMES,
-            **({"why": "", "changes": []} | more),
+            **({"labels": LABELS, "limits": LIMITS, "outcomes": OUTCOMES, "why": "", "changes": []} | more),
         )
 
     async def _looks(self, known: Asked, asked_for: ApprovalRequest, visitor: Visitor) -> str:
