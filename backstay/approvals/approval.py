@@ -239,7 +239,7 @@ class RecordedDecision(Frozen):
     """The steps of a plan that were rejected while the rest was approved."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do, though it was proposed so."""
-    changed: tuple[ChangedCall, ...] = ()
+    changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     """What it changed of calls."""
 
 

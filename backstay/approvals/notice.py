@@ -30,7 +30,7 @@ class Decision(Frozen):
     comment: str = ""
     option: str = ""
     """How a plan was approved."""
-    changed: tuple[ChangedCall, ...] = ()
+    changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     """What it changed of calls."""
 
 

@@ -232,7 +232,7 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
         yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
         if decision["comment"]:
             yield f"    {one_line(decision['comment'], 500)}"
-        for changed in decision["changed"]:
+        for changed in decision.get("changed", ()):
             yield f"    changed call {changed['index']} (digest {changed['args_digest']}):"
             yield from (f"      {line}" for line in changed["lines"])
     undo = seen.get("undo", {})
