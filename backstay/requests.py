@@ -151,6 +151,8 @@ class CheckCall(OfRun):
     """Rules that deny the call if what references bring is as the rules say."""
     judge: bool = False
     """Whether the operator's own checks look at it, too, so that nobody is asked about what they deny."""
+    before: dict[str, Any] | None = None
+    """What a person has changed into the arguments: a name that the tool does not know is refused then."""
     forecast: ForecastEntry | None = None
     """What a rehearsal foretold of the call, with which it is compared."""
     answers: dict[int, str] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from temporalio import workflow
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import (
+    PROGRAM_INDEX,
     Approval,
     ApprovalRequest,
     CallVerdict,
@@ -25,14 +26,24 @@ from backstay.policies.accepted import SESSION_S, AcceptedLine, Remember, argume
 from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, stricter
-from backstay.provenance.source import pointer_to
 from backstay.requests import PreviewedCall
-from backstay.shown import one_line, shown_arguments
+from backstay.shown import one_line
 from backstay.task.plan import references_in
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.asked_calls import (
+    PROGRAM_SHOWN,
+    SHOWN_CHARACTERS,
+    Ruled,
+    key_of,
+    kind_of,
+    question_of,
+    shown_call,
+    shown_ruled,
+)
 from workflows.asking.approvals import never
+from workflows.changing import changed, checked_change, said_of
 from workflows.run_context import RunContext
 from workflows.state import write_key
 from workflows.work import Decided
@@ -40,37 +51,12 @@ from workflows.work import Decided
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
 """For compensations and programs: a person approves or rejects them as a whole and cannot change parts."""
-SHOWN_CHARACTERS = 30_000
-"""How much of its arguments one request shows; every query answer must stay under 128 KiB."""
 Consented = ToolCall | ToolResult
 """The call that may be made, perhaps modified, or the result that says why it may not."""
 Answered = dict[int, Consented]
 """The outcome for each call of a batch, by index."""
 Foretelling = Callable[[ApprovalRequest], ApprovalRequest]
 """Adds to a request what a rehearsal foretells."""
-
-
-@dataclass(frozen=True)
-class Ruled:
-    """Hold one call of a batch with its ruling."""
-
-    index: int
-    call: ToolCall
-    ruling: Ruling
-    repeats: str = ""
-    """When the run made the same call before, and what came of it."""
-    whole: bool = False
-    """Whether it is approved or rejected as it is, and cannot be changed."""
-    by_default: bool = False
-    """Whether nothing but the policy's default asks, so that a decision can be remembered."""
-
-    @property
-    def foretold(self) -> "Ruled":
-        """Return it as people are asked about it who approve a forecast: its writes are asked about in any case."""
-        if self.ruling.verdict == "ask":
-            return self
-        rule = f"engine: what a rehearsal foretells is approved ({self.ruling.rule})"
-        return replace(self, ruling=self.ruling.model_copy(update={"verdict": "ask", "rule": rule}))
 
 
 class Consent:
@@ -81,6 +67,8 @@ class Consent:
         self.context = context
         self.accepted: set[tuple[str, str]] = set()
         """The changed tools, each with its definition, of which a call was permitted since."""
+        self.program: ToolCall | None = None
+        """The program under way, whose source people see with its calls."""
         self.obeyed: set[str] = set()
         """The accepted lines by which a call was permitted, by id."""
 
@@ -210,8 +198,7 @@ class Consent:
             return {}
 
         def asked(group: list[Ruled]) -> Coroutine[Any, Any, Answered]:
-            of_calls = RequestKind.CALL if len(group) == 1 else RequestKind.BATCH
-            return self._ask(group, purpose, kind or of_calls, unless, more)
+            return self._ask(group, purpose, kind, unless, more)
 
         asking = [asyncio.ensure_future(asked(group)) for group in groups]
         try:
@@ -226,24 +213,63 @@ class Consent:
         return {index: answer for group in answers for index, answer in group.items()}
 
     async def _ask(  # called in one place, by what they are
-        self, group: list[Ruled], purpose: Purpose, kind: RequestKind, unless: Callable[[], bool], more: Foretelling
+        self,
+        group: list[Ruled],
+        purpose: Purpose,
+        kind: RequestKind | None,
+        unless: Callable[[], bool],
+        more: Foretelling,
     ) -> Answered:
+        """Ask until nothing is changed any more: what is made is what somebody saw who approved it."""
+        answered: Answered = {}
+        while True:
+            decided = await self._decided(group, purpose, kind, unless, more)
+            if decided.verdict is None and decided.on_expiry == "fail":
+                raise errors.Expired(
+                    f"nobody decided about {question_of(group, kind_of(group, kind), purpose)} in time"
+                )
+            if decided.stop:
+                raise rejected(decided)
+            if not decided.again:
+                return answered | {item.index: _outcome(item, decided) for item in group}
+            left: list[Ruled] = []
+            for item in group:
+                named = decided.calls.get(item.index)
+                anew = item if named is None or named.verdict != "reject" else refused(rejected(decided))
+                anew = anew if isinstance(anew, ToolResult) else self._ruled_anew(anew, decided, purpose)
+                if isinstance(anew, ToolResult):
+                    answered[item.index] = anew
+                else:
+                    left.append(anew)
+            if not left:
+                return answered
+            group = left
+
+    async def _decided(
+        self,
+        group: list[Ruled],
+        purpose: Purpose,
+        kind: RequestKind | None,
+        unless: Callable[[], bool],
+        more: Foretelling,
+    ) -> Decided:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
         diffs = await self.diffs(group, refer=purpose is Purpose.PLAN_STEP and not group[0].whole)
-        shown = tuple(
-            shown_call(item.call, item.index, most, diffs.get(item.index), item.repeats or None) for item in group
-        )
+        kind = kind_of(group, kind)
+        shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in group)
         by_index = {item.index: item for item in group}
         request = more(self._request(group, shown, purpose, kind))
         ruling = reduce(stricter, (item.ruling for item in group))
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
-                index: verdict if verdict.arguments is None else await self._changed(by_index[index], verdict, shown)
+                index: verdict
+                if verdict.verdict != "modify"
+                else await self._checked_change(by_index[index], verdict, shown)
                 for index, verdict in named.items()
             }
 
-        key = _key(group, kind, purpose)
+        key = key_of(group, kind, purpose)
         decided = self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
             request,
             ruling,
@@ -251,23 +277,57 @@ class Consent:
             unless,
             key=key,
             lines=lambda approval: self.lines(group, approval),
-            calls={item.index: item.call for item in group},
+            calls={item.index: item.call for item in group} | self._program(purpose, kind),
         )
         if applies(purpose, Stage.RESERVE):
             self.context.state.work.agreed[key] = decided
-        if decided.verdict is None and decided.on_expiry == "fail":
-            raise errors.Expired(f"nobody decided about {request.question} in time")
-        if decided.stop:
-            raise rejected(decided)
-        return {item.index: _outcome(item, decided) for item in group}
+        return decided
+
+    def _ruled_anew(self, item: Ruled, decided: Decided, purpose: Purpose) -> Ruled | ToolResult:
+        """Return a call as it is asked about again: with what a person changed of it, if they did."""
+        named, comments = decided.calls.get(item.index), item.comments
+        if named is None or named.arguments is None:
+            return item
+        comments = (*comments, decided.comment) if decided.comment else comments
+        people = tuple(dict.fromkeys((*item.changed_by, one_line(decided.by, 200))))
+        call = changed(item.call, named.arguments)
+        (anew,) = self.with_repeats([Ruled(item.index, call, self.ruling(call, purpose))])
+        if anew.ruling.verdict == "deny":
+            return denied(anew.ruling)
+        if anew.ruling.verdict != "ask":
+            # A person who changes a call is shown it again, also where policy would let it go.
+            anew = replace(anew, ruling=item.ruling)
+        anew = replace(anew, first=item.first or item.call, changed_by=people, comments=comments)
+        return self.with_default(anew, purpose)
+
+    async def _checked_change(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
+        seen = next(call for call in shown if call.index == item.index).arguments
+        named, anew = await checked_change(
+            self.context,
+            item.call,
+            item.index,
+            verdict,
+            seen,
+            # A plan's references stand for results that do not exist yet.
+            resolved=lambda merged: self.context.state.task.plan is None or not references_in(merged),
+            # Only calls may be changed: a compensation is decided as a whole.
+            ruled=lambda call: self.with_repeats([Ruled(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling,
+        )
+        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
+            raise DecisionRefused(
+                f"calls.{item.index}.arguments: the changed call falls under another rule: {anew.rule}"
+            )
+        return named
 
     def _request(
         self, group: list[Ruled], shown: tuple[RequestedCall, ...], purpose: Purpose, kind: RequestKind
     ) -> ApprovalRequest:
+        program = self._program(purpose, kind)
         return ApprovalRequest(
             kind=kind,
-            question=_question(group, kind, purpose),
+            question=question_of(group, kind, purpose),
             calls=shown,
+            program=next((shown_call(call, at, PROGRAM_SHOWN) for at, call in program.items()), None),
             options=WHOLE_DECISIONS
             if purpose is Purpose.UNDO or kind is RequestKind.PROGRAM or group[0].whole
             else DECISIONS,
@@ -277,6 +337,12 @@ class Consent:
             ),
             may_remember=self.may_remember(group),
         )
+
+    def _program(self, purpose: Purpose, kind: RequestKind) -> dict[int, ToolCall]:
+        """Return the program that makes the calls of a request, under the index by which it is read."""
+        if self.program is None or purpose is not Purpose.PROGRAM or kind is RequestKind.PROGRAM:
+            return {}
+        return {PROGRAM_INDEX: self.program}
 
     def may_remember(self, group: list[Ruled]) -> tuple[Remember, ...]:
         """Return for how long a decision about these calls can be remembered."""
@@ -330,31 +396,6 @@ class Consent:
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
 
-    async def _changed(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
-        seen = next(call for call in shown if call.index == item.index).arguments
-        name = item.call.tool.name
-        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
-        # A plan's references stand for results that do not exist yet.
-        resolved = self.context.state.task.plan is None or not references_in(merged)
-        checked = await self.context.check_call(
-            name,
-            merged,
-            resolved=resolved,
-            judge=item.call.tool.judged,
-            summary=f"check changes to {name}",
-            in_handler=True,
-        )
-        where = f"calls.{item.index}.arguments"
-        if checked.error is not None:
-            raise DecisionRefused(f"{where}: {checked.error}")
-        # Only calls may be changed: a compensation is decided as a whole.
-        anew = self.ruling(changed(item.call, checked.arguments), Purpose.CALL)
-        if anew.verdict == "deny":
-            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
-        if anew.verdict == "ask" and deciding.constraint(anew) != deciding.constraint(item.ruling):
-            raise DecisionRefused(f"{where}: the changed call falls under another rule: {anew.rule}")
-        return CallVerdict(verdict="modify", arguments=checked.arguments)
-
 
 def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
     """Return the ruling of a policy on a call."""
@@ -403,53 +444,5 @@ def _outcome(item: Ruled, decided: Decided) -> Consented:
     verdict = named.verdict if named is not None else decided.verdict.value
     if verdict == "reject":
         return refused(rejected(decided))
-    if named is not None and named.arguments is not None:
-        return changed(item.call, named.arguments)
-    return item.call
-
-
-def changed(call: ToolCall, arguments: dict[str, Any]) -> ToolCall:
-    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
-    update: dict[str, Any] = {"arguments": arguments}
-    if call.sources is not None:
-        by_person = [pointer_to("", key) for key in deciding.changes(call.arguments, arguments)]
-        update["sources"] = call.sources.decided_by_person(by_person)
-    return call.model_copy(update=update)
-
-
-def _key(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
-    about = [[item.index, item.call.tool.name, item.call.tool.definition, item.call.arguments] for item in group]
-    return f"{kind} {purpose} {digest_of(about)}"
-
-
-def _question(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
-    if purpose is Purpose.UNDO:
-        return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"
-    if kind is RequestKind.PROGRAM:
-        return "May the run start this program? Each call it makes is ruled on when it is made."
-    names = list(dict.fromkeys(item.call.tool.name for item in group))
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    what = f"{len(group)} calls" if len(group) > 1 else "one call"
-    return f"May the run make {what} of {one_line(listed, 300)}?"
-
-
-def shown_call(
-    call: ToolCall, index: int = 0, most: int = 2000, diff: str | None = None, repeats: str | None = None
-) -> RequestedCall:
-    """Return a call as people see it before they decide."""
-    shown, tool = shown_arguments(call.arguments, most), call.tool
-    return RequestedCall(
-        index=index,
-        tool=one_line(tool.name, 200),
-        arguments=shown.arguments,
-        safety=tool.safety,
-        undoable=tool.undo is not None,
-        undo_how=None if tool.undo is None else one_line(tool.undo, 300),
-        side_effects=tuple(one_line(effect, 200) for effect in tool.side_effects[:20]),
-        diff=diff,
-        clipped=shown.clipped,
-        left_out=shown.left_out,
-        args_digest=digest_of(call.arguments),
-        repeats=repeats,
-        sources={} if call.sources is None else call.sources.of_leaves(call.arguments, max(1, most // 250)),
-    )
+    call = item.call if named is None or named.arguments is None else changed(item.call, named.arguments)
+    return said_of(call, item.first or item.call, item.comments, decided)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -35,6 +36,8 @@ REFUSED = frozenset({"IsolationUnavailable", "ImageMissing", "ProgramDiverged"})
 """What ends a program and not its run, once a person has given up waiting for it to be mended."""
 LOSSES = frozenset({"SandboxLost", LOST})
 _CHECK_S = 30
+MOST_TOLD = 20
+"""Of how many calls of a program the model is told what people did to them."""
 
 
 class Programs:
@@ -52,6 +55,13 @@ class Programs:
 
         Raises BudgetExceeded, Expired or Rejected.
         """
+        self.tool_calls.consent.program = _as_call(action)
+        try:
+            return await self._run(action)
+        finally:
+            self.tool_calls.consent.program = None
+
+    async def _run(self, action: RunProgram) -> ToolResult:
         state = self.context.state
         if state.work.program is None:
             refused = await self._begun(action)
@@ -82,11 +92,7 @@ class Programs:
         state = self.context.state
         if not state.work.ran:
             await self.context.afford(lambda: code_runs_refused(state.budget, state.usage))
-        # What a policy and a person see and approve is the whole source.
-        shown = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
-        warned = {"warnings": list(action.warnings)} if action.warnings else {}
-        shown |= warned
-        call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
+        call, warned = _as_call(action), {"warnings": list(action.warnings)} if action.warnings else {}
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
             self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), consent)
@@ -143,6 +149,18 @@ class Programs:
         """Return what the program under way, or just ended, has done that stands, one line for each effect."""
         work, state = self.context.state.work.program, self.context.state
         return [] if work is None else standing(state.undo, state.undone, work.first_effect)
+
+    def people(self) -> list[dict[str, Any]]:
+        """Return what people changed of its calls, and what they said; the program is not told."""
+        work = self.context.state.work.program
+        return [] if work is None else list(work.people)
+
+    def _keep_people(self, call: ToolCall) -> None:
+        work = self.context.state.work
+        if call.by_person is None or work.program is None or len(work.program.people) >= MOST_TOLD:
+            return
+        told = {"call": int(call.id), "tool": one_line(call.tool.name, 200), **call.by_person.told()}
+        work.program = work.program.model_copy(update={"people": (*work.program.people, told)})
 
     async def leave(self, *, patient: bool) -> None:
         """Leave nothing behind when the run ends: no check under way, and no jail that waits for an answer."""
@@ -261,6 +279,7 @@ class Programs:
                 if answer.i in halt.whole:
                     answer = answer.model_copy(update={"effect": effect, "undo": result.undo})
                 answers[answer.i] = answer
+                self._keep_people(call)
         return tuple(answers[int(call.id)] for call in halt.calls)
 
     async def _performed(self, batch: list[ToolCall], withdrawn: Callable[[], bool]) -> Sequence[Performed]:
@@ -321,6 +340,13 @@ class Programs:
         error = halt.error or ""
         error = sandbox_error(error) if self.context.state.opened.profile.markers else error
         return kept.model_copy(update={"success": False, "error": error, "error_type": halt.error_type})
+
+
+def _as_call(action: RunProgram) -> ToolCall:
+    """Return a program as a call: what a policy and a person see and approve is the whole source."""
+    shown: dict[str, Any] = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
+    shown |= {"warnings": list(action.warnings)} if action.warnings else {}
+    return ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)
 
 
 def _answer(i: int, tool: str, result: ToolResult) -> ProgramAnswer:

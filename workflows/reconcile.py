@@ -13,8 +13,9 @@ from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
+from workflows.asked_calls import shown_call
 from workflows.calls_in_flight import CallInFlight
-from workflows.consent import shown_call
+from workflows.changing import commented
 from workflows.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)
@@ -180,6 +181,7 @@ class Reconcile:
             key=f"outcome {effect} {flight.send}",
             calls=(shown_call(flight.call),),
         )
+        flight.call = commented(flight.call, decided)
         said, happened = f"{decided.by}{SAYS_SO}", decided.verdict is Verdict.HAPPENED
         if decided.verdict is Verdict.RETRY:
             if not conflict:

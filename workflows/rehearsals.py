@@ -14,8 +14,9 @@ from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
 from workflows.asking.approvals import never
-from workflows.consent import SHOWN_CHARACTERS, Answered, Consent, Consented, Ruled, denied, refused
+from workflows.consent import Answered, Consent, Consented, denied, refused
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 

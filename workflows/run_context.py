@@ -154,8 +154,12 @@ class RunContext:
         where_from: bool = False,
         denials: tuple[Denial, ...] = (),
         judge: bool = False,
+        before: dict[str, Any] | None = None,
     ) -> calls.CheckedCall:
-        """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring."""
+        """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring.
+
+        `before`: what a person has changed into the arguments.
+        """
         ask = calls.CheckCall(
             tool=tool,
             arguments=arguments,
@@ -165,6 +169,7 @@ class RunContext:
             where_from=where_from,
             denials=denials,
             judge=judge,
+            before=before,
         )
         execute = self.activities.execute_in_handler if in_handler else self.activities.execute
         return await execute(calls.check_call, ask, summary=summary)

@@ -1,7 +1,7 @@
 """RunTask: one task as one durable workflow."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -30,7 +30,7 @@ from backstay.task.decision import (
 from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
-from backstay.tools.tool import ToolResult
+from backstay.tools.tool import DECIDED_BY, ToolResult
 from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
@@ -243,7 +243,7 @@ class RunTask(Messages):
                         # There is no answer to tell it with; whoever sums up the run is told.
                         self.context.tell(canonical({EFFECTS: effects}))
                     raise
-                self._answer([(action.call_id, result)], self.programs.effects())
+                self._answer([(action.call_id, result)], self._done_in_program())
                 return result.success
             case Finish():
                 return True
@@ -255,7 +255,9 @@ class RunTask(Messages):
             self._answer([(call.id, fault) for call in action.calls])
             return False
         performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
-        self._answer([(made.call.id, made.result) for made in performed])
+        for made in performed:
+            by_person = made.call.by_person
+            self._answer([(made.call.id, made.result)], {} if by_person is None else {DECIDED_BY: by_person.told()})
         return all(made.result.success for made in performed)
 
     async def _propose(self, action: ProposePlan) -> bool:
@@ -286,6 +288,7 @@ class RunTask(Messages):
             raise rejected(decided)
         if decided.verdict is Verdict.ANSWER:
             answer: Any = {"answer": decided.answer, "by": decided.by}
+            answer |= {"comment": decided.comment} if decided.comment else {}
         else:
             answer = {
                 "answer": None,
@@ -299,9 +302,14 @@ class RunTask(Messages):
         self.context.state.append.append(item)
         return True
 
-    def _answer(self, answers: list[tuple[str, ToolResult]], effects: Sequence[str] = ()) -> None:
-        """Tell the model what calls led to, and in the same place what a program did that stands."""
-        more = {EFFECTS: effects} if effects else {}
+    def _done_in_program(self) -> dict[str, Any]:
+        """Return what the model is told of a program beside its result."""
+        told = {EFFECTS: self.programs.effects(), DECIDED_BY: self.programs.people()}
+        return {name: said for name, said in told.items() if said}
+
+    def _answer(self, answers: list[tuple[str, ToolResult]], more: dict[str, Any] | None = None) -> None:
+        """Tell the model what calls led to, and in the same place what else is to be known of them."""
+        more = more or {}
         for call_id, result in answers:
             item = ContextItem(kind="answer", call_id=call_id)
             if result.ref is not None and result.error is None:

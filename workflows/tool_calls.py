@@ -23,9 +23,11 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolCall, ToolResult
+from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
-from workflows.consent import Answered, Consent, refused, rejected, ruling_of, shown_call
+from workflows.changing import commented
+from workflows.consent import Answered, Consent, refused, rejected, ruling_of
 from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -189,6 +191,7 @@ class ToolCalls:
             if question is None:
                 return result
             decided = await self._ask(flight.call, question, result)
+            flight.call = commented(flight.call, decided)
             if decided.stop:
                 raise rejected(decided)
             if decided.verdict is Verdict.ANSWER or (question.said is None and decided.verdict is not None):

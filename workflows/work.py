@@ -38,6 +38,8 @@ class Decided(Frozen):
     """What an approved plan may not do."""
     dry_run: bool = False
     """Whether a plan is approved for nothing but a dry run."""
+    again: bool = False
+    """Whether what it changed is asked about again before any call is made."""
 
 
 class OpenRequest(Frozen):
@@ -90,6 +92,8 @@ class ProgramWork(Frozen):
     """Whether what was foretold is approved, so that it runs for real."""
     results: dict[int, str] = Field(default_factory=dict)
     """After a rehearsal: the stored real results by the numbers of the calls."""
+    people: tuple[dict[str, Any], ...] = ()
+    """What people changed of its calls, and what they said."""
 
     @property
     def rehearsing(self) -> bool:
@@ -109,6 +113,8 @@ class PlanWork(Frozen):
     """What they did not let it do."""
     dry_run: bool = False
     """Whether they let it do nothing but a dry run."""
+    people: tuple[dict[str, Any], ...] = ()
+    """What people changed of its steps, and what they said."""
 
 
 class EndedWork(Frozen):

@@ -15,6 +15,7 @@ from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.task.event import Event
 from backstay.task.reading import PAGE_BYTES, Page, at_path, page_of, page_of_events
+from backstay.tools.tool import DECIDED_BY
 from store.runs.runs import RunRow
 
 MOST_EVENTS = 1000
@@ -101,6 +102,8 @@ def _whole(message: dict[str, Any]) -> dict[str, Any]:
         return message
     if not isinstance(told, dict) or told.get("error"):
         return message
+    if DECIDED_BY in told:
+        message = message | {DECIDED_BY: told[DECIDED_BY]}
     if "data" in told:
         data = told["data"]
         return {**message, "content": data if isinstance(data, str) else canonical(data)}

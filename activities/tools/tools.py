@@ -34,6 +34,7 @@ from backstay.task.event import shown_request
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
+from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge, why_failed
@@ -86,6 +87,8 @@ class Tools(Activities):
             said = await self.records.text(ask.run, str(error))
             return calls.CheckedCall(error=said[:500], error_type="Denied")
         checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
+        if ask.before is not None and (fault := fault_in_names(definition.parameters, ask.before, folded)) is not None:
+            return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
         if not ask.resolved:
             return checked
         fault, refusal = await definition.check(whole), definition.refusal(whole)

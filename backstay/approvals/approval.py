@@ -41,6 +41,10 @@ class RequestKind(StrEnum):
     ELICITATION = "elicitation"
 
 
+PROGRAM_INDEX = -1
+"""The index under which the program is read that makes the calls of a request."""
+
+
 class RequestedCall(Frozen):
     """Show one call that waits for a verdict; engine facts only, text escaped."""
 
@@ -61,6 +65,10 @@ class RequestedCall(Frozen):
     args_digest: str = ""
     repeats: str | None = None
     """When the run made the same call before, and what came of it."""
+    changed: tuple[str, ...] = Field(default=(), exclude_if=lambda lines: not lines)
+    """What people have changed of it since it was asked first, as lines; none where it is as the run wants it."""
+    changed_by: str = Field(default="", exclude_if=lambda who: not who)
+    """Who changed it."""
     sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
     """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
 
@@ -93,6 +101,8 @@ class ApprovalRequest(Frozen):
     step: int = 0
     links: Links = Links()
     calls: tuple[RequestedCall, ...] = ()
+    program: RequestedCall | None = Field(default=None, exclude_if=lambda program: program is None)
+    """The program that makes these calls, as its source; None where no program does."""
     answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     options: tuple[str, ...] = ()
     """Verdicts that will be accepted."""
@@ -136,7 +146,8 @@ class ApprovalRequest(Frozen):
     @property
     def masked(self) -> bool:
         """Return whether the calls, as they are shown, hold masks or handles in place of values."""
-        return any(holds_mask([call.arguments, call.diff]) for call in self.calls)
+        shown = self.calls if self.program is None else (*self.calls, self.program)
+        return any(holds_mask([call.arguments, call.diff]) for call in shown)
 
     @property
     def place(self) -> str:
@@ -193,6 +204,16 @@ def escalation(people: Sequence[str], *, escalated: bool) -> str:
     return "Asked again, because nobody had decided in time"
 
 
+class ChangedCall(Frozen):
+    """Say what a decision changed of one call."""
+
+    index: int
+    args_digest: str
+    """The digest of the changed arguments, all of them."""
+    lines: tuple[str, ...] = ()
+    """What differs, in the form that people are shown."""
+
+
 class RecordedDecision(Frozen):
     """Keep one decision that a run accepted, for the audit."""
 
@@ -218,6 +239,8 @@ class RecordedDecision(Frozen):
     """The steps of a plan that were rejected while the rest was approved."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do, though it was proposed so."""
+    changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """What it changed of calls."""
 
 
 class CallVerdict(Frozen):
@@ -225,6 +248,9 @@ class CallVerdict(Frozen):
 
     verdict: Literal["approve", "modify", "reject"]
     arguments: dict[str, Any] | None = None
+    """Of `modify`: the arguments that change, by their top-level names."""
+    without: tuple[str, ...] = ()
+    """Of `modify`: the arguments that are left out."""
 
 
 class Approval(Frozen):
@@ -233,13 +259,18 @@ class Approval(Frozen):
     request_id: str
     verdict: Verdict
     calls: dict[int, CallVerdict] | None = None
-    """Per-call verdicts by index; calls that are not named follow `verdict`."""
+    """Per-call verdicts by index; calls that are not named follow `verdict`.
+
+    With `modify` they follow nothing: unless every call is named, all of them are asked about again with the change.
+    """
     answer: Any = None
     stop: bool = False
     by: str = Field(min_length=1, max_length=200)
     proof: str | None = None
     comment: str = Field(default="", max_length=4000)
     args_digest: str | None = None
+    ask_again: bool = False
+    """With `modify`: whether the changed calls are asked about again before any of them is made."""
     event_id: str | None = Field(default=None, max_length=200)
     remember: Literal[False] | Remember = False
     """How long this decision holds for such calls; true is `always`."""

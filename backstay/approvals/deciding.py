@@ -13,6 +13,7 @@ from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
 from backstay.policies.ruling import Ruling
 from backstay.redaction.handles import label_of, provider_of
+from backstay.shown import kept_bytes
 
 DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
 
@@ -38,6 +39,9 @@ def admit(data: Any) -> Approval:
         raise DecisionInvalid(f"remember: {approval.remember} goes with verdict {wanted}, not {approval.verdict}")
     if approval.remember and approval.verdict is Verdict.MODIFY:
         raise DecisionInvalid("remember: a changed call cannot be remembered; leave it out, or approve as it is")
+    changes_calls = any(named.verdict == "modify" for named in (approval.calls or {}).values())
+    if approval.ask_again and not changes_calls:
+        raise DecisionInvalid("ask_again: only with a call that is changed; leave it out")
     if not approval.remember and approval.remember_arguments != "these":
         raise DecisionInvalid("remember_arguments: only with remember; leave it out")
     return approval
@@ -173,6 +177,8 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
         return DecisionRefused(
             f"plan_id: this request is about {proposal.plan_id}; decide the request of {approval.plan_id}"
         )
+    if approval.ask_again:
+        return DecisionRefused("ask_again: a changed plan is always proposed anew; leave it out")
     if approval.option is not None and approval.option not in proposal.approve_options:
         return DecisionRefused(f"option: {approval.option} is not one of {', '.join(proposal.approve_options)}")
     if approval.option is not None and approval.verdict is not Verdict.APPROVE:
@@ -199,7 +205,7 @@ def _refused_digest(request: ApprovalRequest, approval: Approval) -> DecisionRef
     if approval.args_digest is not None and approval.args_digest != request.args_digest:
         return DecisionRefused("args_digest: stale; the request is about other arguments, look at it again")
     more = request.proposal is not None and request.proposal.more
-    clipped = more or any(call.clipped for call in request.calls)
+    clipped = more or any(call.clipped or kept_bytes(call.arguments) for call in request.calls)
     lets_go = approval.verdict in {Verdict.APPROVE, Verdict.MODIFY} or any(
         named.verdict != "reject" for named in (approval.calls or {}).values()
     )
@@ -220,6 +226,8 @@ def _refused_calls(request: ApprovalRequest, approval: Approval) -> DecisionRefu
             return DecisionRefused(f"calls.{index}: no such call; the request has {sorted(indexes)}")
         if (verdict.verdict == "modify") != (verdict.arguments is not None):
             return DecisionRefused(f"calls.{index}.arguments: required for modify, and only there")
+        if verdict.without and verdict.verdict != "modify":
+            return DecisionRefused(f"calls.{index}.without: only with verdict modify; leave it out")
     if approval.verdict is Verdict.MODIFY and not any(v.verdict == "modify" for v in named.values()):
         return DecisionRefused("calls: modify needs at least one call with verdict modify and its arguments")
     if approval.verdict is Verdict.ANSWER and approval.answer is None:
@@ -238,6 +246,19 @@ def _refused_remember(request: ApprovalRequest, approval: Approval) -> DecisionR
     return DecisionRefused(
         f"remember: not here, because more than a default of policy.yaml asks: {request.rule or request.question}"
     )
+
+
+def asks_again(request: ApprovalRequest, approval: Approval) -> bool:
+    """Return whether a change is asked about again before any call is made.
+
+    So it is wherever a decision with `modify` says nothing of a call: a change is no word about the calls beside it.
+    With `approve`, whoever decides says what becomes of those. A changed plan is proposed anew in any case.
+    """
+    named = approval.calls or {}
+    if request.proposal is not None or not any(verdict.verdict == "modify" for verdict in named.values()):
+        return False
+    silent = approval.verdict is Verdict.MODIFY and any(call.index not in named for call in request.calls)
+    return approval.ask_again or silent
 
 
 def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

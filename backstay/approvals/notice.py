@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from backstay.approvals.approval import ApprovalRequest, Links, Verdict
+from backstay.approvals.approval import ApprovalRequest, ChangedCall, Links, Verdict
 from backstay.frozen import Frozen
 
 
@@ -30,6 +30,8 @@ class Decision(Frozen):
     comment: str = ""
     option: str = ""
     """How a plan was approved."""
+    changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """What it changed of calls."""
 
 
 class NoticeDraft(Frozen):

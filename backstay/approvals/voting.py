@@ -7,6 +7,10 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
+from backstay.shown import one_line
+
+MOST_KEPT = 500
+"""Characters of each comment that are kept while others are still to decide."""
 
 
 class Voted(NamedTuple):
@@ -18,6 +22,14 @@ class Voted(NamedTuple):
     calls: dict[int, CallVerdict]
     """What was decided about single calls, by all votes together."""
     vote: dict[str, Any]
+
+
+def comments_of(request: ApprovalRequest, approval: Approval) -> str:
+    """Return what people said who decided as this approval does, each with their name where there are several."""
+    votes = [vote for vote in request.decided if vote.get("verdict") == approval.verdict.value and vote.get("comment")]
+    if len(votes) == 1 and votes[0].get("by") == approval.by:
+        return approval.comment
+    return "; ".join(f"{vote.get('by')}: {vote['comment']}" for vote in votes)
 
 
 def said_of_plan(approval: Approval) -> dict[str, Any]:
@@ -36,13 +48,15 @@ def voted(
 ) -> Voted:
     """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
     vote = {"by": approval.by, "verdict": approval.verdict.value, "verified": approval.proof is not None}
+    # What each of several people says stays with their vote until all have decided.
+    said = {"comment": one_line(approval.comment, MOST_KEPT)} if approval.comment else {}
     if request.proposal is not None:
-        return _voted_on_plan(request, request.proposal, approval, changes, starters, vote | {"at": at})
+        return _voted_on_plan(request, request.proposal, approval, changes, starters, vote | {"at": at} | said)
     if request.quorum > 1 and changes:
         # With a quorum, a person must not add arguments that the other approvers have not seen.
         raise DecisionRefused("calls: a request with a quorum is decided as a whole; reject it to have it changed")
     answer = deciding.answer_digest(approval)
-    kept = {"at": at} | ({"answer": answer} if answer else {})
+    kept = {"at": at} | said | ({"answer": answer} if answer else {})
     # Of several people who must agree, each may change what they said.
     others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
     request = request.model_copy(update={"decided": (*others, vote | kept)})
@@ -60,7 +74,7 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
     vote: dict[str, Any],
 ) -> Voted:
     """Count an approval for every part that this person may decide; other verdicts are for the whole plan."""
-    said = {name: value for name, value in vote.items() if name != "at"}
+    said = {name: value for name, value in vote.items() if name not in {"at", "comment"}}
     decided = (*request.decided, vote)
     if approval.verdict is not Verdict.APPROVE:
         return Voted(request.model_copy(update={"decided": decided}), True, changes, said)

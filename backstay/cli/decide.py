@@ -55,7 +55,8 @@ async def approve(
     Parameters
     ----------
     calls
-        Verdicts by index as JSON, such as '{"1": {"verdict": "reject"}}'; all other calls are approved.
+        Verdicts by index as JSON, such as '{"1": {"verdict": "reject"}}'; all other calls are approved. With a call
+        that is changed, name every call: otherwise all of them are asked about again, with the change.
     reject_step
         Of a plan: leave this step out, and what needs its result; give it once for each.
     step_timeout
@@ -187,6 +188,8 @@ async def _decide(
     terminal = Terminal()
     which = f" of {run.id}" if workflow == "last" else ""
     terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
+    if answered.get("asked_again"):
+        terminal.say("nothing was sent; the calls are asked about again with the change", "yellow")
     for line in answered.get("remembered", ()):
         for said, style in remembered_lines(line):
             terminal.say(said, style)

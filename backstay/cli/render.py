@@ -14,6 +14,7 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
+from backstay.approvals.whole import unseen
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Touch, told_of_later
@@ -63,12 +64,12 @@ def request_lines(
     if request.proposal is not None:
         yield from _proposal_lines(workflow_id, request.proposal, request.calls, beside)
     else:
-        for call in request.calls:
-            yield from _call_lines(call)
+        yield from (line for call in request.calls for line in call_lines(call))
+    yield from _program_lines(request.program)
     if request.forecast:
         yield "  foretold by a rehearsal:", "bold"
         yield from ((f"  {line}", "") for line in forecast_lines(request.forecast))
-    if any(_unseen(call) for call in request.calls):
+    if unseen(request):
         yield f"  all of it: backstay show {shell_words(workflow_id, request.id)}", ""
     if request.masked:
         yield f"  {MASKED}", ""
@@ -87,6 +88,17 @@ def request_lines(
     who, said = request.unchecked
     if said:
         yield from _behind(f"  {who} says (nobody checked this): ", said, "italic")
+
+
+def _program_lines(program: RequestedCall | None) -> Iterator[tuple[str, str]]:
+    """Yield the source of the program that makes the calls."""
+    if program is None:
+        return
+    yield "  made by this program:", "bold"
+    for name, value in program.arguments.items():
+        yield from ((f"        {line}", "") for line in argument_lines(name, value))
+    if hidden := _unseen(program):
+        yield f"        {hidden}", "red"
 
 
 def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
@@ -120,7 +132,7 @@ def _proposal_lines(
     for step in proposal.steps:
         marks = "; ".join(step_marks(step, several=len(proposal.parts) > 1))
         if (call := asked.get(step.idx)) is not None:
-            yield from _call_lines(call, f"  {marks}", step.summary)
+            yield from call_lines(call, f"  {marks}", step.summary)
         else:
             yield f"  [{step.idx}] {step.action}  ({step.safety})  {marks}", "bold"
             yield from _step_lines(step)
@@ -152,7 +164,8 @@ def _step_lines(step: ProposedStep) -> Iterator[tuple[str, str]]:
         yield from _undo_lines(step.undoable, step.undo_how)
 
 
-def _call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[tuple[str, str]]:
+def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the lines of one call with their styles, what people have changed of it included."""
     yield f"  [{call.index}] {call.tool}  ({call.safety}){marks}", "bold"
     if summary:
         yield f"        {summary}", "italic"
@@ -160,8 +173,11 @@ def _call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iter
         yield from ((f"        {line}", "") for line in argument_lines(name, value))
         if where := told_of(call.sources, name):
             yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
-    if unseen := _unseen(call):
-        yield f"        {unseen}; digest {call.args_digest}", "red"
+    if call.changed:
+        yield f"        CHANGED by {one_line(call.changed_by, 300)}:", "bold cyan"
+        yield from ((f"          {line}", "cyan") for line in call.changed)
+    if hidden := _unseen(call):
+        yield f"        {hidden}; digest {call.args_digest}", "red"
     if call.side_effects:
         yield f"        changes: {', '.join(call.side_effects)}", "yellow"
     yield from _diff_lines(call.diff)

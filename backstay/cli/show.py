@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
+from backstay.approvals.whole import with_all
 from backstay.cli.flags import Output, Workflow
 from backstay.cli.render import (
     budget_rows,
@@ -30,11 +31,10 @@ from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskIn
 from backstay.frozen import Frozen
 from backstay.rooms import room
 from backstay.settings import Settings
-from backstay.shown import shell_words, shown_arguments
+from backstay.shown import one_line, shell_words
 from backstay.task.result import Result
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
-_ALL = 10_000_000
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
@@ -97,18 +97,13 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
 async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:
     async with session_of(workflow, settings) as run:
         request = await open_request(run, request_id)
+        hidden = await run.whole(request)
         whole = {call.index: await run.arguments(request_id, call.index) for call in request.calls}
     data = request.plain()
     for call in data["calls"]:
         call |= {"arguments": whole[call["index"]], "clipped": 0, "left_out": 0}
-    shown = [call.model_copy(update=_all_shown(whole[call.index])) for call in request.calls]
-    lines = request_lines(run.id, request.model_copy(update={"calls": tuple(shown)}))
+    lines = request_lines(run.id, with_all(request, hidden))
     terminal.results(output, data, (part for line, _ in lines for part in terminal.wrapped(line)))
-
-
-def _all_shown(arguments: dict[str, Any]) -> dict[str, Any]:
-    shown = shown_arguments(arguments, _ALL)
-    return {"arguments": shown.arguments, "clipped": shown.clipped, "left_out": shown.left_out}
 
 
 async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
@@ -235,6 +230,11 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
         )
         sure = "" if decision["verified"] else " (unverified)"
         yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
+        if decision["comment"]:
+            yield f"    {one_line(decision['comment'], 500)}"
+        for changed in decision.get("changed", ()):
+            yield f"    changed call {changed['index']} (digest {changed['args_digest']}):"
+            yield from (f"      {line}" for line in changed["lines"])
     undo = seen.get("undo", {})
     if effects := undo.get("effects", []):
         yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"

@@ -1,10 +1,12 @@
 """Write text for people to stderr and results to stdout, and read what a person types."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import sys
+import termios
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -80,8 +82,15 @@ class Terminal:
         sys.stdout.write(f"{json.dumps(data, indent=2)}\n")
         sys.stdout.flush()
 
-    async def ask(self, question: str) -> str | None:
-        """Return the line a person types; None when the input has ended."""
+    async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
+        """Return the line a person types; None when the input has ended.
+
+        At a terminal nobody answers before the question stands there: what was typed until then is dropped. `before`
+        are lines that belong to it, such as why the last answer was not taken, with their styles.
+        """
+        self.forget_typed()
+        for line, style in before:
+            self.say(line, style)
         self.console.print(safe(f"{question} ", "bold"), end="", soft_wrap=True)
         while b"\n" not in self._typed:
             chunk = await _typed()
@@ -90,6 +99,14 @@ class Terminal:
             self._typed += chunk
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode("utf-8", "replace").strip()
+
+    def forget_typed(self) -> None:
+        """Drop what was typed before now, at a terminal; the lines of a pipe wait for their turn."""
+        if not sys.stdin.isatty():
+            return
+        self._typed = b""
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def safe(text: str, style: str = "") -> Text:

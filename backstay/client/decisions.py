@@ -2,13 +2,15 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
+from backstay.approvals.whole import WholeCall, hidden_calls, shown_calls
 from backstay.errors import DecisionRefused, Unreachable
 from backstay.shown import one_line
+from backstay.tools.tool import Safety
 
 
 class Decisions(ABC):
@@ -44,13 +46,38 @@ class Decisions(ABC):
 
         Raises DecisionRefused when no such call waits.
         """
+        return (await self._whole_call(request_id, index))[0].arguments
+
+    async def whole(self, request: ApprovalRequest) -> dict[int, WholeCall]:
+        """Return the calls of an open request of which it does not show everything, whole, by their index.
+
+        Of a plan these are also steps that nobody is asked about. Raises DecisionRefused when it waits no more.
+        """
+        wanted, shown = hidden_calls(request), shown_calls(request)
+        known: dict[int, WholeCall] = {}
+        if request.proposal is not None and request.proposal.more:
+            first, indexes = await self._whole_call(request.id, min(shown))
+            known, wanted = {first.index: first}, wanted | (frozenset(indexes) - shown)
+        for index in sorted(wanted - known.keys()):
+            known[index], _ = await self._whole_call(request.id, index)
+        return known
+
+    async def _whole_call(self, request_id: str, index: int) -> tuple[WholeCall, list[int]]:
+        """Return a call, and the indexes of all calls that can be read so."""
         text, offset = "", 0
+        facts: dict[str, Any] = {}
+        indexes: list[int] = []
         while offset is not None:
             part = await self._query("request", {"id": request_id, "index": index, "offset": offset})
             if part is None:
                 raise DecisionRefused(f"request_id: no call {index} of a request {one_line(request_id, 80)} waits")
             text, offset = text + part["text"], part["next"]
-        return await self._with_kept(json.loads(text))
+            facts, indexes = part.get("call", facts), part.get("indexes", indexes)
+        arguments = await self._with_kept(json.loads(text))
+        undo = facts.get("undo")
+        call = WholeCall(index=index, tool=str(facts.get("tool", "")), arguments=arguments, undo_how=undo)
+        known = {"undoable": undo is not None, "safety": Safety(facts.get("safety", Safety.RESTRICTED_WRITE))}
+        return call.model_copy(update=known), indexes
 
     async def _with_kept(self, value: Any) -> Any:
         """Return arguments with the long texts that are kept apart put back."""
@@ -105,11 +132,21 @@ class Decisions(ABC):
         arguments: dict[int, dict[str, Any]],
         *,
         by: str,
+        without: Mapping[int, Sequence[str]] | None = None,
         key: bytes | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """Approve a request with other arguments, by index of the call; arguments that are not named stay."""
-        calls = {index: CallVerdict(verdict="modify", arguments=given) for index, given in arguments.items()}
+        """Change the arguments of calls, by index of the call; arguments that are not named stay.
+
+        `without` names arguments that a call is to be made without. Where every call is changed, this approves the
+        request; otherwise all calls are asked about again with the change, in a request of its own, and so they are
+        with `ask_again`.
+        """
+        left_out = {index: tuple(names) for index, names in (without or {}).items() if names}
+        calls = {
+            index: CallVerdict(verdict="modify", arguments=arguments.get(index, {}), without=left_out.get(index, ()))
+            for index in sorted({*arguments, *left_out})
+        }
         return await self._say(request, Verdict.MODIFY, by, key, {"calls": calls, **more})
 
     async def answer(

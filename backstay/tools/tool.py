@@ -126,6 +126,33 @@ class Tool(Message):
         return self.safety is not Safety.READ_ONLY
 
 
+DECIDED_BY = "decided_by_people"
+"""Under which name an answer tells the model what people changed of a call, and what they said."""
+
+
+class ByPerson(Frozen):
+    """Say what people did to a call before it was made; the model is told."""
+
+    by: str
+    """Who let it be made."""
+    comments: tuple[str, ...] = ()
+    """What they said about it."""
+    sent: dict[str, Any] = Field(default_factory=dict)
+    """The arguments that they changed, as they are shown."""
+    without: tuple[str, ...] = ()
+    """The arguments that they left out."""
+    args_digest: str = ""
+    """The digest of all arguments, where they changed some."""
+
+    def told(self) -> dict[str, Any]:
+        """Return it as the model is told, with nothing that says nothing."""
+        said: dict[str, Any] = {"by": self.by}
+        said |= {"comment": " ".join(self.comments)} if self.comments else {}
+        said |= {"sent_with_other_arguments": self.sent} if self.sent else {}
+        said |= {"sent_without": list(self.without)} if self.without else {}
+        return said | ({"args_digest": self.args_digest} if self.args_digest else {})
+
+
 class ToolCall(Frozen):
     """Name one call of one tool with its arguments."""
 
@@ -139,6 +166,8 @@ class ToolCall(Frozen):
     """Where the arguments came from; None where nobody needs to know."""
     limits: WorkspaceLimits | None = None
     """What it may use of its jail, when that is less than usual."""
+    by_person: ByPerson | None = None
+    """What people did to it; None where they changed nothing and said nothing."""
 
     @property
     def effectful(self) -> bool:

@@ -82,6 +82,7 @@ class Interactions:
             try:
                 request = await self._desk.look(aim)
                 event = event_of(body["user"]["id"], aim.value, action["action_id"], seen)
+                _refuse_unseen(aim, request, _VERDICTS[action["action_id"]])
                 await self._desk.decide(aim, request, by=by, event_id=event, **_VERDICTS[action["action_id"]])
             finally:
                 await self._redraw(aim)
@@ -214,6 +215,7 @@ class Interactions:
         if not filled.errors:
             # The same form sent twice is one decision; one that was corrected is another.
             event = event_of(body["user"]["id"], aim.value, view["id"], place.seen, said)
+            _refuse_unseen(aim, request, said)
             await self._desk.decide(aim, request, by=by, event_id=event, **said)
 
     async def _said(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> dict[str, Any]:
@@ -228,7 +230,7 @@ class Interactions:
                 return {"verdict": "answer", "answer": answer.read(request, filled)}
             case _:
                 arguments = await self._arguments(request, place.aim, place.call or 0)
-                return edit.read(place, arguments, filled)
+                return edit.read(request, place, arguments, filled)
 
     # What both need.
 
@@ -276,6 +278,14 @@ class Interactions:
             )
 
         return said
+
+
+def _refuse_unseen(aim: Aim, request: ApprovalRequest, said: Mapping[str, Any]) -> None:
+    """Raise DecisionRefused for an approval of what no message of ours holds whole; the page shows all of it."""
+    if said.get("verdict") == "approve" and (
+        left_out := drawn.left_out_of(drawn.Shown(workflow_id=aim.w, request=request))
+    ):
+        raise DecisionRefused(f"not all of it is shown here ({left_out}); approve it on the page or at a terminal")
 
 
 def _first_input(view: Body) -> str:

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.whole import unseen
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from gateways.web.deciding import Shown, Stale, asked, decide
@@ -63,6 +64,7 @@ def routes(page: Page) -> list[BaseRoute]:
             "alike.html",
             rows=rows,
             shown=shown(first),
+            missing=unseen(first),
             hindrance=hindrance(first, visitor.by, signs=page.key is not None),
             picks=[_ticked(row) for row in rows],
             nonce=secrets.token_hex(16),
@@ -76,6 +78,8 @@ def routes(page: Page) -> list[BaseRoute]:
         verdict = sent.get("verdict")
         if not picks or len(picks) > MOST or verdict not in _VERDICTS:
             raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
+        if verdict == "approve" and any(unseen(first) for first in await _requests(page, picks)):
+            raise DecisionInvalid("pick: not all of these requests is shown here; open each of them to approve it")
         said = {"verdict": verdict} | ({"comment": comment} if (comment := sent.get("comment").strip()) else {})
         outcomes = await _all_decided(page, visitor, picks, said)
         status = 200 if all(outcome.state != "refused" for outcome in outcomes) else 409
@@ -100,6 +104,11 @@ def _pick(text: str, nonce: str) -> Pick:
         raise DecisionInvalid("pick: no request of this page; open it again")
     workflow_id, request_id, run_id, digest, args_digest = named
     return Pick(workflow_id, request_id, Shown(run_id, digest, args_digest, nonce))
+
+
+async def _requests(page: Page, picks: Sequence[Pick]) -> list[ApprovalRequest]:
+    rows = [await page.store.requests.get(pick.workflow_id, pick.request_id, pick.shown.run_id) for pick in picks]
+    return [ApprovalRequest.model_validate(row.request) for row in rows if row is not None]
 
 
 async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[RequestRow]:

@@ -1,5 +1,6 @@
 """Send what a person decides to its run, proven to be theirs, and for exactly what they were shown."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from gateways.web.page import Page
 from store.notices.requests import RequestRow
 
 _MOST_CHANGES = 20
+_LOOKS, _LOOK_S = 20, 0.1
+"""How often, and how long apart, a run is looked at that is about to ask again."""
 
 
 class Shown(NamedTuple):
@@ -84,6 +87,18 @@ async def asked(page: Page, workflow_id: str, request_id: str, run_id: str | Non
     if live is not None and row is not None and row.request.get("decided", []) != (votes := [*live.decided]):
         await page.store.requests.keep_votes(row, votes)
     return Asked(workflow_id, row, live, "")
+
+
+async def asked_again(page: Page, workflow_id: str) -> str:
+    """Return the id of the request in which a run asks again about what was changed; empty where it does not yet."""
+    with suppress(BackstayError):
+        for _ in range(_LOOKS):
+            waiting = await page.unsigned.run(workflow_id).pending()
+            changed = [request for request in waiting if any(call.changed for call in request.calls)]
+            if changed:
+                return changed[-1].id
+            await asyncio.sleep(_LOOK_S)
+    return ""
 
 
 async def decide(page: Page, visitor: Visitor, known: Asked, said: dict[str, Any], shown: Shown) -> dict[str, Any]:
@@ -177,6 +192,8 @@ def outcome_words(answer: dict[str, Any], visitor: Visitor) -> str:
     """Return what people are told after they have decided."""
     state = "recorded; it waits for others" if answer.get("state") == "recorded" else "decided"
     said = [f"{state}: {answer.get('verdict')} by {visitor.by}"]
+    if answer.get("asked_again"):
+        said.append("it is asked again with the change, and nothing is sent before that")
     for line in answer.get("remembered", ()):
         holds = {"": "nothing yet", "run": "this run", "session": "this session"}
         said.append(f"remembered for {holds.get(line['holds'], 'every run of this user')}: {line['tool']}")

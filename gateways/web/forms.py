@@ -27,6 +27,8 @@ class EditedField(NamedTuple):
     text: str
     as_json: bool
     rows: int
+    drop: str
+    """The name of the box that leaves the argument out."""
 
 
 def decision_of(sent: Sent, request: ApprovalRequest) -> dict[str, Any]:
@@ -144,14 +146,26 @@ def edited_fields(index: int, arguments: dict[str, Any]) -> Iterator[EditedField
         plain = _is_plain(value)
         text = value if plain else json.dumps(value, indent=2, ensure_ascii=not _is_visible(value))
         yield EditedField(
-            f"v.{index}.{at}", one_line(name, 200), text, not plain, min(max(text.count("\n") + 1, 1), 20)
+            name=f"v.{index}.{at}",
+            argument=one_line(name, 200),
+            text=text,
+            as_json=not plain,
+            rows=min(max(text.count("\n") + 1, 1), 20),
+            drop=f"drop.{index}.{at}",
         )
 
 
-def edits_of(sent: Sent, index: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call that a form changes; raises DecisionInvalid for what cannot be read."""
+def edits_of(sent: Sent, index: int, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments of a call that a form changes, and those that it leaves out.
+
+    Raises DecisionInvalid for what cannot be read.
+    """
     changed: dict[str, Any] = {}
+    gone: list[str] = []
     for field, (name, value) in zip(edited_fields(index, arguments), arguments.items(), strict=True):
+        if sent.get(field.drop):
+            gone.append(name)
+            continue
         if not sent.all(field.name):
             continue
         typed = sent.get(field.name)
@@ -170,9 +184,9 @@ def edits_of(sent: Sent, index: int, arguments: dict[str, Any]) -> dict[str, Any
         if not isinstance(more, dict):
             raise DecisionInvalid('further arguments: expected an object, such as {"name": "value"}')
         changed |= more
-    if not changed:
+    if not changed and not gone:
         raise DecisionInvalid("arguments: nothing was changed; approve the call as it is")
-    return changed
+    return changed, gone
 
 
 def _is_plain(value: Any) -> bool:

@@ -12,13 +12,16 @@ from starlette.routing import BaseRoute
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import fields_of
+from backstay.approvals.whole import unseen, with_all
 from backstay.budgets.budget import TopUp
 from backstay.errors import BackstayError, DecisionRefused
+from backstay.shown import one_line
 from gateways.web.deciding import (
     Asked,
     Shown,
     Stale,
     asked,
+    asked_again,
     decide,
     differences,
     from_program,
@@ -70,6 +73,8 @@ class Requests:
                 raise
             return await self._refused(request, visitor, known, sent, error)
         path = request_path(*_names(request))
+        if answer.get("asked_again") and (again := await asked_again(self._page, known.workflow_id)):
+            path = request_path(known.workflow_id, again)
         return self._page.done(request, visitor, path, outcome_words(answer, visitor), answer)
 
     async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> Asked:
@@ -93,12 +98,18 @@ class Requests:
         require_same(known, was)
         index = sent.get("edited")
         if not index:
-            return decision_of(sent, request), was
+            said = decision_of(sent, request)
+            if said.get("verdict") == "approve" and unseen(request) and sent.get("w") != request.digest:
+                raise DecisionRefused("verdict: all of it must be shown before it is approved; open the request again")
+            return said, was
         call = _call(request, index)
-        changed = edits_of(sent, call.index, await self._whole(known, call))
+        changed, gone = edits_of(sent, call.index, await self._whole(known, call))
         comment = sent.get("comment").strip()
-        verdict = {"verdict": "modify", "calls": {str(call.index): {"verdict": "modify", "arguments": changed}}}
-        return verdict | ({"comment": comment} if comment else {}), was
+        change = {"verdict": "modify", "arguments": changed, **({"without": gone} if gone else {})}
+        said: dict[str, Any] = {"verdict": "modify", "calls": {str(call.index): change}}
+        # Whoever changes a call is shown all of them again, with the change, before any is made.
+        said |= {} if request.proposal is not None else {"ask_again": True}
+        return said | ({"comment": comment} if comment else {}), was
 
     async def _whole(self, known: Asked, call: RequestedCall) -> dict[str, Any]:
         """Return the arguments of a call, whole; they are changed as they are, not as they are shown."""
@@ -133,17 +144,18 @@ class Requests:
         asked_for, page = known.request, self._page
         if asked_for is None:
             raise HTTPException(404)
-        reader = secrets.token_hex(8)
-        if known.live is not None:
-            await page.store.looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
+        reader = await self._looks(known, asked_for, visitor)
         edited, fields = await self._edited(request, known, asked_for, sent)
+        whole, missing = await self._all_of(known, asked_for)
         return page.render(
             request,
             visitor,
             "request.html",
             status,
             known=known,
-            shown=shown(asked_for),
+            shown=shown(whole),
+            missing=missing,
+            opened=bool(request.query_params.get("all")),
             asked=asked_for,
             hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
             reminded=reminders(known.row),
@@ -156,11 +168,26 @@ class Requests:
             reader=reader,
             typed=sent or Sent({}),
             now=time.time(),
-            labels=LABELS,
-            limits=LIMITS,
-            outcomes=OUTCOMES,
-            **({"why": "", "changes": []} | more),
+            **({"labels": LABELS, "limits": LIMITS, "outcomes": OUTCOMES, "why": "", "changes": []} | more),
         )
+
+    async def _looks(self, known: Asked, asked_for: ApprovalRequest, visitor: Visitor) -> str:
+        """Let others know who looks at a request that waits; return the name of this look."""
+        reader = secrets.token_hex(8)
+        if known.live is not None:
+            looks = self._page.store.looks
+            await looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
+        return reader
+
+    async def _all_of(self, known: Asked, asked_for: ApprovalRequest) -> tuple[ApprovalRequest, str]:
+        """Return a request with nothing left out, and what is missing all the same; nobody approves it here then."""
+        if known.live is None or not unseen(asked_for):
+            return asked_for, ""
+        try:
+            whole = with_all(asked_for, await self._page.unsigned.run(known.workflow_id).whole(asked_for))
+        except BackstayError as error:
+            return asked_for, f"{unseen(asked_for)} ({one_line(str(error), 300)})"
+        return whole, unseen(whole)
 
     async def _edited(
         self, request: Request, known: Asked, asked_for: ApprovalRequest, sent: Sent | None

@@ -8,12 +8,17 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.layout import argument_parts
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks
+from backstay.approvals.whole import unseen
 from backstay.provenance.source import told_of
-from backstay.shown import MASKED, kept_bytes, one_line, unseen_words
+from backstay.shown import CLIPPED, MASKED, kept_bytes, one_line, unseen_words
 from gateways.web.words import moment
 from store.notices.requests import RequestRow
 
 _DIFF = {"+": "added", "-": "removed", "@": "place"}
+_FOLDED, _FOLDED_LINES = 1500, 30
+"""Longer values are folded: one of so many characters, or lines."""
+_BEGINS, _BEGINS_LINES = 600, 8
+"""How much of a folded value is seen."""
 OUTCOMES = ("happened", "did_not_happen", "retry")
 
 
@@ -22,6 +27,11 @@ class ShownArgument(NamedTuple):
 
     name: str
     lines: list[str]
+    """What is seen at once."""
+    more: list[str]
+    """All of it, where that is so long that it is folded."""
+    size: int
+    """How many characters it has."""
     source: str
     foreign: bool
     """Whether others write what it came from."""
@@ -46,6 +56,9 @@ class ShownCall(NamedTuple):
     undo_how: str
     asked: bool
     """Whether a decision is about it."""
+    changed: list[str]
+    """What people have changed of it."""
+    changed_by: str
 
 
 class ShownRequest(NamedTuple):
@@ -61,8 +74,16 @@ class ShownRequest(NamedTuple):
     who: str
     escalated: str
     """Who was asked, too, or again, when nobody had decided in time."""
-    hidden: int
-    """How many characters of its calls are not shown."""
+    unseen: str
+    """What of it is not shown; empty where all of it is."""
+    program: list[ShownArgument]
+    """The source of the program that makes its calls; nothing where no program does."""
+
+    @property
+    def folded(self) -> bool:
+        """Return whether some of it is folded."""
+        shown = [argument for call in self.calls for argument in call.arguments]
+        return any(argument.more for argument in (*shown, *self.program))
 
 
 def shown(request: ApprovalRequest) -> ShownRequest:
@@ -77,7 +98,10 @@ def shown(request: ApprovalRequest) -> ShownRequest:
         masked=MASKED if request.masked else "",
         who=_who(request),
         escalated=request.escalation,
-        hidden=sum(call.clipped for call in request.calls),
+        unseen=unseen(request),
+        program=[]
+        if request.program is None
+        else [_argument(name, value, "") for name, value in request.program.arguments.items()],
     )
 
 
@@ -109,6 +133,8 @@ def _call(call: RequestedCall, marks: str = "", summary: str = "") -> ShownCall:
         undoable=call.undoable,
         undo_how=call.undo_how or "",
         asked=True,
+        changed=list(call.changed),
+        changed_by=call.changed_by,
     )
 
 
@@ -128,12 +154,30 @@ def _step(step: ProposedStep, marks: str) -> ShownCall:
         undoable=step.undoable,
         undo_how=step.undo_how or "",
         asked=False,
+        changed=[],
+        changed_by="",
     )
 
 
 def _argument(name: str, value: Any, source: str) -> ShownArgument:
     said, lines = argument_parts(name, value)
-    return ShownArgument(said, lines, one_line(source, 500), "others write" in source)
+    size = sum(map(len, lines)) + len(lines) - 1
+    folded = size > _FOLDED or len(lines) > _FOLDED_LINES
+    return ShownArgument(
+        name=said,
+        lines=_beginning(lines) if folded else lines,
+        more=lines if folded else [],
+        size=size,
+        source=one_line(source, 500),
+        foreign="others write" in source,
+    )
+
+
+def _beginning(lines: Sequence[str]) -> list[str]:
+    first = list(lines[:_BEGINS_LINES])
+    if sum(map(len, first)) > _BEGINS:
+        first = [line[:_BEGINS] + (CLIPPED if len(line) > _BEGINS else "") for line in first[:1]]
+    return first
 
 
 def _diff(diff: str | None) -> Iterator[tuple[str, str]]:

@@ -242,6 +242,7 @@ def _facts_of(request: ApprovalRequest) -> dict[str, str]:
     deciders = "\n".join(sorted(request.deciders))
     # Who decides them at once is shown one of them: all that is shown of a call must be the same, also what it changes.
     same = [call.model_copy(update={"index": 0}).plain() for call in request.calls]
+    same += [] if request.program is None else [request.program.plain()]
     whole = request.kind in _OF_CALLS and all(call.args_digest for call in request.calls)
     return {
         "readers": f"\n{deciders}\n" if deciders else "",

@@ -77,12 +77,19 @@ async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, s
         await terminal.shows("names: to, subject, body:")
         terminal.type('{"to": 7}')
         await terminal.shows("not accepted")
+        await terminal.shows("[d]etach?")
         terminal.type("e")
         await terminal.shows("names: to, subject, body:")
         terminal.type('{"to": "two@inline.example"}')
         await terminal.shows("~ to: one@inline.example -> two@inline.example")
         await terminal.shows("decided: modify")
+        await terminal.shows("CHANGED by")
+        await terminal.shows("[d]etach?")
+        before = sent(opened, "@inline.example")
+        terminal.type("a")
         code, _ = await terminal.ended()
+
+    assert before == []
 
     assert (code, sent(opened, "@inline.example")) == (0, ["two@inline.example"])
 
@@ -100,9 +107,34 @@ async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, open
         await terminal.shows("which call? number:")
         terminal.type("1")
         await terminal.shows("decided: modify")
+        await terminal.shows("[d]etach?")
+        before = sent(opened, "@edited.example")
+        terminal.type("a")
         await terminal.ended()
 
+    assert before == []
     assert sent(opened, "@edited.example") == ["two@edited.example", "zero@edited.example"]
+
+
+@promise("clients:prompt-deleted")
+async def test_a_required_argument_that_is_deleted_in_the_editor_is_refused(person, scripts, opened, tmp_path):
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i /\\"body\\"/d "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    text = scripts.task(mails("one@deleted.example"))["text"]
+
+    async with person("run", text, EDITOR=str(editor)) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("e")
+        said = await terminal.shows("body is required and cannot be left out")
+        await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("")
+        await terminal.ended()
+
+    assert "- body: b" in said
+    assert sent(opened, "@deleted.example") == []
 
 
 @promise("approvals:edited-lines")
@@ -114,9 +146,15 @@ async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(p
     text = scripts.task(mails("one@lines.example", body=body))["text"]
 
     async with person("run", text, EDITOR=str(editor)) as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("w")
         shown = await terminal.shows("[d]etach?")
         terminal.type("e")
         said = await terminal.shows("decided: modify")
+        await terminal.shows("[d]etach?")
+        terminal.type("w")
+        await terminal.shows("[d]etach?")
+        terminal.type("a")
         await terminal.ended()
 
     assert "        │ second<U+202E>" in [line.rstrip() for line in shown.splitlines()]
@@ -145,25 +183,122 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
     assert sent(opened, "@each.example") == ["two@each.example"]
 
 
-@promise("clients:prompt")
-async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_asked_once_more(person, opened, tmp_path):
+@promise("clients:prompt-whole")
+async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_shown_them_first(person, opened, tmp_path):
     steps = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 120
     unseen = {"tool": "mail.send_email", "arguments": {"to": "one@unseen.example", "subject": "s", "body": "b"}}
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"steps": [*steps, unseen]}), encoding="utf-8")
 
     async with person("run", "--plan", str(plan), "--budget.max-tool-calls", "121") as terminal:
-        await terminal.shows("[d]etach?")
+        menu = await terminal.shows("[d]etach?")
         terminal.type("a")
-        await terminal.shows("1 more step not shown; type yes to approve anyway:")
-        terminal.type("y")
+        await terminal.shows("not shown yet: 1 more step not shown; press w to see all of it")
         await terminal.shows("[d]etach?")
+        terminal.type("w")
+        whole = await terminal.shows("[d]etach?")
         terminal.type("r")
         await terminal.shows("why?")
         terminal.type("")
         await terminal.ended()
 
     assert sent(opened, "@unseen.example") == []
+    assert "one@unseen.example" not in menu
+    assert "one@unseen.example" in whole
+    assert "[a]pprove all of it" not in menu
+    assert "[a]pprove all of it" in whole
+
+
+@promise("clients:prompt-whole")
+@pytest.mark.parametrize("size", [3_000, 7_000])
+async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_shown(person, scripts, opened, size):
+    body = "line\n" * (size // 5) + "the last words"
+    text = scripts.task(mails(f"one@long{size}.example", body=body))["text"]
+
+    async with person("run", text) as terminal:
+        first = await terminal.shows("[d]etach?")
+        terminal.type("a")
+        await terminal.shows("press w to see all of it")
+        await terminal.shows("[d]etach?")
+        before = sent(opened, f"@long{size}.example")
+        terminal.type("w")
+        whole = await terminal.shows("[d]etach?")
+        terminal.type("a")
+        await terminal.shows("decided: approve")
+        await terminal.ended()
+
+    assert before == []
+    assert "the last words" not in first
+    assert "the last words" in whole
+    assert sent(opened, f"@long{size}.example") == [f"one@long{size}.example"]
+
+
+class Gate:
+    """A model that waits with an answer until the test says so."""
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def __call__(self, _talk):
+        self.asked.set()
+        await asyncio.wait_for(self.open.wait(), 60)
+        return self.reply
+
+    def __repr__(self):
+        return "a gate"
+
+
+@promise("clients:prompt-typed-ahead")
+@pytest.mark.parametrize("command", ["run", "attach"])
+async def test_keys_that_were_typed_before_a_question_stood_there_do_not_decide_it(person, scripts, opened, command):
+    gate, domain = Gate(mails(f"one@ahead-{command}.example")), f"@ahead-{command}.example"
+    text = scripts.task(gate)["text"]
+    arguments = ["run", text]
+    if command == "attach":
+        run = await Backstay(opened.client, task_queue=opened.settings.task_queue).start(scripts.task(gate))
+        arguments = ["attach", run.id]
+
+    async with person(*arguments) as terminal:
+        await terminal.shows("search.run")
+        await asyncio.wait_for(gate.asked.wait(), 30)
+        terminal.type("a")
+        terminal.type("a")
+        gate.open.set()
+        await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("unseen")
+        await terminal.shows("decided: reject")
+        await terminal.ended()
+
+    assert sent(opened, domain) == []
+
+
+@promise("clients:prompt-end")
+@pytest.mark.parametrize("key", ["r", "e", "s", "c"])
+async def test_the_end_of_the_input_decides_nothing_at_any_question(person, scripts, opened, key):
+    domain = f"@end-{key}.example"
+    text = scripts.task(mails(f"one{domain}", f"two{domain}"))["text"]
+    asks = {"r": "why?", "s": "why?", "e": "which call? number:", "c": "[a]pprove or [r]eject?"}
+
+    async with person("run", text, "--id", f"end-{key}") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type(key)
+        await terminal.shows(asks[key])
+        terminal.seat.press("\x04")
+        if key == "c":
+            await terminal.shows("nothing was decided")
+            await terminal.shows("[d]etach?")
+            terminal.seat.press("\x04")
+        code, _ = await terminal.ended()
+
+    run = Backstay(opened.client).run(f"end-{key}")
+    assert (code, [request.id for request in await run.pending()]) == (130, ["r1"])
+    await run.reject("r1", by="ana")
+    await run.result()
+    assert sent(opened, domain) == []
 
 
 @promise("clients:prompt")

@@ -439,3 +439,33 @@ async def _begun(backstay, workflow_id):
     async with asyncio.timeout(45):
         while not [workflow async for workflow in backstay.client.list_workflows(f"WorkflowId = '{workflow_id}'")]:
             await asyncio.sleep(0.1)
+
+
+@promise("clients:calls")
+async def test_calls_that_the_flag_changes_are_named_all_or_asked_about_again_and_every_name_is_known(
+    run, backstay, scripts, opened
+):
+    names = [f"{name}@flags.example" for name in ("a", "b", "c")]
+    asked = await backstay.start(scripts.task(mails(*names)), id="flags")
+    await waiting(backstay, "flags")
+    change = {"verdict": "modify", "arguments": {"to": "d@flags.example"}}
+
+    unknown = {"1": change | {"arguments": {"too": "d@flags.example"}}}
+    refused = await run("approve", "flags", "r1", "--by", "ana", "--calls", json.dumps(unknown))
+    again = await run("approve", "flags", "r1", "--by", "ana", "--calls", json.dumps({"1": change}))
+    before = [to for to in opened.mailbox.sent() if to.endswith("@flags.example")]
+    rest = {"0": {"verdict": "approve"}, "1": change | {"arguments": {"to": "e@flags.example"}}}
+    async with asyncio.timeout(30):
+        while [request.id for request in await asked.pending()] != ["r2"]:
+            await asyncio.sleep(0.1)
+    all_named = await run(
+        "approve", "flags", "r2", "--by", "ana", "--calls", json.dumps(rest | {"2": {"verdict": "reject"}})
+    )
+    await asked.result()
+
+    assert "arguments.too: unknown name; did you mean to?" in refused.err
+    assert "nothing was sent; the calls are asked about again with the change" in again.err
+    assert before == []
+    assert (all_named.code, all_named.err) == (0, "decided: modify r2\n")
+    sent = sorted(to for to in opened.mailbox.sent() if to.endswith("@flags.example"))
+    assert sent == ["a@flags.example", "e@flags.example"]

@@ -233,6 +233,11 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
         comment="as agreed",
         args_digest=request.args_digest,
     )
+    async with asyncio.timeout(30):
+        while not (changed := [waiting for waiting in await run.pending() if waiting.id == "r2"]):
+            await asyncio.sleep(0.1)
+    assert made.mailbox.sent().count("keep@each.example") == 0
+    await run.approve(changed[0], by="ana@example.com")
     await run.result()
     again = await backstay.start(scripts.task(mails("keep@again.example", "drop@again.example")))
     (request,) = await asked(again)

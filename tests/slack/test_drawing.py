@@ -102,17 +102,18 @@ def texts(block):
 @promise("slack:drawing-counted")
 @pytest.mark.parametrize("calls", [1, 3, 60])
 @pytest.mark.parametrize("length", [10, 3000, 20_000])
-def test_what_does_not_fit_is_counted_and_approving_it_asks_once_more(calls, length):
+def test_what_does_not_fit_is_counted_and_is_not_approved_in_a_message(calls, length):
     shown = Shown(workflow_id="w", request=request({"body": "&" * length}, calls=calls))
     blocks = drawn(shown)
     assert faults_of(blocks) == []
     assert sum(len(text["text"]) for block in blocks for text in texts(block)) < 13_200
-    (approve,) = [e for b in blocks if b["type"] == "actions" for e in b["elements"] if "approve" in e["action_id"]]
+    buttons = [e["action_id"] for b in blocks if b["type"] == "actions" for e in b["elements"]]
     whole = calls < 60 and length == 10
     assert ("clipped" in text_of(blocks)) is not whole
-    assert ("confirm" in approve) is not whole
-    if not whole:
-        assert "leaves out about " in approve["confirm"]["text"]["text"]
+    assert ("backstay.approve" in buttons) is whole
+    assert ("Not all of it is shown here" in text_of(blocks)) is not whole
+    assert {"backstay.choose", "backstay.always"} & set(buttons) == set() or whole
+    assert "backstay.more" in buttons
 
 
 @promise("slack:drawing-lines")

@@ -150,9 +150,10 @@ def test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays():
     # Slack takes white space off the ends.
     values = {"argument.text": "as it is", "argument.number": "8", "argument.list": "[1, 2]", "argument.gone": ""}
     given = Filled(filled(view["blocks"], values))
-    said = edit.read(place, arguments, given)
+    said = edit.read(request_about(arguments), place, arguments, given)
+    assert said["ask_again"] is True
     assert given.errors == {}
     assert said["calls"] == {0: {"verdict": "modify", "arguments": {"number": 8, "gone": ""}}}
     wrong = Filled(filled(view["blocks"], {"argument.number": "eight"}))
-    edit.read(place, arguments, wrong)
+    edit.read(request_about(arguments), place, arguments, wrong)
     assert "type JSON" in wrong.errors["argument.number"]

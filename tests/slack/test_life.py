@@ -63,8 +63,12 @@ async def test_arguments_are_changed_in_a_form(office):
     same = await office.slack.submit(view, {})
     assert "nothing was changed" in str(same.answer)
     await office.slack.submit(view, {"argument.body": "Good morning", "comment": "politer"})
+    again = await office.slack.message("CHANGED by ana@example.com:\n      ~ body: Hello -&gt; Good morning")
+    before = office.sent(handle)
+    await office.slack.press(again, "backstay.approve", user=U1)
     result = await ended(handle)
-    assert decisions(result) == [("modify", ANA, True)]
+    assert before == []
+    assert decisions(result) == [("modify", ANA, True), ("approve", ANA, True)]
     bodies = office.engine.mailbox.rows(
         "SELECT json_extract(arguments, '$.body') FROM requests WHERE tool = 'send_email' AND effect_id LIKE ?",
         f"{handle.id}/%",

@@ -49,14 +49,17 @@ async def test_the_form_that_changes_arguments_has_none_nor_when_it_comes_back_w
         await expect(page.get_by_label("subject")).to_have_value("Hello")
         await has_no_barriers(page)
         await page.get_by_label("Further arguments (JSON)").fill("no JSON")
-        await press(page, "Approve with these arguments")
+        await press(page, "Ask again with these arguments")
         await page.get_by_role("alert").filter(has_text="invalid JSON").wait_for()
         await expect(page.get_by_label("Further arguments (JSON)")).to_have_value("no JSON")
         await has_no_barriers(page)
         await page.get_by_label("Further arguments (JSON)").fill('{"subject": "Good day"}')
-        await press(page, "Approve with these arguments")
+        await press(page, "Ask again with these arguments")
         await told(page, f"decided: modify by {ANA}")
-    assert verdicts(await ended(handle)) == [(ANA, "modify", True)]
+        await has_no_barriers(page)
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
+    assert verdicts(await ended(handle)) == [(ANA, "modify", True), (ANA, "approve", True)]
     assert running.mailbox.rows("SELECT subject FROM sent WHERE recipient = 'edit@x.example'") == [("Good day",)]
 
 

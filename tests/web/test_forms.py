@@ -194,10 +194,11 @@ def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
     unchanged = {name: text.replace("\r\n", "\n").replace("\n", "\r\n") for name, text in fields.items()}
     with pytest.raises(DecisionInvalid, match="nothing was changed"):
         edits_of(sent(**unchanged), 0, ARGUMENTS)
-    changed = edits_of(
+    changed, gone = edits_of(
         sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS
     )
-    assert changed == {"plain": "one\r\n3", "n": 8, "new": None}
+    assert (changed, gone) == ({"plain": "one\r\n3", "n": 8, "new": None}, [])
+    assert edits_of(sent(**{**unchanged, "drop.0.3": "1"}), 0, ARGUMENTS) == ({}, ["n"])
     with pytest.raises(DecisionInvalid, match="n: invalid JSON"):
         edits_of(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
 

@@ -70,6 +70,8 @@ def call(number, tool):
         "clipped": 3,
         "repeats": evil("repeats"),
         "args_digest": evil("digest"),
+        "changed": [evil("~ changed")],
+        "changed_by": evil("editor"),
         "sources": {f"/{evil('name')}": [{"kind": "tool", "tool": evil("tool"), "content": "others"}]},
     }
 
@@ -161,7 +163,9 @@ NAMED = {
 }
 REQUESTS = [
     request("call", calls=[call(0, "tool")], options=["approve", "modify", "reject"], may_remember=["run", "never"]),
-    request("batch", calls=[call(0, "one"), call(1, "two")], options=["approve", "reject"]),
+    request(
+        "batch", calls=[call(0, "one"), call(1, "two")], options=["approve", "reject"], program=call(-1, "program")
+    ),
     request("plan", calls=[call(0, "one")], options=["approve", "modify", "reject"], proposal=PROPOSAL),
     request("elicitation", options=["answer", "reject"], schema=SCHEMA),
     request("budget", options=["answer", "reject"], schema={"type": "object"}),
@@ -363,7 +367,8 @@ async def test_nothing_of_what_was_decided_of_equal_requests_and_of_runs_becomes
         together = await page.get_by_role("link", name="decide 3 equal calls at once").first.get_attribute("href")
         await page.goto(f"{served.url}{together}")
         assert SEEN in await stays_text(page, "alike")
-        await page.get_by_role("button", name="Approve the ticked").click()
-        await page.get_by_role("heading", name="0 of 3 requests decided: approve").wait_for()
+        assert await page.get_by_role("button", name="Approve the ticked").count() == 0
+        await page.get_by_role("button", name="Reject the ticked").click()
+        await page.get_by_role("heading", name="0 of 3 requests decided: reject").wait_for()
         assert SEEN[:30] in await stays_text(page, "outcomes")
         assert alerted == []

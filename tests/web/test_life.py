@@ -105,8 +105,12 @@ async def test_arguments_are_changed_without_scripts_and_the_changed_call_is_mad
         assert await page.get_by_label("body").input_value() == "one\ntwo"
         await page.get_by_label("subject").fill("Good day <b>Lee</b>")
         await page.get_by_label("Comment").fill("politely")
-        await press(page, "Approve with these arguments")
-        await told(page, f"decided: modify by {ANA}")
+        await press(page, "Ask again with these arguments")
+        await told(page, f"decided: modify by {ANA}; it is asked again with the change")
+        assert "~ subject: Hello -> Good day <b>Lee</b>" in await page.locator(".changed").inner_text()
+        assert running.mailbox.rows("SELECT count(*) FROM sent WHERE recipient = 'lee@ana.example'") == [(0,)]
+        await press(page, "Approve")
+        await told(page, f"decided: approve by {ANA}")
     result = await ended(handle)
     rows = running.mailbox.rows("SELECT subject, body FROM sent WHERE recipient = 'lee@ana.example'")
     assert rows == [("Good day <b>Lee</b>", "one\ntwo")]

@@ -10,12 +10,20 @@ from temporalio import workflow
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, RequestKind, Verdict
+from backstay.approvals.approval import (
+    Approval,
+    ApprovalRequest,
+    CallVerdict,
+    ChangedCall,
+    RequestKind,
+    Verdict,
+)
+from backstay.approvals.edits import change_lines
 from backstay.approvals.notice import Decision, Told
 from backstay.approvals.proposal import PlanToggles
-from backstay.approvals.voting import said_of_plan, voted
+from backstay.approvals.voting import comments_of, said_of_plan, voted
 from backstay.authority import Authority
-from backstay.canonical import canonical
+from backstay.canonical import canonical, digest_of
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
@@ -31,6 +39,8 @@ EXPIRED = "expired"
 WITHDRAWN = "withdrawn"
 WHOLE_CHARACTERS = 30_000
 """How much of whole arguments one answer holds; every query answer must stay under 128 KiB."""
+RECORDED_CHARACTERS = 4000
+"""How much the record of a decision says of what it changed."""
 MOST_REMINDERS = 20
 """How often people are reminded of one request."""
 
@@ -160,11 +170,17 @@ class Approvals:
         index, offset = asked.get("index", 0), asked.get("offset", 0)
         if pending is None or not isinstance(index, int) or index not in pending.calls:
             return None
-        text = canonical(pending.calls[index].arguments)
+        call = pending.calls[index]
+        text = canonical(call.arguments)
         offset = offset if isinstance(offset, int) and offset >= 0 else 0
         part = text[offset : offset + WHOLE_CHARACTERS]
         more = offset + len(part) < len(text)
-        return {"text": part, "next": offset + len(part) if more else None}
+        answer = {"text": part, "next": offset + len(part) if more else None}
+        if offset:
+            return answer
+        facts = {"tool": one_line(call.tool.name, 200), "safety": call.tool.safety.value}
+        facts |= {"undo": None if call.tool.undo is None else one_line(call.tool.undo, 300)}
+        return answer | {"call": facts, "indexes": sorted(pending.calls)}
 
     def open_requests(self) -> tuple[OpenRequest, ...]:
         """Return the open requests as the next execution needs them."""
@@ -392,11 +408,13 @@ class Approvals:
         at = workflow.now().isoformat(timespec="seconds")
         request, complete, changes, vote = voted(pending.request, approval, changes, self.starters, at)
         pending.request, verified = request, approval.proof is not None
-        state = "decided" if complete else "recorded"
+        state, again = "decided" if complete else "recorded", deciding.asks_again(request, approval)
+        differing = _differing(pending.calls, changes)
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
         about |= {"comment": one_line(approval.comment, 500)}
         about |= {"remember": approval.remember} if approval.remember else {}
         about |= said_of_plan(approval) if request.proposal is not None else {}
+        about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
         self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
         if complete:
@@ -407,27 +425,46 @@ class Approvals:
                 stop=approval.stop,
                 by=one_line(approval.by, 200),
                 verified=verified,
-                comment=approval.comment,
+                comment=comments_of(request, approval),
                 on_expiry=request.on_expiry,
+                again=again,
                 **_of_plan(request),
             )
-            self._tell_decided(request, approval, verified=verified)
+            self._tell_decided(request, approval, differing, verified=verified)
         self.changed()
-        return {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}
+        answer = {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}
+        return answer | ({"asked_again": True} if again else {})
 
-    def _tell_decided(self, request: ApprovalRequest, approval: Approval, *, verified: bool) -> None:
+    def _tell_decided(
+        self, request: ApprovalRequest, approval: Approval, differing: tuple[ChangedCall, ...], *, verified: bool
+    ) -> None:
         decision = Decision(
             verdict=approval.verdict,
             by=one_line(approval.by, 200),
             verified=verified,
             comment=one_line(approval.comment, 1000),
             option=approval.option or "",
+            changed=differing,
         )
         self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
 
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value
         self.state.record(name, one_line(text, 300), workflow.now(), request=request.id, kind=kind, **data)
+
+
+def _differing(calls: Mapping[int, ToolCall], changes: dict[int, CallVerdict]) -> tuple[ChangedCall, ...]:
+    """Return what a decision changes of calls, as its record keeps it."""
+    found = {index: named.arguments for index, named in changes.items() if named.arguments is not None}
+    most = max(200, RECORDED_CHARACTERS // max(len(found), 1))
+    return tuple(
+        ChangedCall(
+            index=index,
+            args_digest=digest_of(arguments),
+            lines=change_lines(calls[index].arguments, arguments, most) if index in calls else (),
+        )
+        for index, arguments in found.items()
+    )
 
 
 def _of_plan(request: ApprovalRequest) -> dict[str, Any]:

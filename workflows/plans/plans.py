@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import errors
 from backstay.approvals.approval import Verdict
+from backstay.approvals.edits import change_lines
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus
 from backstay.plans.review import Review
 from backstay.provenance.source import pointer_to
@@ -17,7 +18,7 @@ from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import DECIDED_BY, ToolCall, ToolResult
 from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
@@ -33,6 +34,8 @@ ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, erro
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""
 FORETOLD = 8_000
 """Characters of arguments of a forecast that a result, or a model, is told."""
+MOST_TOLD = 20
+"""Of how many changes of a plan by people the model is told."""
 CHANGED = ("ToolChanged: ", "ToolNotFound: ")
 """How the error of a step begins whose tool is no longer the one that was proposed."""
 _BEFORE = frozenset({PlanState.DRAFT, PlanState.PROPOSED})
@@ -288,6 +291,8 @@ class Plans:
         update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
         if decided is not None:
             update |= {"toggles": decided.toggles, "dry_run": decided.dry_run}
+            said = {"by": one_line(decided.by, 200), "comment": one_line(decided.comment, 1000)}
+            update |= {"people": (*work.people, said)} if decided.comment else {}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
         # Who wants to see what a plan would do has not let the run do anything.
@@ -298,9 +303,13 @@ class Plans:
         """Return the id of the plan that a person's changes make, which is proposed in place of this one."""
         state = self.context.state
         child_id, steps, sources = state.take_plan_number(), list(run.plan.steps), list(run.sources or ())
+        said: dict[str, Any] = {"by": one_line(decided.by, 200)}
+        said |= {"comment": one_line(decided.comment, 1000)} if decided.comment else {}
         for index, verdict in decided.calls.items():
             if verdict.arguments is None:
                 continue
+            lines = change_lines(steps[index].arguments, verdict.arguments)
+            said |= {"changed": said.get("changed", {}) | {f"step {index}": list(lines)}}
             steps[index] = steps[index].model_copy(update={"arguments": verdict.arguments})
             known = sources[index] if sources else None
             if known is not None:
@@ -324,7 +333,8 @@ class Plans:
         state.keep_plan_run(child)
         work = self._work
         proposed = tuple(child_id if plan_id == run.id else plan_id for plan_id in work.proposed)
-        state.work.plan = work.model_copy(update={"proposed": proposed})
+        people = (*work.people, said)[-MOST_TOLD:]
+        state.work.plan = work.model_copy(update={"proposed": proposed, "people": people})
         return child_id
 
     async def _undo_transaction(self, run: PlanRun) -> None:
@@ -396,6 +406,8 @@ class Plans:
             for output, step in zip(run.outputs, run.steps, strict=True)
         ]
         told: dict[str, Any] = {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
+        people = self._work.people if self.context.state.work.plan is not None else ()
+        told |= {DECIDED_BY: list(people)} if people else {}
         told |= {"dry_run": True, "forecast": run.foretold(FORETOLD)} if self._is_dry(run) else {}
         if run.review is not None:
             told["review"] = run.review

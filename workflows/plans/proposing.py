@@ -1,11 +1,10 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from backstay import calls, errors
-from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import PROCESSES, Proposal
@@ -16,7 +15,9 @@ from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, denied, refused
+from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
+from workflows.changing import checked_change
+from workflows.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.plans.showing import ShownPlan, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -56,6 +57,7 @@ class Proposing:
         single calls do, and BudgetExceeded.
         """
         ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
+        ruled = [self._with_change(run, item) for item in ruled]
         answered = await self._allowed(run, ruled)
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
         asks = [i for i in ruled if i.ruling.verdict == "ask" and isinstance(answered[i.index], ToolCall)]
@@ -67,10 +69,23 @@ class Proposing:
         opened()
         if not asks or run.plan.dry_run:
             return Agreed(None, answered)
-        decided = await self._decided(plan, run, asks, unless)
+        everything = {item.index: item.call for item in ruled if item.ruling.verdict != "deny"}
+        decided = await self._decided(plan, run, asks, everything, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
         return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
+
+    def _with_change(self, run: PlanRun, item: Ruled) -> Ruled:
+        """Return a step with how it was before people changed it, where they did so in the plan before this one."""
+        state = self.context.state
+        parent = next((plan for plan in state.plans if plan.id == run.plan.parent), None)
+        people = [] if state.work.plan is None else [said["by"] for said in state.work.plan.people if "changed" in said]
+        if parent is None or parent.reason != "superseded" or item.index >= len(parent.plan.steps) or not people:
+            return item
+        before = parent.plan.steps[item.index].arguments
+        if before == item.call.arguments:
+            return item
+        return replace(item, first=item.call.model_copy(update={"arguments": before}), changed_by=(people[-1],))
 
     async def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
         """Return the calls, and why the policy or the operator's own checks deny some.
@@ -96,68 +111,75 @@ class Proposing:
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
 
-    async def _decided(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]) -> Decided:
+    async def _decided(  # called in one place, by what they are
+        self,
+        plan: ShownPlan,
+        run: PlanRun,
+        asks: list[Ruled],
+        everything: dict[int, ToolCall],
+        unless: Callable[[], bool],
+    ) -> Decided:
         proposal = plan.proposal
-        names = list(dict.fromkeys(item.call.tool.name for item in asks))
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
         asks = [self.consent.with_default(item, Purpose.PLAN_STEP) for item in asks]
-        request = ApprovalRequest(
-            kind=RequestKind.PLAN,
-            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
-            calls=plan.calls,
-            options=DECISIONS,
-            reason=one_line(run.plan.summary or run.plan.title, 500),
-            args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
-            proposal=proposal,
-            forecast=_forecast(run),
-            may_remember=self.consent.may_remember(asks),
-        )
         by_index = {item.index: item for item in asks}
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
             return {
                 index: verdict
-                if verdict.arguments is None
+                if verdict.verdict != "modify"
                 else await self._changed(by_index[index], verdict, plan.calls)
                 for index, verdict in named.items()
             }
 
         key = f"plan {run.id} {run.plan.hash}"
         return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            request,
+            self._request(plan, run, asks),
             _people_of(asks, proposal, people),
             check_changes,
             unless,
             key=key,
             lines=lambda approval: self.consent.lines(asks, approval),
-            calls={item.index: item.call for item in asks},
+            # Who approves a plan approves all of it, so each of its steps can be read whole.
+            calls=everything,
+        )
+
+    def _request(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled]) -> ApprovalRequest:
+        names = list(dict.fromkeys(item.call.tool.name for item in asks))
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        return ApprovalRequest(
+            kind=RequestKind.PLAN,
+            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
+            calls=plan.calls,
+            options=DECISIONS,
+            reason=one_line(run.plan.summary or run.plan.title, 500),
+            args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
+            proposal=plan.proposal,
+            forecast=_forecast(run),
+            may_remember=self.consent.may_remember(asks),
         )
 
     async def _changed(self, item: Ruled, verdict: CallVerdict, shown: Sequence[RequestedCall]) -> CallVerdict:
         """Return a change as the amended plan will hold it; raises DecisionRefused for one that cannot be made."""
         seen = next((call.arguments for call in shown if call.index == item.index), item.call.arguments)
-        merged = {**item.call.arguments, **deciding.changes(seen, verdict.arguments or {})}
-        name, where = item.call.tool.name, f"calls.{item.index}.arguments"
-        try:
-            steps_named(item.index, merged)
-        except errors.ArgumentsInvalid as error:
-            raise DecisionRefused(f"{where}: {error}") from None
-        resolved = not references_in(merged)
-        checked = await self.context.check_call(
-            name,
-            merged,
+
+        def resolved(merged: dict[str, object]) -> bool:
+            try:
+                steps_named(item.index, merged)
+            except errors.ArgumentsInvalid as error:
+                raise DecisionRefused(f"calls.{item.index}.arguments: {error}") from None
+            return not references_in(merged)
+
+        named, _ = await checked_change(
+            self.context,
+            item.call,
+            item.index,
+            verdict,
+            seen,
             resolved=resolved,
-            judge=item.call.tool.judged,
-            summary=f"check changes to {name}",
-            in_handler=True,
+            ruled=lambda call: self.consent.ruling(call, Purpose.PLAN_STEP),
         )
-        if checked.error is not None:
-            raise DecisionRefused(f"{where}: {checked.error}")
-        anew = self.consent.ruling(changed(item.call, checked.arguments), Purpose.PLAN_STEP)
-        if anew.verdict == "deny":
-            raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
-        return CallVerdict(verdict="modify", arguments=checked.arguments)
+        return named
 
     def _said(self, asks: Sequence[Ruled], steps: Sequence[PlanStep], decided: Decided) -> Answered:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""

@@ -12,7 +12,7 @@ from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep, steps_named
 from backstay.tools.tool import ToolCall
-from workflows.consent import SHOWN_CHARACTERS, Ruled, shown_call
+from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, shown_call, shown_ruled
 
 SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""
@@ -58,7 +58,7 @@ class ShownSteps:
         asked = [item for item in self.ruled if item.index in self.asked]
         # What nobody is asked about leaves its room to the others.
         most = max(LEAST_CHARACTERS, min(2000, self.most * len(self.ruled) // max(1, len(asked))))
-        return tuple(shown_call(item.call, item.index, most, self.diffs.get(item.index)) for item in asked)
+        return tuple(shown_ruled(item, most, self.diffs.get(item.index)) for item in asked)
 
     def _proposed(self, item: Ruled) -> ProposedStep:
         step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)

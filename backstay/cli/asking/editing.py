@@ -4,26 +4,38 @@ import asyncio
 import json
 import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
-from backstay.errors import DecisionRefused
+from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import one_line, shown_arguments
 
 _ALL = 10_000_000
 
 
-async def edited(
-    terminal: Terminal, run: Run, request: ApprovalRequest, editor: str | None
-) -> dict[int, dict[str, Any]]:
-    """Let the person change the arguments of a call; return the changed ones by index of the call.
+class Detached(BackstayError):
+    """The person detached, or the input has ended; the run continues."""
 
-    They are given whole, with nothing clipped or written out for the screen. Raises DecisionRefused when the text
-    cannot be used.
+
+class Edit(NamedTuple):
+    """Hold what a person wants changed of one call."""
+
+    call: int
+    arguments: dict[str, Any]
+    without: tuple[str, ...]
+    """The arguments that are left out."""
+
+
+async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor: str | None) -> Edit:
+    """Let the person change the arguments of a call; return what they changed.
+
+    In an editor they are given whole, with nothing clipped or written out for the screen, and one that is deleted
+    there is left out. Raises DecisionRefused when the text cannot be used.
     """
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await run.arguments(request.id, call.index)
@@ -35,15 +47,17 @@ async def edited(
     if not isinstance(after, dict):
         raise DecisionRefused("arguments: expected a JSON object; nothing was changed")
     changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
-    if not changed:
+    # Typed in one line are only the new values; in an editor stands all of it.
+    gone = tuple(name for name in before if name not in after) if editor else ()
+    if not changed and not gone:
         raise DecisionRefused("arguments: nothing was changed")
-    terminal.show((line, "cyan") for line in differences(before, changed))
-    return {call.index: changed}
+    terminal.show((line, "cyan") for line in differences(before, changed, gone))
+    return Edit(call.index, changed, gone)
 
 
-def differences(before: dict[str, Any], changed: dict[str, Any]) -> list[str]:
-    """Return what differs once these arguments are changed, as lines for people."""
-    kept = {name: value for name, value in before.items() if name in changed}
+def differences(before: dict[str, Any], changed: dict[str, Any], gone: Sequence[str] = ()) -> list[str]:
+    """Return what differs once these arguments are changed, or gone, as lines for people."""
+    kept = {name: value for name, value in before.items() if name in changed or name in gone}
     shown = [shown_arguments(arguments, _ALL).arguments for arguments in (kept, changed)]
     return [f"  {line}" for line in changed_lines(*shown)]
 
@@ -57,7 +71,9 @@ def _as_text(arguments: dict[str, Any]) -> str:
 async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...], name: str) -> RequestedCall:
     if len(calls) == 1:
         return calls[0]
-    typed = await terminal.ask(f"which {name}? number:") or ""
+    typed = await terminal.ask(f"which {name}? number:")
+    if typed is None:
+        raise Detached
     found = next((call for call in calls if str(call.index) == typed), None)
     if found is None:
         raise DecisionRefused(f"{name}: no {name} {typed!r} waits for approval; nothing was changed")
@@ -66,7 +82,10 @@ async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...], name: st
 
 async def _in_line(terminal: Terminal, call: RequestedCall) -> str:
     names = ", ".join(call.arguments)
-    return await terminal.ask(f'new values as JSON, such as {{"name": "value"}}; names: {names}:') or "{}"
+    typed = await terminal.ask(f'new values as JSON, such as {{"name": "value"}}; names: {names}:')
+    if typed is None:
+        raise Detached
+    return typed or "{}"
 
 
 async def _in_editor(editor: str, text: str) -> str:

@@ -31,21 +31,23 @@ async def fill_in(terminal: Terminal, schema: dict[str, Any]) -> Any:
 
 async def _ask(terminal: Terminal, field: FormField, schema: dict[str, Any]) -> tuple[bool, dict[tuple[str, ...], Any]]:
     """Ask until a field fits; return whether the person stops, and the value by its path, if there is one."""
+    notes: list[tuple[str, str]] = []
     while True:
-        typed = await terminal.ask(f"  {field.line()}:")
+        typed = await terminal.ask(f"  {field.line()}:", notes)
+        notes = []
         if typed is None or typed == _STOP:
             return True, {}
         if typed:
             try:
                 return False, {field.path: await _checked(field, typed, schema)}
             except ValueError as error:
-                terminal.say(f"  {field.name}: {error}", "red")
+                notes = [(f"  {field.name}: {error}", "red")]
         elif field.default is not None:
             return False, {field.path: field.default}
         elif not field.required:
             return False, {}
         else:
-            terminal.say(f"  {field.name}: must be given", "red")
+            notes = [(f"  {field.name}: must be given", "red")]
 
 
 async def answer_from(request: ApprovalRequest, given: Sequence[str]) -> Any:

@@ -8,17 +8,17 @@ from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
 from backstay.approvals.proposal import Proposal
-from backstay.approvals.proposal_words import more_words
-from backstay.cli.asking.editing import edited
+from backstay.approvals.whole import unseen, with_all
+from backstay.cli.asking.editing import Detached, edited
 from backstay.cli.asking.form import fill_in
 from backstay.cli.policy import accept_here
-from backstay.cli.render import remembered_lines, request_lines
+from backstay.cli.render import call_lines, remembered_lines, request_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import AcceptedLine
 from backstay.settings import Settings
-from backstay.shown import clipped_words, shell_words
+from backstay.shown import shell_words
 
 _KEYS = {
     "approve": ("a", "[a]pprove"),
@@ -36,12 +36,10 @@ _REMEMBERED: dict[str, tuple[str, str]] = {
     "never": ("v", "ne[v]er"),
 }
 """Keys that decide, and have the decision remembered."""
+_LETS_GO = frozenset({"run", "session", "always"})
+_WHOLE = ("w", "see the [w]hole of it before you approve")
 _OF_PLAN = {"[a]pprove": "[a]pprove all of it", "[e]dit": "[e]dit a step"}
 _WATCH_S = 1.0
-
-
-class Detached(BackstayError):
-    """The person detached; the run continues."""
 
 
 class Prompt:
@@ -55,6 +53,10 @@ class Prompt:
         self.by = by
         self.editor = editor
         self.beside: Sequence[ApprovalRequest] = ()
+        self._notes: list[tuple[str, str]] = []
+        """What is said with the next question, and with its style."""
+        self._whole: set[str] = set()
+        """The digests of the requests of which all was shown here."""
 
     async def decide(self, request: ApprovalRequest, beside: Sequence[ApprovalRequest] = ()) -> bool:
         """Show a request and ask until it is decided, here or elsewhere; raises Detached when the person detaches.
@@ -67,7 +69,8 @@ class Prompt:
         watching = asyncio.create_task(self._watch(request.id))
         try:
             while True:
-                asking = asyncio.create_task(self.terminal.ask(f"{self._menu(request)}?"))
+                notes, self._notes = self._notes, []
+                asking = asyncio.create_task(self.terminal.ask(f"{self._menu(request)}?", notes))
                 await asyncio.wait({asking, watching}, return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
                     asking.cancel()
@@ -89,25 +92,52 @@ class Prompt:
         self.terminal.say()
         self.terminal.show(request_lines(self.run.id, request, self.beside))
 
+    def _note(self, text: str, style: str) -> None:
+        self._notes.append((text, style))
+
+    def _hides(self, request: ApprovalRequest) -> bool:
+        """Return whether something of a request was not shown yet, so that nobody approves it here."""
+        seen = f"{request.id} {request.digest}" in self._whole
+        return "approve" in request.options and not seen and bool(unseen(request))
+
+    async def _show_whole(self, request: ApprovalRequest) -> None:
+        whole = with_all(request, await self.run.whole(request))
+        self.terminal.say()
+        self.terminal.show(request_lines(self.run.id, whole, self.beside))
+        if left := unseen(whole):
+            self.terminal.say(f"not all of it can be shown here: {left}", "red")
+        else:
+            self._whole.add(f"{request.id} {request.digest}")
+
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
         try:
             answer = await self._send(request, key)
+        except Detached:
+            raise
         except BackstayError as error:
-            self.terminal.say(f"not accepted: {error}", "red")
+            self._note(f"not accepted: {error}", "red")
             return False
         if answer is None:
             return False
-        self.terminal.say(f"{answer.get('state', 'decided')}: {answer.get('verdict')} by {self.by}", "green")
+        again = "; the change is not accepted yet: it is asked again with it, and nothing is sent before that"
+        more = again if answer.get("asked_again") else ""
+        self.terminal.say(f"{answer.get('state', 'decided')}: {answer.get('verdict')} by {self.by}{more}", "green")
         return True
 
     async def _send(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
         options = {_KEYS[option][0]: option for option in request.options if option in _KEYS}
+        if self._hides(request):
+            if key == _WHOLE[0]:
+                await self._show_whole(request)
+                return None
+            if options.get(key) == "approve" or key in {"c", *(_REMEMBERED[how][0] for how in _LETS_GO)}:
+                self._note(f"not shown yet: {unseen(request)}; press {_WHOLE[0]} to see all of it", "yellow")
+                return None
         match options.get(key):
             case "approve":
                 return await self._approve(request)
             case "modify":
-                changed = await edited(self.terminal, self.run, request, self.editor)
-                return await self.run.modify(request.id, changed, by=self.by, args_digest=request.args_digest or None)
+                return await self._change(request)
             case "answer":
                 return await self._answer(request)
             case "happened" | "did_not_happen" | "retry" as verdict:
@@ -117,6 +147,14 @@ class Prompt:
             case _:
                 return await self._other(request, key)
 
+    async def _change(self, request: ApprovalRequest) -> dict[str, Any]:
+        """Have the request asked again with what the person changes; nothing is sent that they have not seen."""
+        edit = await edited(self.terminal, self.run, request, self.editor)
+        more: dict[str, Any] = {} if request.proposal is not None else {"ask_again": True}
+        changed, without = {edit.call: edit.arguments}, {edit.call: edit.without}
+        digest = request.args_digest or None
+        return await self.run.modify(request.id, changed, by=self.by, without=without, args_digest=digest, **more)
+
     async def _other(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
         if key == "s" and request.calls and "reject" in request.options:
             return await self._reject(request, stop=True)
@@ -125,14 +163,14 @@ class Prompt:
             return await self._remember(request, remembered[key])
         if key == "c" and len(request.calls) > 1 and "approve" in request.options:
             return await self._each(request)
-        self.show(request) if key == "?" else self.terminal.say("type one of the letters in brackets", "yellow")
+        self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
         return None
 
     async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
         tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
         typed = await self.terminal.ask(f"for a[n]y arguments of {tools}, or for [t]hese only?")
         if typed not in {"n", "t"}:
-            self.terminal.say("nothing was decided", "yellow")
+            self._note("nothing was decided", "yellow")
             return None
         more: dict[str, Any] = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
         deciding = self._reject(request, stop=False, **more) if how == "never" else self._approve(request, **more)
@@ -169,17 +207,12 @@ class Prompt:
         )
 
     async def _approve(self, request: ApprovalRequest, **more: Any) -> dict[str, Any] | None:
-        clipped = sum(call.clipped for call in request.calls)
-        steps = more_words(request.proposal) if request.proposal is not None else ""
-        hidden = ", ".join(filter(None, (clipped_words(clipped) if clipped else "", steps)))
-        if hidden:
-            typed = await self.terminal.ask(f"{hidden}; type yes to approve anyway:")
-            if typed != "yes":
-                return None
         return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None, **more)
 
     async def _reject(self, request: ApprovalRequest, *, stop: bool, **more: Any) -> dict[str, Any]:
-        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)") or ""
+        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)")
+        if comment is None:
+            raise Detached
         return await self.run.reject(request.id, by=self.by, stop=stop, comment=comment, **more)
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
@@ -188,9 +221,10 @@ class Prompt:
             call for call in request.calls if request.proposal is None or call.index in self._own(request.proposal)
         ]
         for call in calls:
+            self.terminal.show(call_lines(call))
             typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
             if typed not in {"a", "r"}:
-                self.terminal.say("nothing was decided", "yellow")
+                self._note("nothing was decided", "yellow")
                 return None
             verdicts[call.index] = CallVerdict(verdict="approve" if typed == "a" else "reject")
         if all(verdict.verdict == "reject" for verdict in verdicts.values()):
@@ -211,7 +245,7 @@ class Prompt:
         if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
             filled = await fill_in(self.terminal, request.answer_schema)
             if filled is None:
-                self.terminal.say("nothing was answered", "yellow")
+                self._note("nothing was answered", "yellow")
                 return None
             return await self.run.answer(request, filled, by=self.by)
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
@@ -220,13 +254,16 @@ class Prompt:
 
     def _menu(self, request: ApprovalRequest) -> str:
         shown = [_KEYS[option][1] for option in request.options if option in _KEYS]
+        if self._hides(request):
+            shown = [_WHOLE[1], *(said for said in shown if said != _KEYS["approve"][1])]
         if (proposal := request.proposal) is not None:
             shown = [_OF_PLAN.get(said, said) for said in shown]
         if request.calls and "reject" in request.options:
             shown.append("reject and [s]top the run")
-        if len(request.calls) > 1 and "approve" in request.options:
+        if len(request.calls) > 1 and "approve" in request.options and not self._hides(request):
             shown.append("[c]hoose for each call" if proposal is None else "[c]hoose steps")
-        shown += [_REMEMBERED[how][1] for how in request.may_remember]
+        remembered = [how for how in request.may_remember if how not in _LETS_GO or not self._hides(request)]
+        shown += [_REMEMBERED[how][1] for how in remembered]
         shown += ["see the [o]ther plan"] if _chooses(request) else []
         return ", ".join([*shown, "[d]etach"])
 

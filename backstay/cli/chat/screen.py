@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import sys
-import termios
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import FormattedText
@@ -62,8 +61,10 @@ class ChatTerminal(Terminal):
             self._said.add(text)
             self.say(text, style)
 
-    async def ask(self, question: str) -> str | None:
+    async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
         """Return the line that a person types; None when the person leaves."""
+        for line, style in before:
+            self.say(line, style)
         return await self._prompt(self._deciding, f"{one_line(question, 2000)} ")
 
     async def line(self, mark: str) -> str | None:
@@ -105,14 +106,14 @@ class ChatTerminal(Terminal):
             if self._listening:
                 stack.enter_context(self._input.detach())
                 stack.enter_context(self._input.cooked_mode())
-            self._forget_typed()
+            self.forget_typed()
             yield
 
-    def _forget_typed(self) -> None:
+    def forget_typed(self) -> None:
+        """Drop what was typed before now, also what was read of it already."""
         clear_typeahead(self._input)
         self._input.flush_keys()
-        with contextlib.suppress(termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        super().forget_typed()
 
     def _keys(self) -> None:
         self._hear()

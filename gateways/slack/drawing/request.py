@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, ConfirmObject, PlainTextObject
+from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, PlainTextObject
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.fields import form_lines
@@ -13,11 +13,12 @@ from backstay.approvals.layout import argument_lines
 from backstay.approvals.notice import Decision
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks
+from backstay.approvals.whole import unseen
 from backstay.frozen import Frozen
 from backstay.provenance.source import told_of
-from backstay.shown import LINE_BREAK, MASKED, counted, kept_bytes, one_line, unseen_words
+from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, unseen_words
 from gateways.slack.aim import Aim
-from gateways.slack.drawing.page import Page
+from gateways.slack.drawing.page import Page, escaped
 
 APPROVE, EDIT, REJECT, ANSWER, ALWAYS = (
     f"backstay.{name}" for name in ("approve", "edit", "reject", "answer", "always")
@@ -56,6 +57,21 @@ class Shown(Frozen):
 
 def request_blocks(shown: Shown) -> list[Block]:
     """Return the message of a request."""
+    page = _drawn(shown)
+    page.ours(_links(shown))
+    if shown.state == "open" and shown.waits:
+        page.ours(_link_to_approve(shown, page.hidden))
+        page.blocks.extend(_buttons(shown, hidden=page.hidden))
+    return page.blocks
+
+
+def left_out_of(shown: Shown) -> str:
+    """Return what the message of a request leaves out; empty when it shows everything."""
+    return _left_out(shown.request, _drawn(shown).hidden)
+
+
+def _drawn(shown: Shown) -> Page:
+    """Return all of a message but its links and buttons."""
     request, page = shown.request, Page()
     page.head(_heading(shown))
     page.say(_lines_of(request.question, _QUESTION))
@@ -64,6 +80,10 @@ def request_blocks(shown: Shown) -> list[Block]:
         _plan(page, request.proposal, request.calls)
     else:
         page.code(line for call in request.calls for line in call_lines(call))
+    if request.program is not None:
+        page.fine("Made by this program:")
+        source = request.program.arguments.items()
+        page.code(f"    {line}" for name, value in source for line in argument_lines(name, value))
     if request.forecast:
         page.fine("Foretold by a rehearsal:")
         page.code(forecast_lines(request.forecast))
@@ -78,10 +98,9 @@ def request_blocks(shown: Shown) -> list[Block]:
     page.fine(*_standing(request))
     if shown.decision is not None and shown.decision.comment:
         page.say(f"Comment: {_lines_of(shown.decision.comment, _QUESTION)}")
-    page.ours(_links(shown))
-    if shown.state == "open" and shown.waits:
-        page.blocks.extend(_buttons(shown, hidden=page.hidden))
-    return page.blocks
+    if shown.decision is not None and shown.decision.changed:
+        page.code(line for each in shown.decision.changed for line in (f"changed call {each.index}:", *each.lines))
+    return page
 
 
 def headline(shown: Shown) -> str:
@@ -118,8 +137,11 @@ def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Itera
         yield from (f"    {line}" for line in argument_lines(name, value))
         if where := told_of(call.sources, name):
             yield f"      ({one_line(where, 500)})"
-    if unseen := unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)):
-        yield f"    {unseen}; digest {call.args_digest}"
+    if call.changed:
+        yield f"    CHANGED by {one_line(call.changed_by, 300)}:"
+        yield from (f"      {line}" for line in call.changed)
+    if missing := unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)):
+        yield f"    {missing}; digest {call.args_digest}"
     if call.side_effects:
         yield f"    changes: {', '.join(call.side_effects)}"
     yield from (f"    {line}" for line in (call.diff or "").splitlines())
@@ -217,9 +239,10 @@ def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
     if not aim.fits:
         return []
     several = len(request.calls) > 1
-    left_out = _left_out(request, hidden)
+    # What a message does not hold is read, and approved, on the page; here it can be looked at, changed and rejected.
+    whole = not _left_out(request, hidden)
     wanted: list[tuple[str, str, str | None]] = []
-    if "approve" in request.options:
+    if "approve" in request.options and whole:
         wanted.append((APPROVE, "Approve all of it" if request.proposal else "Approve", "primary"))
         if several or request.proposal is not None:
             wanted.append((CHOOSE, "Choose…", None))
@@ -234,30 +257,28 @@ def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
         wanted.append((EDIT, "Edit…", None))
     if "reject" in request.options:
         wanted.append((REJECT, "Reject…", "danger"))
-    if request.may_remember:
+    if request.may_remember and whole:
         wanted.append((ALWAYS, "Remember…", None))
     if request.calls:
         wanted.append((MORE, "Show all", None))
-    return [ActionsBlock(elements=[_button(*each, aim=aim, left_out=left_out) for each in wanted])] if wanted else []
+    return [ActionsBlock(elements=[_button(*each, aim=aim) for each in wanted])] if wanted else []
 
 
 def _left_out(request: ApprovalRequest, hidden: int) -> str:
-    """Return what the message of a request leaves out; empty when it shows everything."""
-    unseen = hidden + sum(call.clipped + kept_bytes(call.arguments) for call in request.calls)
-    steps = 0 if request.proposal is None else request.proposal.more
-    said = [counted(steps, "step")] if steps else []
-    return " and ".join([*said, f"about {unseen:,} characters"] if unseen else said)
+    said = [unseen(request), f"about {hidden:,} characters that have no room in a message" if hidden else ""]
+    return " and ".join(part for part in said if part)
 
 
-def _button(action: str, name: str, style: str | None, *, aim: Aim, left_out: str) -> ButtonElement:
-    confirm = None
-    if left_out and action in {APPROVE, DRY_RUN}:
-        confirm = ConfirmObject(
-            title=PlainTextObject(text="Not all of it is shown"),
-            text=PlainTextObject(text=f"This message leaves out {left_out}. Approve anyway?"),
-            confirm=PlainTextObject(text="Approve"),
-            deny=PlainTextObject(text="Look first"),
-        )
-    return ButtonElement(
-        text=PlainTextObject(text=name), action_id=action, value=aim.value, style=style, confirm=confirm
-    )
+def _link_to_approve(shown: Shown, hidden: int) -> str:
+    """Say where a request is approved of which the message does not hold everything; empty for any other."""
+    left_out, page = _left_out(shown.request, hidden), shown.request.links.page
+    if not left_out or "approve" not in shown.request.options:
+        return ""
+    where = "look at it and approve it at a terminal, with backstay attach"
+    if page and _is_plain(page):
+        where = f"<{page}|look at all of it and approve it on the page>"
+    return f"Not all of it is shown here ({escaped(left_out)}); {where}."
+
+
+def _button(action: str, name: str, style: str | None, *, aim: Aim) -> ButtonElement:
+    return ButtonElement(text=PlainTextObject(text=name), action_id=action, value=aim.value, style=style)

@@ -36,8 +36,10 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -
     """Return the modal with the arguments of one call, whole."""
     call = next(call for call in request.calls if call.index == place.call)
     several = len(request.calls) > 1
-    beside = " The other calls are approved as they are." if several else ""
-    blocks: list[Block] = [section(f"{call.tool}: what you change is checked and ruled on again.{beside}")]
+    again = f"you are shown {'all calls' if several else 'the call'} again with the change, and decide then"
+    then = "a changed plan is proposed anew" if request.proposal is not None else again
+    told = f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
+    blocks: list[Block] = [section(told)]
     left: list[str] = []
     for at, (name, value) in enumerate(arguments.items()):
         shown = _shown(value)
@@ -49,10 +51,10 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -
     if left:
         blocks.append(section(f"Too long for a form, and left as they are: {', '.join(left)}"))
     blocks.append(text_input(_COMMENT, "Comment", optional=True, most=3000))
-    return modal("Edit", "Approve", blocks, place, CALLBACK)
+    return modal("Edit", "Ask again", blocks, place, CALLBACK)
 
 
-def read(place: Place, arguments: Mapping[str, Any], filled: Filled) -> dict[str, object]:
+def read(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any], filled: Filled) -> dict[str, object]:
     """Return the fields of the decision; what does not fit is said in `filled.errors`."""
     changed: dict[str, Any] = {}
     offered = [_COMMENT]
@@ -71,7 +73,9 @@ def read(place: Place, arguments: Mapping[str, Any], filled: Filled) -> dict[str
     if not changed and not filled.errors:
         filled.wrong(offered[-1], "nothing was changed; approve it as it is, or cancel")
     call = {"verdict": "modify", "arguments": changed}
-    return {"verdict": "modify", "calls": {place.call: call}, "comment": filled.text(_COMMENT)}
+    # Whoever changes a call is shown all of them again, with the change, before any is made.
+    again = {} if request.proposal is not None else {"ask_again": True}
+    return {"verdict": "modify", "calls": {place.call: call}, "comment": filled.text(_COMMENT), **again}
 
 
 def _block(at: int, name: str) -> str:

@@ -104,7 +104,7 @@ async def test_the_same_event_arriving_twice_at_once_is_one_decision(shared):
     changed = {
         "verdict": "modify",
         "event_id": "e",
-        "calls": {"0": {"verdict": "modify", "arguments": {"subject": "t"}}},
+        "calls": {"0": {"verdict": "modify", "arguments": {"subject": "t"}}, "1": {"verdict": "approve"}},
     }
     answers = await asyncio.gather(decide(handle, **changed), decide(handle, **changed))
     assert answers[0] == answers[1]

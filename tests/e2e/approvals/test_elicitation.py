@@ -62,10 +62,11 @@ async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_w
     assert "office.give_away asks: Give away cellar?" in request["question"]
     assert request["schema"]["properties"]["sure"]["type"] == "boolean"
     assert request["calls"][0]["arguments"] == {"room": "cellar"}
-    await decide(handle, request, "answer", answer={"sure": True})
+    await decide(handle, request, "answer", answer={"sure": True}, comment="it was empty anyway")
     result = await ended(handle)
     assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
     assert "cellar given 1 times" in told_in(opened, "<cellar>")
+    assert "it was empty anyway" in told_in(opened, "<cellar>")
 
 
 @promise("approvals:fit")

@@ -1,5 +1,6 @@
 """Plans that a model proposes: shown whole, decided in parts, amended as child plans, taken back."""
 
+import json
 import uuid
 from contextlib import AsyncExitStack
 
@@ -208,13 +209,20 @@ async def test_a_step_that_a_person_changes_makes_a_child_plan_that_needs_approv
     (child,) = await pending(handle)
     assert child["proposal"]["hash"] == child["args_digest"] != request["args_digest"]
     assert await state_of(handle, "p1") == ("FAILED", "superseded", ["pending"] * 2)
+    assert [call.get("changed") for call in child["calls"]] == [["~ subject: s -> politer"], None]
+    assert child["calls"][0]["changed_by"] == ANA
     stale = decide(handle, child, args_digest=request["args_digest"])
     assert "stale" in await refusal(stale)
     await decide(handle, child, args_digest=child["args_digest"])
     assert subjects(opened, handle) == []
-    await decide(handle, child, by=BO)
+    await decide(handle, child, by=BO, comment="to c as well")
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["politer", "s"]
+    told = [said["content"] for said in opened.model.requests[-1]["messages"] if said["role"] == "tool"]
+    assert json.loads(told[-1])["decided_by_people"] == [
+        {"by": ANA, "changed": {"step 0": ["~ subject: s -> politer"]}},
+        {"by": BO, "comment": "to c as well"},
+    ]
 
 
 @promise("plans:per-step")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowFailureError
 
+from backstay.approvals.whole import unseen, with_all
+from backstay.client import Backstay
 from backstay.testing import Reply
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.programs.sandbox import Sandbox
@@ -64,6 +66,7 @@ async def test_a_program_reads_computes_and_sends_after_one_approval_for_all_its
         assert request["kind"] == "batch"
         assert [call["arguments"]["to"] for call in request["calls"]] == ADDRESSES
         assert engine.mailbox.sent() == []
+        assert "send_email(to=to, subject=" in request["program"]["arguments"]["source"]
 
         decision = {
             "request_id": request["id"],
@@ -423,3 +426,29 @@ async def test_whoever_is_asked_about_a_program_sees_what_an_operator_warns_of(o
         assert result["raw_outputs"]["answer"]["data"]["result"] == 2, result
         started = [event for event in result["events"] if event["name"] == "program.started"]
         assert [event["data"]["warnings"] for event in started] == [["line 2: uses eval"]]
+
+
+@promise("programs:told-of-changes")
+async def test_what_people_change_of_a_programs_call_is_told_to_the_model_and_the_source_can_be_read_whole(
+    open_engine, sandbox
+):
+    comment = "# " + "a long comment, " * 500
+    source = f"{comment}\nreturn await mail.send_email(to='a@example.com', subject='s', body='b')"
+    async with open_engine(one_program(source), sandbox=sandbox) as engine:
+        handle = await engine.start({"text": "write"})
+        (request,) = await pending(handle)
+        run = Backstay(engine.client).run(handle.id)
+        (asked,) = await run.pending()
+        whole = with_all(asked, await run.whole(asked))
+        change = {"verdict": "modify", "arguments": {"to": "b@example.com"}}
+        said = {"request_id": request["id"], "verdict": "modify", "by": "ann", "calls": {"0": change}}
+        await handle.execute_update("decide", said | {"args_digest": request["args_digest"], "comment": "b does that"})
+        result = await asyncio.wait_for(handle.result(), 60)
+
+        assert unseen(asked)
+        assert unseen(whole) == ""
+        assert str(whole.program.arguments["source"]).endswith("body='b')")
+        assert engine.mailbox.sent() == ["b@example.com"]
+        (told,) = result["raw_outputs"]["answer"]["decided_by_people"]
+        assert (told["tool"], told["by"], told["comment"]) == ("mail.send_email", "ann", "b does that")
+        assert told["sent_with_other_arguments"] == {"to": "b@example.com"}

@@ -1,0 +1,87 @@
+"""Change calls as people want them: check what they change, and keep what they said for the model."""
+
+from collections.abc import Callable
+
+from backstay.approvals.approval import CallVerdict
+from backstay.approvals.edits import edited, touched
+from backstay.canonical import digest_of
+from backstay.errors import DecisionRefused
+from backstay.policies.ruling import Ruling
+from backstay.provenance.source import pointer_to
+from backstay.shown import one_line, shown_arguments
+from backstay.tools.tool import ByPerson, ToolCall
+from workflows.run_context import RunContext
+from workflows.work import Decided
+
+TOLD_CHARACTERS = 4000
+"""How much of what was sent with other arguments the model is told."""
+MOST_COMMENTS = 20
+
+
+async def checked_change(
+    context: RunContext,
+    call: ToolCall,
+    index: int,
+    verdict: CallVerdict,
+    seen: dict[str, object],
+    *,
+    resolved: Callable[[dict[str, object]], bool],
+    ruled: Callable[[ToolCall], Ruling],
+) -> tuple[CallVerdict, Ruling]:
+    """Return a change with all arguments as they would be sent, and the ruling on it.
+
+    `seen` are the arguments as people saw them. Raises DecisionRefused for what cannot be made.
+    """
+    where, name = f"calls.{index}.arguments", call.tool.name
+    merged = edited(call.arguments, seen, verdict, f"calls.{index}")
+    checked = await context.check_call(
+        name,
+        merged,
+        resolved=resolved(merged),
+        judge=call.tool.judged,
+        summary=f"check changes to {name}",
+        in_handler=True,
+        before=call.arguments,
+    )
+    if checked.error is not None:
+        raise DecisionRefused(f"{where}: {checked.error}")
+    anew = ruled(changed(call, checked.arguments))
+    if anew.verdict == "deny":
+        raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
+    return CallVerdict(verdict="modify", arguments=checked.arguments), anew
+
+
+def changed(call: ToolCall, arguments: dict[str, object]) -> ToolCall:
+    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
+    update: dict[str, object] = {"arguments": arguments}
+    if call.sources is not None:
+        by_person = [pointer_to("", key) for key in touched(call.arguments, arguments)]
+        update["sources"] = call.sources.decided_by_person(by_person)
+    return call.model_copy(update=update)
+
+
+def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided: Decided) -> ToolCall:
+    """Return a call that may be made with what people did to it; `first` is the call as the run wanted it."""
+    said = (*comments, decided.comment) if decided.comment else comments
+    before, after = first.arguments, call.arguments
+    names = touched(before, after)
+    if not said and not names:
+        return call
+    sent = {name: after[name] for name in names if name in after}
+    by_person = ByPerson(
+        by=one_line(decided.by, 200),
+        comments=tuple(one_line(comment, 1000) for comment in said[-MOST_COMMENTS:]),
+        sent=shown_arguments(sent, TOLD_CHARACTERS).arguments,
+        without=tuple(one_line(name, 200) for name in names if name not in after),
+        args_digest=digest_of(after) if names else "",
+    )
+    return call.model_copy(update={"by_person": by_person})
+
+
+def commented(call: ToolCall, decided: Decided) -> ToolCall:
+    """Return a call under way with what a person said who decided something about it, for the model."""
+    if not decided.comment:
+        return call
+    known = call.by_person or ByPerson(by=one_line(decided.by, 200))
+    comments = (*known.comments, one_line(decided.comment, 1000))[-MOST_COMMENTS:]
+    return call.model_copy(update={"by_person": known.model_copy(update={"comments": comments})})
