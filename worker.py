@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import structlog
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -67,6 +68,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
 from sandbox.isolation.command_jail import CommandJail
+from sandbox.isolation.way import make_home
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from store.blobs.marker import await_marker, read_marker
@@ -446,9 +448,9 @@ async def _begin_runs(
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from backstay.cli.sandbox_child import sandbox_child
 
-    # The store makes what it lacks for its own user only, and jails are other users, who must pass through the home.
     settings.claim_home()
-    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if opened := make_home(settings.home):
+        structlog.get_logger("backstay.worker").warning("home.closed_to_others", folders=opened)
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None
     if role == "all":
