@@ -60,6 +60,7 @@ refuse_foreign_rooms()
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
+from backstay.client.connecting import place_in_file
 from backstay.errors import BackstayError, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
@@ -411,12 +412,12 @@ async def serve(role: Role, *, tells_jails: bool = False) -> int:
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
-    stop = asyncio.Event()
+    stop, place = asyncio.Event(), place_in_file(settings)
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with (
         open_telemetry(settings, role, tells_jails=tells_jails) as telemetry,
-        connect(runtime=telemetry.runtime) as backstay,
+        connect(place.get("address"), namespace=place.get("namespace"), runtime=telemetry.runtime) as backstay,
         contextlib.AsyncExitStack() as stack,
     ):
         begin = _begin_sandbox if role == "sandbox" else partial(_begin_runs, role=role)
