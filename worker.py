@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import structlog
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -59,6 +60,7 @@ refuse_foreign_rooms()
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
+from backstay.client.connecting import place_in_file
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
@@ -67,6 +69,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
 from sandbox.isolation.command_jail import CommandJail
+from sandbox.isolation.way import make_home
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from store.blobs.marker import await_marker, read_marker
@@ -417,12 +420,12 @@ async def serve(role: Role, *, tells_jails: bool = False) -> int:
         load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
-    stop = asyncio.Event()
+    stop, place = asyncio.Event(), place_in_file(settings)
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with (
         open_telemetry(settings, role, tells_jails=tells_jails) as telemetry,
-        connect(runtime=telemetry.runtime) as backstay,
+        connect(place.get("address"), namespace=place.get("namespace"), runtime=telemetry.runtime) as backstay,
         contextlib.AsyncExitStack() as stack,
     ):
         begin = _begin_sandbox if role == "sandbox" else partial(_begin_runs, role=role)
@@ -454,9 +457,9 @@ async def _begin_runs(
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from backstay.cli.sandbox_child import sandbox_child
 
-    # The store makes what it lacks for its own user only, and jails are other users, who must pass through the home.
     settings.claim_home()
-    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if opened := make_home(settings.home):
+        structlog.get_logger("backstay.worker").warning("home.closed_to_others", folders=opened)
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None
     if role == "all":

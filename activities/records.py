@@ -5,17 +5,19 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from activities.payloads import Kept, Payloads, apart
 from backstay.digests.digest import MOST_CHARS, words_of
+from backstay.frozen import Frozen
 from backstay.redaction.handles import handle_for, label_of
-from backstay.redaction.redactor import Redactor
+from backstay.redaction.redactor import Redactor, mask
 from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
 from store.secrets.handles import SecretHandles, SecretValue
 from store.store import Store
 
+Noun = TypeVar("Noun", bound=Frozen)
 _MOST_RUNS = 1000
 """The runs whose words are kept; those of others are read again."""
 _MOST_HELD = 2000
@@ -25,6 +27,9 @@ _AT_ONCE = 10
 """How many new secrets are entered without a thread; each takes about a millisecond."""
 _LOGGED = 20
 """For the logs, which do not say to which run a line belongs: the secrets of so many runs."""
+
+PERSON = "person"
+"""Where a secret that a person typed comes from, as its handle says."""
 
 _told: ContextVar[tuple[str, int] | None] = ContextVar("told", default=None)
 """How many handles a run had in the store when this activity looked last."""
@@ -88,7 +93,7 @@ class RunSecrets:
             new = {handle: entry for handle, entry in entries.items() if handle not in held.handles}
             handles = held.handles | new
             # A spelling of a known secret is found by the secret; its own spellings would have no end.
-            values = {entry.value for handle, entry in new.items() if label_of(handle) != KNOWN}
+            values = {str(entry.value) for handle, entry in new.items() if label_of(handle) != KNOWN}
             redactor = held.redactor
             if len(values) > _AT_ONCE:
                 # Apart, so that heartbeats continue.
@@ -178,12 +183,43 @@ class Records(Payloads):
         """Return a text with every secret masked, for errors and progress."""
         return (await self.secrets.of(run)).redactor.text(text)
 
+    async def cleaned(self, run: str, nouns: Sequence[Noun]) -> list[Noun]:
+        """Return what is to be written of a run, such as its events, with no secret in any of its texts.
+
+        A secret that the run holds becomes its handle, any other a mask. Each text is looked at by itself: the names of
+        fields are the engine's own here.
+        """
+        if not nouns:
+            return []
+        # Without a look into the store, which each activity would pay for: what people typed was hidden before.
+        held = self.secrets.kept(run)
+
+        def substitute(label: str, value: Any) -> str:
+            same = (handle for handle, secret in held.handles.items() if secret.value == value)
+            return next(same, None) or mask(label, value)
+
+        def clean(value: Any) -> Any:
+            match value:
+                case str():
+                    return held.redactor.replace(value, substitute)
+                case dict():
+                    return {name: clean(item) for name, item in value.items()}
+                case list():
+                    return [clean(item) for item in value]
+                case _:
+                    return value
+
+        plain = [noun.plain() for noun in nouns]
+        found = await apart(plain, lambda: clean(plain))
+        pairs = zip(nouns, plain, found, strict=True)
+        return [noun if told == was else type(noun).model_validate(told) for noun, was, told in pairs]
+
     async def _replaced(self, held: Held, run: str, payload: Any, provider: str) -> Shown:
         key = self.store.run_key(run)
         secrets: dict[str, SecretValue] = {}
 
         def substitute(label: str, value: Any) -> str:
-            given = SecretValue(provider=provider, value=value if isinstance(value, str) else str(value))
+            given = SecretValue(provider=provider, value=value if isinstance(value, str | int | float) else str(value))
             # A provider that repeats its own secret gets the handle that the secret has already.
             known = held.by_value.get(given) if label == KNOWN else None
             handle = known or handle_for(key, provider, label, value)

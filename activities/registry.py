@@ -35,6 +35,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.settle_effect,
         outcomes.load_effects,
         runs.notifications.check_proof,
+        runs.notifications.hide_secrets,
         runs.remember_lines,
         searches.digest,
         Reviews(resources).review,

@@ -121,12 +121,13 @@ class Activities:
     async def admit(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the decisions; the events are told with what happens."""
         self.store.check(ask.store)
-        await self.store.decisions.append(ask.run, ask.decisions)
+        await self.store.decisions.append(ask.run, await self.records.cleaned(ask.run, ask.decisions))
 
     async def tell(self, ask: OfRun, happened: Sequence[EventDraft] = (), draft: int = 0) -> None:
         """Write the events that came with a call, leave those of the call itself as drafts, and log what is new."""
         left = [made.under(draft + index) for index, made in enumerate(happened)] if draft else []
-        whole = [event.of(ask.run, ask.user_id, ask.session_id) for event in (*ask.events, *left)]
+        events = await self.records.cleaned(ask.run, (*ask.events, *left))
+        whole = [event.of(ask.run, ask.user_id, ask.session_id) for event in events]
         written = await self.store.events.append(ask.run, whole, ask.numbered)
         if written is None:
             return

@@ -28,6 +28,7 @@ from backstay.requests import (
     EndRehearsal,
     FindTools,
     ForgetProgram,
+    HideSecrets,
     KeepPlan,
     LoadCarried,
     LoadEffects,
@@ -46,6 +47,7 @@ from backstay.responses import (
     CheckedCall,
     Closed,
     Found,
+    Hidden,
     LoadedEffects,
     LoadedState,
     Opened,
@@ -172,6 +174,12 @@ async def load_effects(ask: LoadEffects) -> LoadedEffects:
 @_entry
 async def check_proof(ask: CheckProof) -> Proven:
     """Verify who decided."""
+    raise NotImplementedError
+
+
+@_entry
+async def hide_secrets(ask: HideSecrets) -> Hidden:
+    """Put a handle in place of each secret in what a person typed."""
     raise NotImplementedError
 
 

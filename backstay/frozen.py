@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from backstay.errors import TaskInvalid
+from backstay.quoting import named, quoted
 
 
 class Frozen(BaseModel):
@@ -59,9 +60,8 @@ class Message(Frozen):
 
 
 def _explain(noun: str, fault: Any) -> str:
-    field = ".".join(str(part) for part in fault["loc"]) or noun
-    value = repr(fault.get("input"))
-    shown = value if len(value) <= 80 else value[:77] + "..."
+    field = ".".join(map(named, fault["loc"])) or noun
+    shown = quoted(fault.get("input"), field)
     match fault["type"]:
         case "extra_forbidden":
             return f"{field}: unknown field (value {shown}); remove it or correct its name"

@@ -321,6 +321,15 @@ class CheckProof(OfRun):
     """What uses the proof up: a retry of the same use is no second one."""
 
 
+class HideSecrets(OfRun):
+    """Ask for a handle in place of each secret in what a person typed."""
+
+    typed: dict[str, Any]
+    """By the name of the field."""
+    names: dict[str, list[str]] = Field(default_factory=dict)
+    """Names by field, which are kept as they are: one with a secret in it is to be refused."""
+
+
 class RememberLines(OfRun):
     """Keep lines that a decision is to be remembered by beyond its run."""
 

@@ -43,6 +43,10 @@ class Opened(Message):
     """Whether the namespace knows our search attributes."""
     task_line: str = ""
     """The first line of the task, without secrets."""
+    searched: str = ""
+    """The beginning of the task without secrets, for the first search; empty where the task holds none."""
+    plan_words: dict[str, Any] | None = None
+    """What the plan of the task says for people, without secrets; None where it holds none."""
     task_searchable: bool = False
     """Whether that line may stand in a search attribute, which is never encrypted."""
     web_ui: str = ""
@@ -82,6 +86,14 @@ class Opened(Message):
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
 """What holds until `open_run` has answered; only then a store is named."""
+
+
+class Hidden(Message):
+    """Hold what a person typed, with a handle in place of each secret."""
+
+    typed: dict[str, Any]
+    refused: str = ""
+    """The field in which a name holds a secret."""
 
 
 class Found(Message):

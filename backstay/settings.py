@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backstay.errors import SettingsInvalid
+from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
 from backstay.trust import is_trusted, trust
 
@@ -461,7 +462,7 @@ def _explain(fault: Any) -> str:
     said = fault["msg"].removeprefix("Value error, ")
     is_secret = field is None or "Secret" in str(Settings.model_fields[field].annotation)
     # A fault of the whole model could carry every value: only that of a plain field is repeated.
-    value = "" if is_secret else f" (value {str(fault.get('input'))[:80]!r})"
+    value = "" if is_secret else f" (value {quoted(fault.get('input'))})"
     return f"{variable}{'.' + inner if inner else ''}: {said}{value}"
 
 

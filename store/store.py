@@ -57,7 +57,7 @@ class Store:
         self.deltas = Deltas(database, now)
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
-        self.secrets = SecretHandles(database, seal)
+        self.secrets = SecretHandles(database, seal.with_own(identity.key("secrets")))
         self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
         self.requests = Requests(database, clock)

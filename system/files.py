@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,26 @@ def sync(path: str | Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def close_to_others(path: Path, mode: int = 0o700) -> bool:
+    """Take from a file or folder of this user the rights that the mode does not allow.
+
+    Return whether other users could read or write it until now.
+
+    What somebody has opened to a group on purpose, by letting it write, stays open to that group.
+    """
+    try:
+        facts = path.lstat()
+        shared = 0o060 if facts.st_mode & 0o020 else 0
+        kept = stat.S_IMODE(facts.st_mode) & (mode | shared)
+        if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid() or kept == stat.S_IMODE(facts.st_mode):
+            return False
+        path.chmod(kept)
+        return bool(facts.st_mode & ~kept & 0o066)
+    except OSError:
+        # It is gone, or lies where rights cannot be changed; whoever opens it says what is wrong.
+        return False
 
 
 def make_private_directory(directory: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
+from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
@@ -281,7 +282,7 @@ async def open_toolbox(
         # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     configuration, providers = await asyncio.to_thread(
-        _open_providers, configuration, path, environment, home, confinement
+        partial(_open_providers, jail=confinement, redactor=Redactor(secrets)), configuration, path, environment, home
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     safety = await asyncio.to_thread(load_safety, configuration.safety, path)
@@ -293,7 +294,13 @@ async def open_toolbox(
 
 
 def _open_providers(
-    configuration: Configuration, path: Path, environment: Mapping[str, str], home: Path, jail: Confinement | None
+    configuration: Configuration,
+    path: Path,
+    environment: Mapping[str, str],
+    home: Path,
+    *,
+    jail: Confinement | None,
+    redactor: Redactor,
 ) -> tuple[Configuration, dict[str, Provider]]:
     """Return every provider by name, and the configuration in which functions are trusted.
 
@@ -303,8 +310,8 @@ def _open_providers(
     providers: dict[str, Provider] = {name: _Unusable(name, reason) for name, reason in configuration.unset.items()}
     for name, server in configuration.servers.items():
         if not server.disabled and name not in providers:
-            log = home / "logs" / f"{file_name(name)}.stderr"
-            providers[name] = _server(name, server, configuration.of(name), environment, folder=folder, log=log)
+            kept: Any = {"folder": folder, "log": home / "logs" / f"{file_name(name)}.stderr", "redactor": redactor}
+            providers[name] = _server(name, server, configuration.of(name), environment, **kept)
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
             providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
@@ -342,12 +349,19 @@ class _Unusable:
 
 
 def _server(
-    name: str, server: ServerEntry, entry: ProviderEntry, environment: Mapping[str, str], *, folder: Path, log: Path
+    name: str,
+    server: ServerEntry,
+    entry: ProviderEntry,
+    environment: Mapping[str, str],
+    *,
+    folder: Path,
+    log: Path,
+    redactor: Redactor,
 ) -> Provider:
     most = 1 if entry.serial else entry.concurrency
     if server.url is not None:
         return McpProvider(name, http_transports(server), most=most, url=server.url, init_timeout=server.init_timeout)
-    started = stdio_transport(server, environment=environment, folder=folder, log=log)
+    started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
     return McpProvider(name, (started,), most=most, log=log, init_timeout=server.init_timeout)
 
 

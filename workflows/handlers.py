@@ -21,6 +21,7 @@ from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
 from workflows.activity_calls import Stopped
 from workflows.asking.approvals import identity_of
+from workflows.asking.hiding import words_without_secrets
 from workflows.carrying import Carrying
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
@@ -342,6 +343,13 @@ class Handlers:
         answer = await approvals.answered(sender, key, update, data or {}, refuse)
         if answer is not None:
             return answer
+        reason, more = await words_without_secrets(self.context.activities, said.by, said.reason, more)
+        said = said.model_copy(update={"reason": reason})
+        # Meanwhile the same event may have been handled, or another person may have done the same.
+        answer = state.answer_to(sender, key)
+        if answer is not None:
+            return answer
+        refuse()
         answer = self._missing_votes(update, said, more) or await act(said, more)
         state.record_decision(
             update, said.by, workflow.now(), verified=said.proof is not None, state=str(answer.get("state", "decided"))

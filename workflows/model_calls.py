@@ -51,6 +51,8 @@ class Asking:
     """When it failed first."""
     needed: int | None = None
     """What the call costs at most, where a reservation was too small for it."""
+    why: str = ""
+    """Why that is more than it should cost."""
 
     @property
     def closing(self) -> bool:
@@ -156,7 +158,7 @@ class ModelCalls:
                 if error.type == "ReservationTooSmall" and asking.needed is None:
                     # Nothing was sent, so this does not count as a try; the amount that is needed is now known.
                     self._settle_failed(held, {"unbilled": True})
-                    asking.needed = int(facts.get("needed", 0))
+                    asking.needed, asking.why = int(facts.get("needed", 0)), str(facts.get("why", ""))
                     continue
                 asking.needed, self.tried = None, True
                 self._settle_failed(held, facts)
@@ -225,7 +227,9 @@ class ModelCalls:
             left = state.ledger.left(closing=closing)
             short = left is not None and (left <= 0 or (needed is not None and needed > left))
             expected = needed or state.worst_micro or figure
-            return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected) if short else None
+            if not short:
+                return None
+            return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected, asking.why)
 
         if asking.purpose == "step":
             await self.context.afford(refusal)

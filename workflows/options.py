@@ -69,6 +69,7 @@ TABLE: dict[str, Options] = {
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT),
     "check_proof": Options(heartbeat=HEARTBEAT),
+    "hide_secrets": Options(heartbeat=HEARTBEAT),
     "remember_lines": Options(heartbeat=HEARTBEAT),
     "resume_program": Options(
         start_to_close=timedelta(seconds=900),

@@ -145,7 +145,8 @@ class RunTask(Messages):
         else:
             await open_context(self.context)
         if task.plan is not None:
-            return await self.plans.run(task.plan)
+            words = self.context.state.opened.plan_words
+            return await self.plans.run(task.plan if words is None else task.plan.in_words(words))
         if not work.searched:
             await first_search(self.context, await self.model_calls.perceive())
             work.searched = True
@@ -164,7 +165,7 @@ class RunTask(Messages):
     async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
         """Perform the actions that are left; return the one that ends the run, if it may."""
         if decision.catalog and decision.catalog != self.context.state.catalog:
-            await search(self.context, self.context.state.task.text, limit=FIRST_SEARCH_LIMIT)
+            await search(self.context, self.context.state.searched, limit=FIRST_SEARCH_LIMIT)
         for action in decision.actions[work.action :]:
             if not isinstance(action, Finish):
                 succeeded = await self._performed(action)
@@ -345,8 +346,7 @@ def _only_reads_files(action: CallTools) -> bool:
 async def open_context(context: RunContext) -> None:
     """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
     state = context.state
-    more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
-    context.record("run.started", one_line(state.task.text or "plan", 200), user_id=state.task.user_id, **more)
+    started = workflow.now()
     ask = calls.OpenRun(
         task=state.task,
         at=workflow.now().isoformat(timespec="milliseconds"),
@@ -354,6 +354,9 @@ async def open_context(context: RunContext) -> None:
     )
     opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    # Only now is it known what of the task may be told.
+    more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
+    state.record("run.started", opened.task_line or "plan", started, user_id=state.task.user_id, **more)
     state.budget = _budget_of(state)
     ceiling = state.budget.max_llm_cost_usd
     micro = None if ceiling is None else round(ceiling * MICRO)
@@ -374,7 +377,7 @@ def _budget_of(state: RunState) -> Budget:
 
 async def first_search(context: RunContext, perceived: Perception | None) -> None:
     """Search by the task, and by what was perceived of it."""
-    query, servers = context.state.task.text, ()
+    query, servers = context.state.searched, ()
     if perceived is not None:
         query, servers = f"{perceived.tool_hint} {query}".strip(), perceived.selected_servers
     await search(context, query, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S, servers=servers)

@@ -128,6 +128,11 @@ class RunState(BaseModel):
         return self.task.mode == "plan_first" and not self.work.planned
 
     @property
+    def searched(self) -> str:
+        """Return what tools are searched by: the task, without its secrets."""
+        return self.opened.searched or self.task.text
+
+    @property
     def programs_unavailable(self) -> str:
         """Return why programs cannot run; empty when they can, or when the run makes none."""
         if self.programs_fault or not self.opened.store or self.task.plan is not None or self.opened.sandbox_queue:

@@ -10,6 +10,7 @@ from temporalio import activity
 
 from activities.endpoints.endpoints import Target
 from activities.endpoints.pricing import Price
+from activities.model.bills import Bills
 from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
 from activities.model.observations import Form, Observations, Way
 from activities.model.output import WantedOutput, WantedOutputs, value_in
@@ -72,6 +73,7 @@ class Model(Activities):
         super().__init__(resources)
         self.transcripts = transcripts
         self.observations = Observations()
+        self.bills = Bills(resources.settings.home)
         self.tracing = Tracing(self.records)
         self.outputs = WantedOutputs(self.store.blobs)
 
@@ -129,10 +131,10 @@ class Model(Activities):
             asked = held.redactor.without_known(request) if held.handles else request
             content = written(asked)
             honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
-            worst = math.ceil(honest * self.observations.factor(ask.model))
+            key = f"{target.where} {target.model} {price}"
+            worst = math.ceil(honest * self.bills.factor(key))
             if ask.micro is not None and worst > ask.micro:
-                needed = f"{worst / 1e6:.6f}"
-                raise ReservationTooSmall(f"the call may cost {needed} USD; reserve that much", needed=worst)
+                raise _too_small(worst, self.bills.why(key))
             try:
                 completion = await self._completed(ask, target, held, asked, ways[0])
             except RequestRefused:
@@ -150,7 +152,8 @@ class Model(Activities):
             for way in refused:
                 self.observations.note_refused(ask.model, way)
             if price is not None and completion.reported:
-                self.observations.note_bill(ask.model, price.micro(completion.usage), honest)
+                billed = price.micro(completion.usage)
+                self.bills.note(key, target.name, target.where, billed=billed, most=honest)
             return Sent(completion, worst, ways[0], tuple(refused), dropped)
 
     async def _completed(
@@ -302,6 +305,12 @@ class Model(Activities):
         )
         blocked = self.settings.blocked_modules
         return ref, tuple(await apart(source, lambda: blocked_uses(source, blocked)))
+
+
+def _too_small(needed: int, why: str) -> ReservationTooSmall:
+    """Return the refusal of a call that may cost more than was reserved, with the cause where it is a doubt."""
+    said = f"the call may cost {needed / 1e6:.6f} USD; reserve that much{f' ({why})' if why else ''}"
+    return ReservationTooSmall(said, needed=needed, **({"why": why} if why else {}))
 
 
 def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:

@@ -18,8 +18,7 @@ CHATTY = 3
 PROBE_EVERY = 20
 """One in this many runs begins with functions all the same, to find out whether they work by now."""
 DOUBTED_S = 3600
-"""How long a refusal is held against an endpoint, and a bill above what was asked for against its model, where it
-cannot show that it is honest."""
+"""How long a refusal is held against an endpoint."""
 MOST_MODELS = 1000
 """Tasks name models, so there could be any number of them."""
 Way = Literal["functions", "strict", "loose", "free"]
@@ -49,15 +48,12 @@ class Observed:
     json_runs: set[str] = field(default_factory=set)
     """Runs in which JSON worked where functions were ignored; no more than count."""
     begun: int = 0
-    factor: float = 1.0
-    """What it bills, as a multiple of the most that a request could cost."""
-    doubted_until: float = 0.0
     whole_until: float = 0.0
     """Until when it is asked for no stream, because one was refused or did not say what it used."""
 
 
 class Observations:
-    """Choose by evidence how a model is asked, and what its answers may cost."""
+    """Choose by evidence how a model is asked."""
 
     def __init__(self, clock: Callable[[], float] = uptime) -> None:
         """Know nothing."""
@@ -141,22 +137,3 @@ class Observations:
             case "json":
                 if len(seen.json_runs) < RUNS:
                     seen.json_runs.add(run)
-
-    def factor(self, model: str) -> float:
-        """Return what a call of this model may cost, as a multiple of what it is asked for."""
-        seen = self.of(model)
-        if self._clock() >= seen.doubted_until:
-            # Where nobody can afford the call any more, no honest bill could ever come.
-            seen.factor = 1.0
-        return seen.factor
-
-    def note_bill(self, model: str, billed: int, worst: int) -> None:
-        """Note what an answer was billed that could cost so much at most, had the endpoint kept to what was asked."""
-        seen = self.of(model)
-        if billed <= worst:
-            # Whoever keeps to it again is believed again, step by step.
-            seen.factor = max(1.0, seen.factor / 2)
-        elif worst:
-            seen.factor = max(seen.factor, billed / worst)
-            seen.doubted_until = self._clock() + DOUBTED_S
-            log.warning("model.overbilled", model=model, billed_micro=billed, most_micro=worst, factor=seen.factor)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from activities.model.functions import NAMES
 from activities.payloads import apart
-from activities.records import Records
+from activities.records import PERSON, Records
 from backstay.canonical import canonical
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
@@ -239,13 +239,14 @@ class Transcripts:
                 item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
             )
         text = added.text
+        if text is not None:
+            # Whoever said it, a person, a tool or the engine that repeats them: the model is told no secret.
+            text = str((await self.records.show(run, text, PERSON)).payload)
         if added.ref is not None or text is None:
             digest = await self.records.digest(run, added.ref or "")
             text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
-        if added.kind == "message":
-            text = (await self.records.show(run, text, "person")).payload
         return {"kind": added.kind, "text": text}
 
     def _kept(self, run: str, transcript: Transcript) -> Transcript:

@@ -1,10 +1,11 @@
-"""Write what people are to be told, and check who decided."""
+"""Write what people are to be told, check who decided, and hide the secrets in what people typed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
 
+from activities.records import PERSON
 from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
@@ -14,7 +15,7 @@ from backstay.requests import OfRun
 
 
 class Notifications(Activities):
-    """Implement `announce` and `check_proof`."""
+    """Implement `announce`, `check_proof` and `hide_secrets`."""
 
     @implements(calls.announce)
     async def announce(self, ask: calls.Announce) -> int:
@@ -27,6 +28,7 @@ class Notifications(Activities):
     ) -> int:
         """Write the notices of one workflow, `<workflow id>/<first execution run id>`; a repeat writes nothing."""
         workflow_id, _, run_id = told_by.rpartition("/")
+        drafts = await self.records.cleaned(ask.run, drafts)
         notices = await self.store.outbox.write(
             ask.run,
             workflow_id,
@@ -53,3 +55,13 @@ class Notifications(Activities):
         return await self.store.decisions.prove(
             self.settings.approver_key_bytes, binding, ask.payload, run=ask.run, used_by=ask.used_by
         )
+
+    @implements(calls.hide_secrets)
+    async def hide_secrets(self, ask: calls.HideSecrets) -> calls.Hidden:
+        """Return what a person typed with a handle for each secret, and remember what the handles stand for."""
+        await self.begin(ask)
+        redactor = await self.resources.redactor_of(ask.run)
+        for field, names in ask.names.items():
+            if any(redactor.secret_in(name) is not None for name in names):
+                return calls.Hidden(typed={}, refused=field)
+        return calls.Hidden(typed=(await self.records.show(ask.run, ask.typed, PERSON)).payload)

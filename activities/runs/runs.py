@@ -16,6 +16,7 @@ from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, PERCEPTION_OUTPUT, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
+from activities.records import PERSON
 from activities.resources import Activities, Resources
 from activities.retrying import implements
 from activities.runs.following import Following
@@ -47,6 +48,8 @@ RESULT_BYTES = 120_000
 APART_BYTES = 20_000
 """Smaller outputs stay in a Result, however large it is; most of it is something else then."""
 _TASK_LINE = 200
+_SEARCHED_TEXT = 2000
+"""A search looks at no more of a task."""
 _SEARCHED = frozenset({"BackstayState", "BackstayUser", "BackstayPending", "BackstayCostUsd"})
 """All of these must be registered, or none is set."""
 _TASK = "BackstayTask"
@@ -66,6 +69,7 @@ class Runs(Activities):
     @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
         """Resolve once what the run must not re-read later."""
+        self._require_plain_names(ask.task)
         task, profile = ask.task, self._profile(ask.task)
         more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
@@ -102,11 +106,28 @@ class Runs(Activities):
         await self._remember(ask, opened, followed)
         return opened
 
+    def _require_plain_names(self, task: Task) -> None:
+        """Raise TaskInvalid for a secret in what must be kept and shown as it is given."""
+        plan = task.plan
+        named: dict[str, Any] = {"user_id": task.user_id, "session_id": task.session_id, "by": task.by}
+        named |= {"workspace": task.workspace, "profile": task.profile, "policy": task.policy}
+        named |= {"budget.quotas": list(task.budget.quotas or {}), "output_schema": task.output_schema}
+        named |= {} if plan is None else {"plan.id": plan.id, "plan.steps": [step.group for step in plan.steps]}
+        for field, given in named.items():
+            text = canonical(given) if given else ""
+            if (found := self.resources.redactor.secret_in(text)) is not None:
+                raise TaskInvalid(f"{field}: a secret ({found[2]}) stands in it, and it is shown as it is; take it out")
+
     async def _told_to_people(self, ask: calls.OpenRun) -> dict[str, Any]:
         """Return the line that says what the run is, where it may stand, and where people find the run."""
-        lines = (await self._shown_text(ask.run, ask.task)).split("\n")
-        first = next((line for line in map(str.strip, lines) if line), "")
+        shown = await self._shown_text(ask.run, ask.task)
+        first = next((line for line in map(str.strip, shown.split("\n")) if line), "")
+        hides = bool(ask.task.text) and shown != ask.task.text
+        plan = ask.task.plan
+        words = {} if plan is None else (await self.records.show(ask.run, plan.words, PERSON)).payload
         return {
+            **({"plan_words": words} if plan is not None and words != plan.words else {}),
+            **({"searched": shown[:_SEARCHED_TEXT]} if hides else {}),
             "task_line": one_line(first, _TASK_LINE),
             "task_searchable": _SEARCHED | {_TASK} <= self.resources.search_attributes
             and not self.settings.encryption_keys,

@@ -10,10 +10,11 @@ import structlog
 from temporalio import activity
 
 from activities.payloads import Kept
-from activities.records import Records
+from activities.records import PERSON, Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from backstay.effects.effect import DOUBTFUL, EffectState
 from backstay.errors import ArgumentsInvalid, OutcomeUnknown, StoreUnavailable, ToolUnavailable
+from backstay.redaction.handles import belongs_to, handles_in, replace_handles
 from backstay.requests import CallTool, CheckCall
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -69,10 +70,17 @@ class Elicitations:
             return None
         question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         declined = ask.reply is None
-        fault = None if declined else await asyncio.to_thread(question.fault, ask.reply)
+        reply = await self._revealed(ask.run, ask.reply)
+        fault = None if declined else await asyncio.to_thread(question.fault, reply)
         if fault is not None:
-            raise ArgumentsInvalid(fault)
-        return InputResponse(question, ask.reply, declined=declined)
+            raise ArgumentsInvalid(await self.records.text(ask.run, fault))
+        return InputResponse(question, reply, declined=declined)
+
+    async def _revealed(self, run: str, reply: Any) -> Any:
+        """Return an answer with the secrets that its person typed; those of tools stay handles."""
+        typed = [handle for handle in handles_in(reply) if belongs_to(handle, PERSON)]
+        known = await self.records.store.secrets.reveal(run, typed)
+        return replace_handles(reply, {handle: secret.value for handle, secret in known.items()})
 
     async def again(self, ask: CallTool, provider: str) -> Elicitation:
         """Show the question of a call again, so that a person can give another answer."""

@@ -155,10 +155,14 @@ class Ledger(Frozen):
         return self.settle(held, 0)
 
 
-def cost_exceeded(spent: int, ceiling: int, needed: int) -> str:
-    """Return the message for a model call that does not fit into what is left; the amounts are micro-dollars."""
+def cost_exceeded(spent: int, ceiling: int, needed: int, why: str = "") -> str:
+    """Return the message for a model call that does not fit into what is left; the amounts are micro-dollars.
+
+    `why` says why the call may cost more than it should.
+    """
     message = exceeded(Limit.COST, spent / MICRO, ceiling / MICRO)
-    return f"{message}; the next model call may cost {needed / MICRO:.6f} USD" if needed else message
+    message = f"{message}; the next model call may cost {needed / MICRO:.6f} USD" if needed else message
+    return f"{message}: {why}" if why else message
 
 
 def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:

@@ -15,7 +15,7 @@ from backstay import trust as trusting
 from backstay.cli.local.embedded import start_temporal
 from backstay.cli.local.parts import DRAIN_S, Parts, keep_page, keep_worker
 from backstay.cli.local.ports import require_free
-from backstay.cli.local.serving import Serving, announced, variables_for
+from backstay.cli.local.serving import Serving, alone, variables_for
 from backstay.cli.policy_check import compared, told
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
@@ -113,25 +113,28 @@ class _Asked(NamedTuple):
 async def _run(asked: _Asked) -> None:
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
-    _require_ports({"--port": asked.port, "--ui-port": asked.ui_port, "--page-port": asked.page_port})
-    stop = _stop_on_signal()
-    server = await start_temporal(
-        port=asked.port,
-        ui_port=asked.ui_port,
-        database=asked.db or settings.home / "temporal.db",
-        log=settings.home / "logs" / "temporal.log",
-        environment=settings.environment,
-        namespace=settings.environment.get("TEMPORAL_NAMESPACE") or "default",
-    )
-    try:
-        async with _model(scripted=asked.scripted) as script:
-            model = None if script is None else variables_for(script)
-            page = None if asked.page_port is None else f"http://127.0.0.1:{asked.page_port}"
-            serving = Serving(temporal=server.address, namespace=server.namespace, page=page, script=script)
-            async with announced(settings.home, serving):
+    namespace = settings.environment.get("TEMPORAL_NAMESPACE") or "default"
+    database = asked.db or settings.home / "temporal.db"
+    serving = Serving(temporal=f"127.0.0.1:{asked.port}", namespace=namespace, pid=os.getpid())
+    async with alone(settings.home, database, serving) as tell:
+        _require_ports({"--port": asked.port, "--ui-port": asked.ui_port, "--page-port": asked.page_port})
+        stop = _stop_on_signal()
+        server = await start_temporal(
+            port=asked.port,
+            ui_port=asked.ui_port,
+            database=database,
+            log=settings.home / "logs" / "temporal.log",
+            environment=settings.environment,
+            namespace=namespace,
+        )
+        try:
+            async with _model(scripted=asked.scripted) as script:
+                model = None if script is None else variables_for(script)
+                page = None if asked.page_port is None else f"http://127.0.0.1:{asked.page_port}"
+                tell(serving.model_copy(update={"page": page, "script": script}))
                 await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
-    finally:
-        await server.stop(DRAIN_S)
+        finally:
+            await server.stop(DRAIN_S)
 
 
 def _require_ports(ports: Mapping[str, int | None]) -> None:

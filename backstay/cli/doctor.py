@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -34,16 +35,22 @@ Finding = tuple[str, str, str]
 """State (ok, missing or note), part, and the finding with its cause and fix."""
 
 
-async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")] = False) -> int:
+async def doctor(
+    *, every: Annotated[bool, Parameter(name="--all", negative="")] = False, believe: str | None = None
+) -> int:
     """Check Temporal, worker, store, policy, tools, model and sandbox, and say how to fix each; costs no money.
 
     Parameters
     ----------
     every
         Show every check, also those that found all well.
+    believe
+        A model whose bill above what was asked for was a mistake: nothing more is reserved for it from now on.
     """
     settings = Settings.load()
     settings.claim_home()
+    if believe is not None:
+        return _believe(settings, believe)
     silence_logs(settings)
     terminal, counts = Terminal(), Counter[str]()
     async for state, what, finding in _findings(await _as_served(settings)):
@@ -53,6 +60,29 @@ async def doctor(*, every: Annotated[bool, Parameter(name="--all", negative="")]
     others = f"; {counts['missing']} missing, {counts['note']} noted" if counts["missing"] or counts["note"] else ""
     terminal.result(f"{'missing' if counts['missing'] else 'ok':<8} {counts['ok']} checks found all well{others}")
     return 1 if counts["missing"] else 0
+
+
+def _believe(settings: Settings, model: str) -> int:
+    """Clear what is doubted of the bills of a model."""
+    bills, terminal = room("activities.model.bills"), Terminal()
+    file = settings.home / bills.FILE
+    known = bills.doubts_in(file)
+    kept = {key: doubt for key, doubt in known.items() if doubt.model != model}
+    if len(kept) == len(known):
+        terminal.say(f"no bill of {model} is doubted here", "yellow")
+        return _NOT_WELL
+    bills.write_doubts(file, kept)
+    terminal.say(f"the bills of {model} are believed again", "green")
+    return 0
+
+
+async def _bills(settings: Settings) -> AsyncGenerator[Finding]:
+    """Yield the models of which more is reserved than a call should cost."""
+    bills = room("activities.model.bills")
+    now = time.time()
+    for doubt in bills.doubts_in(settings.home / bills.FILE).values():
+        if doubt.now(now) > 1:
+            yield "note", "bills", doubt.told(now)
 
 
 async def _as_served(settings: Settings) -> Settings:
@@ -91,7 +121,8 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    for check in (_temporal, _store, _policy, _profiles, _toolbox, _names, _models, _jails, _workspaces, _told):
+    checks = (_temporal, _store, _policy, _profiles, _toolbox, _names, _models, _bills, _jails, _workspaces, _told)
+    for check in checks:
         try:
             async for finding in check(settings):
                 yield finding

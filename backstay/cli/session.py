@@ -13,6 +13,7 @@ from temporalio.service import RPCError
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN
+from backstay.cli.local.serving import place_of_temporal
 from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import traced
 from backstay.client.executions import RUNS
@@ -38,7 +39,9 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
     signing = None if key is None else key.get_secret_value()
     # What is sent at the end would hold up nobody but this command.
     with traced(settings):
-        async with connect(task_queue=settings.task_queue, approver_key=signing, page=settings.url) as backstay:
+        place = await place_of_temporal(settings)
+        options: Any = {"task_queue": settings.task_queue, "approver_key": signing, "page": settings.url, **place}
+        async with connect(**options) as backstay:
             yield backstay
 
 

@@ -112,11 +112,31 @@ async def _probe(options: dict[str, Any]) -> None:
     writer.close()
 
 
-def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
+def place_in_file(settings: Settings) -> dict[str, str]:
+    """Return the address and namespace that the `.env` file gives, where Temporal's own settings name none."""
+    own, known = _own_settings(), settings.environment
+    variables = {"address": ("target_host", "TEMPORAL_ADDRESS"), "namespace": ("namespace", "TEMPORAL_NAMESPACE")}
+    return {
+        name: known[variable]
+        for name, (option, variable) in variables.items()
+        if known.get(variable) and option not in own
+    }
+
+
+def is_place_named() -> bool:
+    """Return whether Temporal's own settings say where it is."""
+    return "target_host" in _own_settings()
+
+
+def _own_settings() -> dict[str, Any]:
     try:
-        options: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
+        return dict(ClientConfig.load_client_connect_config())
     except (RuntimeError, ValueError, OSError) as error:
         raise SettingsInvalid(f"Temporal's own settings cannot be read: {one_line(str(error), 300)}") from None
+
+
+def _options(address: str | None, namespace: str | None) -> dict[str, Any]:
+    options = _own_settings()
     options.setdefault("target_host", ADDRESS)
     given = {"target_host": address, "namespace": namespace}
     return options | {name: value for name, value in given.items() if value is not None}

@@ -13,6 +13,7 @@ from backstay.canonical import canonical, longer_than
 from backstay.digests.aggregates import Table, is_keyed, table_in
 from backstay.digests.excerpt import Excerpt, read_json, representative, wanted_first, words_of
 from backstay.digests.line_facts import LineFacts
+from backstay.redaction.redactor import redact_payload
 from backstay.shown import one_line
 from backstay.strict_json import clean_json, clean_text, unique_key
 
@@ -67,13 +68,16 @@ def summarize_payload(
 ) -> dict[str, Any]:
     """Return a digest of at most `max_chars` characters of JSON; the same payload always gives the same digest.
 
+    Every secret in the payload that is recognised is masked first, as `redact_payload` does.
     Total for any payload. Raises ValueError for an unknown purpose or less than 400 characters.
     """
     if purpose not in get_args(Purpose):
         raise ValueError(f"purpose: {purpose!r} is unknown; use one of {', '.join(get_args(Purpose))}")
     if max_chars < LEAST_CHARS:
         raise ValueError(f"max_chars: {max_chars} is too few; write at least {LEAST_CHARS}")
-    return _Summary(label, payload, purpose).fitting(max_chars, None)
+    # Bytes are told by their size and hash only.
+    shown = payload if isinstance(payload, bytes | bytearray | memoryview) else redact_payload(payload)
+    return _Summary(redact_payload(label), shown, purpose).fitting(max_chars, None)
 
 
 def digest_of_result(

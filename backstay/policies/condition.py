@@ -21,6 +21,7 @@ from backstay.policies.operators import (
 from backstay.policies.origins import comes_from
 from backstay.policies.places import is_place
 from backstay.provenance.source import Sources, pointer_to
+from backstay.quoting import quoted
 
 Conditions = dict[str, dict[str, Any]]
 """Operators and their operands by dotted argument path."""
@@ -97,7 +98,7 @@ def judge(
 
 def _parse_path(path: Any) -> str:
     if not isinstance(path, str) or not path.isascii() or not path.isprintable() or not all(path.split(".")):
-        raise ValueError(f"argument path {path!r}; write dotted keys such as recipient.email")
+        raise ValueError(f"argument path {quoted(path)}; write dotted keys such as recipient.email")
     if len(path) > 200:
         raise ValueError(f"argument path of {len(path)} characters; write at most 200")
     return path
@@ -105,7 +106,7 @@ def _parse_path(path: Any) -> str:
 
 def _parse_operators(path: str, operators: Any) -> dict[str, Any]:
     if not isinstance(operators, dict) or not operators:
-        raise ValueError(f"{path}: {operators!r} is no condition; write one such as {{equals: ...}}")
+        raise ValueError(f"{path}: {quoted(operators)} is no condition; write one such as {{equals: ...}}")
     return {operator: parse_operand(path, operator, operand) for operator, operand in operators.items()}
 
 

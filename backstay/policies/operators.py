@@ -9,6 +9,7 @@ from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
 from backstay.policies.places import is_place, surely
 from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start
+from backstay.quoting import named
 from backstay.redaction.handles import MARK
 
 _DEPTH = 8
@@ -21,7 +22,7 @@ def parse_operand(path: str, name: Any, operand: Any) -> Any:
     """Return the operand when the operator is known and the operand fits it; raises ValueError naming the fix."""
     found = OPERATORS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise ValueError(f"{path}: unknown operator {name!r}; use one of {', '.join(OPERATORS)}")
+        raise ValueError(f"{path}: unknown operator {named(name)!r}; use one of {', '.join(OPERATORS)}")
     if not found.fits(operand):
         raise ValueError(f"{path}.{name}: {_clip(operand)} does not fit; write {found.operand}")
     return operand

@@ -18,6 +18,7 @@ from backstay.policies.rule import Rule, clip_line
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
+from backstay.quoting import named
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.shown import one_line, shell_words
 from backstay.tools.tool import Safety, Tool
@@ -450,12 +451,14 @@ def _asks(policy: Policy, candidate: Rule, line: str, *, unseen: bool = False) -
 
 def _check_group(name: str, persons: tuple[str, ...]) -> None:
     if not name.startswith("@") or len(name) < 2:
-        raise PolicyInvalid(f"groups: {name!r} is no name of a group; write it with a leading @, such as @finance")
+        raise PolicyInvalid(
+            f"groups: {named(name)!r} is no name of a group; write it with a leading @, such as @finance"
+        )
     if not persons:
         raise PolicyInvalid(f"groups.{name}: empty; name at least one person")
     for person in persons:
         if not person.strip() or person.startswith("@"):
-            raise PolicyInvalid(f"groups.{name}: {person!r} is no person; list persons, not groups")
+            raise PolicyInvalid(f"groups.{named(name)}: {named(person)!r} is no person; list persons, not groups")
 
 
 def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:

@@ -10,6 +10,7 @@ from backstay.policies.condition import Conditions, Judgement, judge, parse_cond
 from backstay.policies.glob import matches
 from backstay.policies.operators import FROM
 from backstay.provenance.source import Sources
+from backstay.quoting import quoted
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YEAR = 366 * 86400
@@ -26,7 +27,7 @@ def parse_duration(data: Any) -> float:
     elif isinstance(data, str) and data.isascii() and data[-1:] in _UNITS and data[:-1].isdecimal() and len(data) < 12:
         seconds = float(int(data[:-1]) * _UNITS[data[-1]])
     if seconds is None or not 0 < seconds <= _YEAR:
-        raise ValueError(f"{data!r} is no duration; write 45s, 30m, 24h, 7d or seconds, above 0 and at most 366d")
+        raise ValueError(f"{quoted(data)} is no duration; write 45s, 30m, 24h, 7d or seconds, above 0 and at most 366d")
     return seconds
 
 

@@ -145,6 +145,18 @@ class Plan(Frozen):
         """Return the steps that say nothing of how long they may take."""
         return tuple(index for index, step in enumerate(self.steps) if step.timeout_s is None)
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """Return what is said in it for people, apart from what it does."""
+        said = {"title": self.title, "summary": self.summary, "author": self.author, "metadata": self.metadata}
+        return said | {"steps": [step.summary for step in self.steps]}
+
+    def in_words(self, words: dict[str, Any]) -> "Plan":
+        """Return the plan with these words in place of its own."""
+        pairs = zip(self.steps, words["steps"], strict=True)
+        steps = tuple(step.model_copy(update={"summary": said}) for step, said in pairs)
+        return self.model_copy(update=words | {"steps": steps})
+
     def with_usual(self, timeout_s: float) -> "Plan":
         """Return the plan with this time at each step that has none."""
         steps = (s if s.timeout_s is not None else s.model_copy(update={"timeout_s": timeout_s}) for s in self.steps)

@@ -98,7 +98,9 @@ def _client(settings: Settings) -> AsyncWebClient:
 
 def _app(settings: Settings, client: AsyncWebClient) -> AsyncApp:
     secret = settings.slack_signing_secret
+    # It tells of a call with a bad signature by quoting all of it, which whoever reaches the port can write.
     quiet = logging.getLogger("slack_bolt")
+    quiet.setLevel(logging.ERROR)
     return AsyncApp(
         client=client,
         signing_secret="-" if secret is None else secret.get_secret_value(),

@@ -103,25 +103,25 @@ class Board:
         if post is not None and post.event != _votes((await self._shown(row)).request):
             await self.request(row.workflow_id, row.run_id, row.request_id)
 
-    async def thread(self, run: str, *, started_by: str = "", task: str = "") -> str:
+    async def thread(self, run: str, *, started_by: str = "") -> str:
         """Return the place of the message that heads the thread of a run, posted where it is missing."""
         wanted = self.channel.named("run", run, run)
         known = await self._store.posts.get(self.channel.receiver, wanted.name)
         if known is not None and known.ts:
             return known.ts
-        head = await self._head(run, started_by=started_by, task=task)
+        head = await self._head(run, started_by=started_by)
         return await self.channel.put(wanted, head.line, head.blocks(), once=True)
 
-    async def _head(self, run: str, *, started_by: str = "", task: str = "") -> Head:
+    async def _head(self, run: str, *, started_by: str = "") -> Head:
         workflow_id, _, run_id = run.rpartition("/")
         row = await self._store.runs.get(workflow_id, run_id)
         asked = await self._store.requests.of_workflow(workflow_id, 1)
         web_ui = Links.model_validate(asked[0].request.get("links") or {}).web_ui if asked else None
         page = f"{self._page}/runs/{quote(workflow_id, safe='')}" if self._page else None
-        head = Head(workflow_id=workflow_id, task=task, started_by=started_by, links=Links(page=page, web_ui=web_ui))
+        head = Head(workflow_id=workflow_id, started_by=started_by, links=Links(page=page, web_ui=web_ui))
         if row is None:
             return head
-        known = {"task": str(row.opened.get("task_line") or task), "user_id": row.user_id, "result": row.result}
+        known = {"task": str(row.opened.get("task_line") or ""), "user_id": row.user_id, "result": row.result}
         return head.model_copy(update=known)
 
     async def _run_of(self, workflow_id: str, run_id: str) -> str:

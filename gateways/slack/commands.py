@@ -78,17 +78,18 @@ class Commands:
             return
         await self._backstay.start({"text": text, "user_id": by, "by": by}, workflow_id)
         await say(f"Started {workflow_id}; its steps and what it asks come into its thread")
-        await self._begin_thread(run, str(body["user_id"]), text)
+        await self._begin_thread(run, str(body["user_id"]))
 
-    async def _begin_thread(self, run: Run, user: str, text: str) -> None:
-        """Begin the thread of a new run; it can only be named once a worker has taken it."""
+    async def _begin_thread(self, run: Run, user: str) -> None:
+        """Begin the thread of a new run, once a worker has opened it: then it can be named, and holds no secret."""
         with suppress(TimeoutError):
             async with asyncio.timeout(SHOWN_S):
                 while True:
                     with suppress(BackstayError):
                         status = await run.status()
-                        await self._board.thread(f"{run.id}/{status.run_id}", started_by=user, task=one_line(text, 500))
-                        return
+                        if await self._store.runs.get(run.id, status.run_id) is not None:
+                            await self._board.thread(f"{run.id}/{status.run_id}", started_by=user)
+                            return
                     await asyncio.sleep(0.5)
 
     async def _list(self, _body: Body, by: str, _rest: str, say: Callable[[str], Awaitable[None]]) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from system.files import close_to_others
+
 _SCRIPT = Path(__file__).with_name("open_way.sh")
 _UNSHARE = tuple(Path(folder, "unshare") for folder in ("/usr/bin", "/bin"))
 _STAGES = tuple(Path(folder) for folder in ("/mnt", "/media", "/srv", "/opt"))
@@ -30,6 +32,18 @@ def way_to(needed: Iterable[Path], uid: int) -> list[str]:
     if not closed or stage is None or not can_open_ways():
         return []
     return [*_opener(stage), *map(str, paths), "--", *map(str, closed), "--"]
+
+
+def make_home(home: Path) -> list[str]:
+    """Make the home of a worker, or close one that is there to other users, with the folders that it holds.
+
+    Return the folders that others could read until now.
+    Jails of root's worker are other users. Where no way can be opened for them, they must pass through the home.
+    """
+    mode = 0o711 if os.geteuid() == 0 and not can_open_ways() else 0o700
+    home.mkdir(mode=mode, parents=True, exist_ok=True)
+    inside = (home / name for name in ("blobs", "logs", "snapshots", "workspace-state", "temporal"))
+    return [str(place) for place in (home, *inside) if close_to_others(place, mode if place == home else 0o700)]
 
 
 def closed_above(path: Path, uid: int) -> list[Path]:

@@ -6,11 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import structlog
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from backstay.errors import SettingsInvalid
-from system.files import make_private_directory
+from system.files import close_to_others, make_private_directory
+
+_log = structlog.get_logger(__name__)
 
 _NETWORK = frozenset(
     {
@@ -145,5 +148,14 @@ def make_ready(file: Path) -> None:
         # file is opened here.
         with suppress(FileExistsError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _mend_modes(file)
     except OSError as error:
         raise SettingsInvalid(f"BACKSTAY_DATABASE_URL: cannot use {file}: {error.strerror}") from error
+
+
+def _mend_modes(file: Path) -> None:
+    """Close a database to other users that was restored, or copied, open to them, and say so."""
+    beside = (file.with_name(f"{file.name}{end}") for end in ("", "-wal", "-shm", "-journal", ".lock"))
+    opened = [path.name for path in beside if close_to_others(path, 0o600)]
+    if opened:
+        _log.warning("store.closed_to_others", folder=str(file.parent), files=opened)

@@ -61,7 +61,7 @@ class Revealing:
         if wish.proof is not None:
             await self._check(wish, row, namespace, key)
         await self._record(wish, row.run, handle, authority.quorum)
-        return held.value
+        return str(held.value)
 
     async def _run(self, workflow_id: str) -> RunRow:
         row = await self._runs.get(workflow_id)

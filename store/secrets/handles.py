@@ -1,5 +1,6 @@
 """Store the secrets behind the handles of a run."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import Field
@@ -16,11 +17,14 @@ class SecretValue(Frozen):
     """Hold a secret and the provider it came from; neither `repr` nor a dump shows the value."""
 
     provider: str
-    value: str = Field(repr=False, exclude=True)
+    value: str | int | float = Field(repr=False, exclude=True)
+    """A number stays one, so that a tool that wants a number gets it."""
 
 
 _COUNT = select(func.count()).select_from(secrets).where(secrets.c.run == bindparam("run_"))
 _OF_RUN = select(secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(secrets.c.run == bindparam("run_"))
+_JSON = "\x00"
+"""Begins what is sealed of a value that is no text."""
 _AT_ONCE = 500
 """How many handles one statement may name; databases limit the number of parameters."""
 
@@ -63,10 +67,13 @@ class SecretHandles:
         return {handle: self._opened(provider, sealed) for handle, (provider, sealed) in found.items()}
 
     def _opened(self, provider: str, sealed: bytes) -> SecretValue:
-        return SecretValue(provider=provider, value=self._seal.open(bytes(sealed)).decode("utf-8", "surrogatepass"))
+        text = self._seal.open(bytes(sealed)).decode("utf-8", "surrogatepass")
+        value = json.loads(text.removeprefix(_JSON)) if text.startswith(_JSON) else text
+        return SecretValue(provider=provider, value=value)
 
-    def _close(self, value: str) -> bytes:
-        return self._seal.close(value.encode("utf-8", "surrogatepass"))
+    def _close(self, value: str | float) -> bytes:
+        text = value if isinstance(value, str) and not value.startswith(_JSON) else f"{_JSON}{json.dumps(value)}"
+        return self._seal.close(text.encode("utf-8", "surrogatepass"))
 
 
 def count_of_run(connection: Connection, run: str) -> int:

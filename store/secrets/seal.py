@@ -1,6 +1,9 @@
 """Encrypt and decrypt data at rest."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from copy import copy
+from typing import Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
@@ -8,6 +11,8 @@ from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
 
 _PLAIN = b"\x00"
 _ENCRYPTED = b"\x01"
+_OWN = b"\x02"
+"""Encrypted with a key that the store itself holds: a look into a table shows nothing, but who has the store can."""
 
 
 class Seal:
@@ -16,11 +21,18 @@ class Seal:
     def __init__(self, keys: Sequence[str] = ()) -> None:
         """Take Fernet keys, the newest first. Raises SettingsInvalid without showing the key."""
         self._fernet = MultiFernet([_key(n, key) for n, key in enumerate(keys, 1)]) if keys else None
+        self._own: Fernet | None = None
+
+    def with_own(self, key: bytes) -> Self:
+        """Return a seal that encrypts with these 32 bytes, which the store itself holds, where there are no keys."""
+        more = copy(self)
+        more._own = Fernet(urlsafe_b64encode(key))
+        return more
 
     def close(self, data: bytes) -> bytes:
         """Return the sealed form."""
         if self._fernet is None:
-            return _PLAIN + data
+            return _PLAIN + data if self._own is None else _OWN + self._own.encrypt(data)
         return _ENCRYPTED + self._fernet.encrypt(data)
 
     def open(self, sealed: bytes) -> bytes:
@@ -31,6 +43,8 @@ class Seal:
         mark, body = sealed[:1], sealed[1:]
         if mark == _PLAIN:
             return body
+        if mark == _OWN and self._own is not None:
+            return self._opened_by_own(self._own, body)
         if mark != _ENCRYPTED:
             raise StoreUnavailable("store: a sealed payload is damaged; restore it from a backup")
         if self._fernet is None:
@@ -41,6 +55,13 @@ class Seal:
             raise WorkerMisfit(
                 "BACKSTAY_ENCRYPTION_KEYS: no key opens a payload of this store; append the key it was sealed with"
             ) from None
+
+    @staticmethod
+    def _opened_by_own(own: Fernet, body: bytes) -> bytes:
+        try:
+            return own.decrypt(body)
+        except InvalidToken:
+            raise StoreUnavailable("store: a secret is damaged; restore the store from a backup") from None
 
     def fits(self, sealed: bytes) -> bool:
         """Return whether data is encrypted if there are keys, and plain if there are none."""

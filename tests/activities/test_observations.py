@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import openai
 import pytest
-from structlog.testing import capture_logs
 
 from activities.endpoints.endpoints import Target
 from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
@@ -66,38 +65,6 @@ def test_a_model_that_has_called_functions_must_chat_several_times_in_a_row_to_b
     assert not begins_with_json(seen, CHATTED)
 
 
-@promise("budget:marked")
-@pytest.mark.parametrize(("billed", "worst", "factor"), [(50, 100, 1), (100, 100, 1), (300, 100, 3), (5, 0, 1)])
-def test_what_a_model_billed_beyond_what_was_asked_is_assumed_from_then_on(billed, worst, factor):
-    seen = Observations()
-    with capture_logs() as logs:
-        seen.note_bill("m", billed, worst)
-    assert seen.factor("m") == factor
-    assert [entry["event"] for entry in logs] == (["model.overbilled"] if factor > 1 else [])
-
-
-@promise("budget:marked")
-def test_honest_bills_bring_the_trust_back_step_by_step():
-    seen = Observations()
-    seen.note_bill("m", 300, 100)
-    factors = []
-    for _ in range(3):
-        seen.note_bill("m", 90, 100)
-        factors.append(seen.factor("m"))
-    assert factors == [1.5, 1, 1]
-
-
-@promise("budget:marked")
-def test_a_model_that_nobody_can_afford_any_more_is_believed_again_after_a_while():
-    now = [0.0]
-    seen = Observations(clock=lambda: now[0])
-    seen.note_bill("m", 300, 100)
-    now[0] = DOUBTED_S - 1
-    assert seen.factor("m") == 3
-    now[0] = DOUBTED_S
-    assert seen.factor("m") == 1
-
-
 @promise("models:wire")
 def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only_chats():
     seen = Observations()
@@ -107,15 +74,6 @@ def test_an_endpoint_that_refused_json_is_asked_for_it_again_when_its_model_only
     for _ in range(CHATTY):
         seen.note_form("m", "run", "text")
     assert begins_with_json(seen, CHATTED)
-
-
-@promise("budget:marked")
-def test_only_so_many_models_are_remembered():
-    seen = Observations()
-    for number in range(2000):
-        seen.note_bill(f"m{number}", 300, 100)
-    assert seen.factor("m1999") == 3
-    assert seen.factor("m0") == 1
 
 
 @promise("models:capabilities")

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstay.canonical import canonical
-from backstay.digests.digest import clean_json, digest_of_result, summarize_payload, words_of
+from backstay.digests.digest import Purpose, clean_json, digest_of_result, summarize_payload, words_of
 from tests.requirements import promise
 
 KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
@@ -41,6 +42,15 @@ def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, p
     assert len(canonical(digest)) <= max_chars
     canonical(digest).encode()
     assert digest == summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
+
+
+@promise("secrets:library")
+@pytest.mark.parametrize("purpose", get_args(Purpose))
+def test_a_summary_for_any_purpose_holds_no_secret_of_the_payload(purpose):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    rows = [{"user": f"u{n}", "password": f"hunter2-{n}", "note": f"use {token}"} for n in range(30)]
+    said = json.dumps(summarize_payload(f"leak {token}", rows, purpose=purpose))
+    assert ("hunter2" in said, token in said) == (False, False)
 
 
 @promise("context:tables")

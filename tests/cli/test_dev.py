@@ -146,6 +146,35 @@ async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lea
     assert "May the run" in run.text
 
 
+@promise("clients:one-dev")
+async def test_a_second_dev_with_the_same_home_is_refused_by_the_process_and_place_of_the_first(dev, nursery):
+    process = await dev.up()
+    flags = ("--port", str(own_port()), "--headless", "--no-page")
+    second = await forked(nursery, "dev", *flags, environment=dev.environment, folder=dev.folder)
+    assert second.code == 2
+    assert f"(process {process.pid}, Temporal at 127.0.0.1:{dev.port})" in second.err
+    # Another home with the same database of Temporal would share it as well.
+    apart = {**dev.environment, "BACKSTAY_HOME": str(dev.folder / "apart")}
+    flags = (*flags, "--db", str(dev.folder / "home" / "temporal.db"))
+    third = await forked(nursery, "dev", *flags, environment=apart, folder=dev.folder)
+    assert (third.code, "--db: another `backstay dev`" in third.err) == (2, True)
+
+
+@promise("clients:found-dev")
+async def test_commands_beside_dev_find_its_port_and_obey_an_address_in_the_env_file(dev, nursery, tmp_path):
+    await dev.up()
+    assert dev.port != 7233
+    listed = await forked(nursery, "list", environment=dev.environment, folder=dev.folder)
+    assert listed.code == 0, listed.err
+    (tmp_path / ".env").write_text(f"TEMPORAL_ADDRESS=127.0.0.1:{dev.port}\n")
+    trusting = bare(BACKSTAY_TRUSTED=str(tmp_path))
+    assert (await forked(nursery, "list", environment=trusting, folder=tmp_path)).code == 0
+    (tmp_path / ".env").write_text("TEMPORAL_ADDRESS=127.0.0.1:9\n")
+    beside = trusting | {"BACKSTAY_HOME": dev.environment["BACKSTAY_HOME"]}
+    refused = await forked(nursery, "run", "x", environment=beside, folder=tmp_path)
+    assert (refused.code, "127.0.0.1:9" in refused.err) == (refused.code or -1, True)
+
+
 @promise("clients:said")
 async def test_dev_says_that_the_model_answers(dev):
     await dev.up()

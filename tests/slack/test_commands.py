@@ -154,3 +154,13 @@ async def test_a_command_that_says_nothing_of_use_is_answered(office):
     before = office.whispers()
     await office.slack.command("run something", user="U99")
     await office.whisper("does not say who you are", after=before)
+
+
+@promise("slack:secret-task")
+async def test_the_thread_of_a_run_begins_without_a_secret_of_its_task(office):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    handle, head, _ = await started(office, f"{text_of(office)} with {token}")
+    await ended(handle)
+    await office.slack.changed(head, "A run that ended: completed")
+    assert "⟦secret:task/github_token:" in head.shown
+    assert all(token not in message.shown for message in office.slack.standing("C1", None))

@@ -5,14 +5,20 @@ Only over HTTP is there a signature, and an address at which strangers can knock
 
 import asyncio
 import json
+import logging
+import time
 from dataclasses import replace
 
 import aiohttp
 import pytest
 import pytest_asyncio
+from slack_bolt.async_app import AsyncBoltRequest
+from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay import connect
+from backstay.settings import Settings
 from gateways.slack import serving
+from gateways.slack.app import _app
 from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
@@ -232,3 +238,14 @@ async def test_who_is_struck_from_the_file_decides_nothing_from_then_on(office, 
     await office.whisper("lets you decide nothing")
     await waits(handle)
     await handle.terminate("the test is over")
+
+
+@promise("secrets:bad-signature")
+async def test_a_call_with_a_bad_signature_is_not_quoted_in_the_log(caplog):
+    settings = Settings.load(None, slack_bot_token="xoxb-none", slack_signing_secret="s", slack_channel="C1")
+    app = _app(settings, AsyncWebClient(token="xoxb-none"))
+    headers = {"x-slack-signature": ["v0=bad"], "x-slack-request-timestamp": [str(int(time.time()))]}
+    with caplog.at_level(logging.DEBUG):
+        answer = await app.async_dispatch(AsyncBoltRequest(body="text=a-secret-of-nobody", headers=headers))
+    assert answer.status == 401
+    assert "a-secret-of-nobody" not in caplog.text

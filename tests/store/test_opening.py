@@ -11,6 +11,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect
+from structlog.testing import capture_logs
 
 import store.database.place
 from backstay.errors import SettingsInvalid, StoreUnavailable
@@ -140,6 +141,24 @@ async def test_files_and_directories_are_for_this_user_only(tmp_path):
     assert {mode(path) for path in found if path.is_dir()} == {0o700}
     assert {mode(path) for path in found if path.is_file()} == {0o600}
     assert {"backstay.db", "backstay.db-wal", "backstay.db.lock"} <= {path.name for path in found}
+
+
+@promise("store:private-again")
+async def test_a_database_that_was_restored_open_to_others_is_closed_and_that_is_said(tmp_path):
+    async with open_store(database_url=None, home=tmp_path):
+        files = [tmp_path / name for name in ("backstay.db", "backstay.db-wal", "backstay.db-shm")]
+        for path in files:
+            path.chmod(0o644)
+        (tmp_path / "shared.db").touch()
+        (tmp_path / "shared.db").chmod(0o660)
+        with capture_logs() as logs:
+            async with open_store(database_url=None, home=tmp_path):
+                assert {mode(path) for path in files} == {0o600}
+            async with open_store(database_url=f"sqlite:///{tmp_path / 'shared.db'}", home=tmp_path):
+                # What lets a group write was opened to it on purpose.
+                assert mode(tmp_path / "shared.db") == 0o660
+    (said,) = [entry for entry in logs if entry["event"] == "store.closed_to_others"]
+    assert said["files"] == [path.name for path in files]
 
 
 @promise("store:sqlite")

@@ -46,6 +46,22 @@ async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kep
     assert "no licence" in log.read_text()
 
 
+@promise("secrets:stderr")
+async def test_what_a_server_prints_is_kept_without_secrets_and_for_this_user_only(opened, tmp_path):
+    known, token = "the-crm-key-of-the-operator", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    said = "import os, sys; k = os.environ['KEY']; sys.stderr.write('start ' + k[:9]); sys.stderr.flush(); "
+    said += f"sys.stderr.write(k[9:] + chr(10) + 'Bearer {token}' + chr(10) + 'last ' + k); sys.stderr.flush()"
+    loud = {"command": "python", "args": ["-c", said], "env": {"KEY": "${CRM_KEY}"}}
+    log = tmp_path / "home/logs/loud.stderr"
+    log.parent.mkdir(parents=True)
+    log.touch(mode=0o644)
+    async with opened(tmp_path, {"mcpServers": {"loud": loud}}, CRM_KEY=known) as toolbox:
+        await toolbox.catalog("anyone")
+    text = log.read_text()
+    assert ("start" in text, "last" in text, known in text, token in text) == (True, True, False, False)
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
 @promise("tools:shown-paths")
 async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path):
     async with opened(tmp_path, {"mcpServers": {"quiet": {"command": "python", "args": ["-c", ""]}}}) as toolbox:

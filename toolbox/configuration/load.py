@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from backstay.errors import ToolboxInvalid
+from backstay.quoting import named, quoted
 from backstay.tools.tool import BUILTIN
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
@@ -105,7 +106,7 @@ _HIDDEN = frozenset({"env", "headers", "args", "command", "url", "secrets"})
 def explain(fault: Any) -> str:
     """Return one line for one fault that pydantic found."""
     path = [str(part) for part in fault["loc"] if part != "[key]"]
-    field = ".".join(path) or "the file"
+    field = ".".join(map(named, path)) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{field}: unknown field{_shown(path, fault)}; {_fix(path)}"
     if fault["type"] == "missing":
@@ -118,8 +119,7 @@ def explain(fault: Any) -> str:
 def _shown(path: list[str], fault: Any) -> str:
     if _HIDDEN & set(path) or isinstance(fault.get("input"), dict | list):
         return ""
-    shown = json.dumps(fault.get("input"), default=str, ensure_ascii=False)
-    return f" (value {shown if len(shown) <= 80 else shown[:77] + '...'})"
+    return f" (value {quoted(fault.get('input'), '.'.join(path))})"
 
 
 def _fix(path: list[str]) -> str:

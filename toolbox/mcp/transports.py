@@ -1,6 +1,7 @@
 """The transports to an MCP server: stdio, streamable HTTP, and server-sent events."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -16,7 +17,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from backstay.errors import ToolUnavailable
+from backstay.redaction.redactor import Redactor
 from system.children import end_group
+from system.files import close_to_others, make_private_directory
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.errors import MALFORMED, TOO_LARGE
 from toolbox.mcp.http_transport import CAP, PIECE_S, ObservedTransport
@@ -85,6 +88,7 @@ class Lines:
 
 
 _LOG_CAP = 1024 * 1024
+_LINE_CAP = 64 * 1024
 _CHUNK = 256 * 1024
 _ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
@@ -92,7 +96,13 @@ _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 
 @asynccontextmanager
 async def open_stdio(
-    server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path, ended: asyncio.Event
+    server: ServerEntry,
+    *,
+    environment: Mapping[str, str],
+    folder: Path,
+    log: Path,
+    redactor: Redactor,
+    ended: asyncio.Event,
 ) -> AsyncGenerator[Any]:
     """Start the server and yield its streams; `ended` is set when it stops talking.
 
@@ -100,7 +110,7 @@ async def open_stdio(
     """
     process = await _start(server, environment, folder)
     async with create_client_server_memory_streams() as (ours, (from_client, to_client)):
-        stderr = _Log(log)
+        stderr = _Log(log, redactor)
         pumps = [
             asyncio.create_task(_read(process, to_client, stderr, ended)),
             asyncio.create_task(_write(process, from_client, ended)),
@@ -116,6 +126,7 @@ async def open_stdio(
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
+            stderr.end()
 
 
 async def _start(server: ServerEntry, environment: Mapping[str, str], folder: Path) -> asyncio.subprocess.Process:
@@ -204,23 +215,49 @@ async def _keep(process: asyncio.subprocess.Process, stderr: "_Log") -> None:
 
 
 class _Log:
-    """Keep the last part of what a server prints for people, never more than twice the cap."""
+    """Keep the last part of what a server prints, without secrets and for this user only, at most twice the cap."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._redactor = redactor
+        self._begun = b""
+        make_private_directory(path.parent)
+        for known in (path, self._older):
+            close_to_others(known, 0o600)
+
+    @property
+    def _older(self) -> Path:
+        return self._path.with_suffix(".stderr.old")
 
     def write(self, chunk: bytes) -> None:
+        """Keep the lines that are whole by now: a secret may stand across two pieces."""
+        whole, _, self._begun = (self._begun + chunk)[-_LOG_CAP:].rpartition(b"\n")
+        if len(self._begun) > _LINE_CAP:
+            whole, self._begun = whole + b"\n" + self._begun, b""
+        if whole.strip():
+            self._keep(whole)
+
+    def end(self) -> None:
+        """Keep a last line that has no end."""
+        if self._begun:
+            self._keep(self._begun)
+
+    def _keep(self, lines: bytes) -> None:
+        text = self._redactor.text(lines.decode("utf-8", "replace"))
         with suppress(OSError):
             if self._path.exists() and self._path.stat().st_size > _LOG_CAP:
-                self._path.replace(self._path.with_suffix(".stderr.old"))
-            with self._path.open("ab") as file:
-                file.write(chunk[-_LOG_CAP:])
+                self._path.replace(self._older)
+            opened = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(opened, "wb") as file:
+                file.write(text.encode("utf-8", "replace") + b"\n")
 
 
-def stdio_transport(server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path) -> Transport:
-    """Return the transport that starts the server as a command."""
-    return lambda ended: open_stdio(server, environment=environment, folder=folder, log=log, ended=ended)
+def stdio_transport(
+    server: ServerEntry, *, environment: Mapping[str, str], folder: Path, log: Path, redactor: Redactor
+) -> Transport:
+    """Return the transport that starts the server as a command; `redactor` knows what its log must not hold."""
+    options: Any = {"environment": environment, "folder": folder, "log": log, "redactor": redactor}
+    return lambda ended: open_stdio(server, **options, ended=ended)
 
 
 def http_transports(server: ServerEntry) -> tuple[Transport, ...]:

@@ -29,6 +29,7 @@ from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
 from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls
+from workflows.asking.hiding import decision_without_secrets
 from workflows.asking.notices import Notices
 from workflows.asking.opening import left_of, opened_request
 from workflows.asking.remembering import Remembering
@@ -314,6 +315,9 @@ class Approvals:
 
         answer = await self.answered(sender, event_id, update, data, refuse)
         if answer is None:
+            pending = self.pending.get(approval.request_id)
+            request = None if pending is None else pending.request
+            approval = await decision_without_secrets(self.activities, approval, request)
             changes, lines = await self._checked(approval)
             # The same event can arrive twice at once; then the other one may have been handled first.
             answer = self.state.answer_to(sender, event_id)

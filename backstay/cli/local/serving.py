@@ -4,13 +4,15 @@ Its home holds a file that says so, and a lock that is held for as long as that 
 """
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
 from temporalio.client import Client
 
+from backstay.client.connecting import is_place_named, place_in_file
+from backstay.errors import SettingsInvalid
 from backstay.frozen import Frozen
 from backstay.rooms import room
 from backstay.settings import Price, Settings
@@ -30,6 +32,7 @@ class Serving(Frozen):
     """The address of the page on this machine."""
     script: str | None = None
     """The address of the scripted model."""
+    pid: int = 0
 
 
 def variables_for(script: str) -> dict[str, str]:
@@ -50,14 +53,49 @@ def settings_for(settings: Settings, script: str) -> Settings:
 
 
 @asynccontextmanager
-async def announced(home: Path, serving: Serving) -> AsyncGenerator[None]:
-    """Tell commands with the same home what is served within the block; where another `dev` does, say nothing."""
+async def alone(home: Path, database: Path, serving: Serving) -> AsyncGenerator[Callable[[Serving], None]]:
+    """Be the only `dev` of a home and of Temporal's database within the block; yield what tells what is served.
+
+    Commands with the same home find it from then on. Raises SettingsInvalid naming the other one.
+    """
+    _make_folders(home, database.parent)
+
+    def tell(served: Serving) -> None:
+        room("system.files").write_whole(home / _FILE, served.model_dump_json().encode(), durable=False)
+
     async with AsyncExitStack() as stack:
-        with suppress(TimeoutError):
-            await stack.enter_async_context(room("system.locks").async_file_lock(home / _LOCK, wait_s=_WAIT_S))
-            stack.callback((home / _FILE).unlink, missing_ok=True)
-            room("system.files").write_whole(home / _FILE, serving.model_dump_json().encode(), durable=False)
-        yield
+        for lock in (home / _LOCK, database.with_name(f"{database.name}.lock")):
+            try:
+                await stack.enter_async_context(room("system.locks").async_file_lock(lock, wait_s=_WAIT_S))
+            except TimeoutError:
+                raise SettingsInvalid(_taken(home, lock)) from None
+        stack.callback((home / _FILE).unlink, missing_ok=True)
+        tell(serving)
+        yield tell
+
+
+def _make_folders(*folders: Path) -> None:
+    for folder in folders:
+        # Jails of root's worker are other users, who must pass through; the worker closes it further where it can.
+        folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+
+
+def _taken(home: Path, lock: Path) -> str:
+    if lock.name != _LOCK:
+        return f"--db: another `backstay dev` has {lock.with_suffix('')} open; name another file, or stop it"
+    known = _told(home)
+    who = "" if known is None else f" (process {known.pid}, Temporal at {known.temporal})"
+    return (
+        f"another `backstay dev`{who} serves {home} already; commands in this folder find it. "
+        "Stop it first, or name another BACKSTAY_HOME"
+    )
+
+
+def _told(home: Path) -> Serving | None:
+    try:
+        return Serving.model_validate_json((home / _FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def may_serve(home: Path) -> bool:
@@ -65,20 +103,32 @@ def may_serve(home: Path) -> bool:
     return (home / _FILE).is_file()
 
 
-async def serving_beside(home: Path, client: Client) -> Serving | None:
-    """Return what is served now with this home and for the Temporal of this client; None where nothing is."""
+async def serving_here(home: Path) -> Serving | None:
+    """Return what is served now with this home; None where nothing is."""
     if not may_serve(home):
         return None
     try:
         async with room("system.locks").async_file_lock(home / _LOCK, wait_s=0):
             return None  # it was killed, and its file stayed
     except TimeoutError:
-        pass
+        return _told(home)
     except OSError:
         return None
-    try:
-        serving = Serving.model_validate_json((home / _FILE).read_bytes())
-    except (OSError, ValidationError):
+
+
+async def serving_beside(home: Path, client: Client) -> Serving | None:
+    """Return what is served now with this home and for the Temporal of this client; None where nothing is."""
+    serving = await serving_here(home)
+    if serving is None:
         return None
     asked = client.service_client.config.target_host.replace("localhost", "127.0.0.1")
     return serving if (serving.temporal, serving.namespace) == (asked, client.namespace) else None
+
+
+async def place_of_temporal(settings: Settings) -> dict[str, str]:
+    """Return the address and namespace of Temporal where its own settings name none: of `.env`, or of a `dev`."""
+    place = place_in_file(settings)
+    if "address" in place or is_place_named():
+        return place
+    serving = await serving_here(settings.home)
+    return place if serving is None else {"address": serving.temporal, "namespace": serving.namespace} | place
