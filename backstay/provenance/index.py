@@ -45,7 +45,8 @@ class Index:
     def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
         """Add the answer of a tool, without what it only repeats of the arguments of its call."""
         text = texts_in(payload)
-        self.add(code, text, echo)
+        # What others wrote is theirs wherever else it stood.
+        self.add(code, text, None if is_others(code) else echo)
         if is_others(code) and len(text) <= MOST_LISTED:
             self.listed.add(self._numbers[code], code, listed_in(payload))
 

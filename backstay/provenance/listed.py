@@ -11,6 +11,7 @@ from typing import Any
 
 from backstay.data_files import data_beside
 from backstay.provenance.source import is_computed, source_of
+from backstay.provenance.targets import is_moment
 from backstay.provenance.words import BORDER, marks, words
 
 LONGEST = 64
@@ -55,8 +56,8 @@ def listed_in(payload: Any) -> Iterator[str]:
     for name, value in _leaves(payload):
         if _is_listed(name, value):
             listed[str(value)] = None
-        elif isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-            rest.append(str(value))
+        elif isinstance(value, str) and not is_moment(value):
+            rest.append(value)
     if not listed:
         return
     said = marks(BORDER.join(rest))

@@ -27,6 +27,7 @@ from backstay.provenance.targets import (
     addresses_in,
     hosts_in,
     is_address_of_a_page,
+    is_identifier_name,
     shape_of,
     takes_identifiers,
 )
@@ -93,6 +94,9 @@ class Lookup:
         if self._is_listed(value, tool, name):
             return False
         if comes_from_others(parts, shape) and not self._joined_by_trusted(parts, shape):
+            return True
+        if self.index.others and is_identifier_name(name) and not all(part.trusted for part in parts):
+            # Which thing is meant must stand somewhere as a whole.
             return True
         if not parts and self.index.others and words(str(value)):
             # Words too short to be looked up: nobody knows who said them.
@@ -169,7 +173,7 @@ class Lookup:
         in_order = words(text)
         if sum(map(len, in_order)) < LEAST_PHRASE:
             return parts
-        for spelling in spellings(text):
+        for spelling in ([squeezed(in_order)], *spellings(text)):
             if (codes := self._phrase(spelling)) is not None:
                 return [Part(tuple(in_order), codes)]
         return parts

@@ -44,7 +44,7 @@ def shape_of(name: str, value: str) -> Shape:
     """Return what kind of target an argument is, by its name and its value."""
     text = value.strip()
     last, named = _named(name)
-    if last in _CARRIED or (_is_moment(text) and last not in _ATOM_NAMES | _PLACE_NAMES):
+    if last in _CARRIED or (is_moment(text) and last not in _ATOM_NAMES | _PLACE_NAMES):
         return "other"
     if last in _QUANTITIES and _AMOUNT.fullmatch(text):
         return "other"
@@ -70,10 +70,10 @@ def _seen_in(text: str) -> Shape:
         return "place"
     if _EMAIL.search(text) or _ACCOUNT.search(_MOMENT.sub(" / ", text)):
         return "atom"
-    return "place" if _PATH.fullmatch(text) and not _is_moment(text) else "other"
+    return "place" if _PATH.fullmatch(text) and not is_moment(text) else "other"
 
 
-def _is_moment(text: str) -> bool:
+def is_moment(text: str) -> bool:
     """Return whether a value is a date or a time, or several, and nothing else."""
     if len(text) > SHORT or not _MOMENT.search(text):
         return False
@@ -82,7 +82,14 @@ def _is_moment(text: str) -> bool:
 
 def takes_identifiers(name: str) -> bool:
     """Return whether an argument may take an identifier of its provider, and never an address, host, URL or path."""
-    return not _named(name)[1] & _OUTWARD
+    named = _named(name)[1]
+    # The number of a mail is no address.
+    return not (named - {"email", "mail"} if is_identifier_name(name) else named) & _OUTWARD
+
+
+def is_identifier_name(name: str) -> bool:
+    """Return whether an argument is named as the identifier of a thing."""
+    return _named(name)[0] in {"id", "ids", "uid", "uuid", "number"}
 
 
 def _named(name: str) -> tuple[str, frozenset[str]]:
