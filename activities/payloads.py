@@ -1,12 +1,13 @@
 """Payloads that may be shown, and their digests; neither key nor database is needed for them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from backstay.canonical import canonical
 from backstay.digests.digest import MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
+from backstay.provenance.echo import UNKNOWN, Echo
 from backstay.shown import one_line
 from store.blobs.shown import RECORD, Missing, ShownBlobStore
 
@@ -17,6 +18,10 @@ SNIPPET = 80
 SMALL_LEAVES = 300
 SMALL_BYTES = 16_384
 Value = TypeVar("Value")
+
+
+ASKED = "asked"
+"""The field of a record that holds the arguments of the call which it answers, where its answer may vouch."""
 
 
 class Kept(NamedTuple):
@@ -51,11 +56,13 @@ class Payloads:
         *,
         whole_under: int = 2048,
         read: Sequence[str] = (),
+        asked: Any = None,
     ) -> Kept:
         """Store a payload that may be shown, with its digest."""
         options: Any = {"max_chars": self.digest_characters, "wanted": await self.wanted(run)}
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
         record = {"kind": RECORD, "label": label, "digest": digest} | ({"read": read} if read else {})
+        record |= {ASKED: asked} if asked else {}
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
@@ -96,6 +103,16 @@ def _said(digest: dict[str, Any]) -> dict[str, str]:
     size = digest["original_size"]
     rows = "" if size["rows"] is None else f"{size['rows']:,} rows, "
     return {"size": f"{rows}{size['bytes']:,} bytes"}
+
+
+def echo_of(record: Mapping[str, Any]) -> Echo | None:
+    """Return how to recognise the arguments of the call that a record answers; None where there is nothing to tell."""
+    return Echo(record[ASKED]) if record.get(ASKED) else None
+
+
+def vouches(record: Mapping[str, Any]) -> bool:
+    """Return whether the answer in a record is compared with the arguments of its call, and no error."""
+    return record.get(ASKED) != UNKNOWN
 
 
 async def apart(payload: Any, work: Callable[[], Value]) -> Value:

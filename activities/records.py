@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from activities.payloads import Kept, Payloads, apart
 from backstay.digests.digest import MOST_CHARS, words_of
 from backstay.frozen import Frozen
+from backstay.provenance.echo import UNKNOWN, kept_arguments
 from backstay.redaction.handles import handle_for, label_of
 from backstay.redaction.redactor import Redactor, mask
 from backstay.redaction.text import KNOWN
@@ -152,11 +153,13 @@ class Records(Payloads):
         files: Mapping[str, bytes] | None = None,
         *,
         read: Sequence[str] = (),
+        asked: Any = None,
     ) -> Kept:
         """Seal a payload and its files, and store what may be shown of it.
 
         What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
-        of what a payload was computed from.
+        of what a payload was computed from, and `asked` the arguments of the call, where the answer is the operator's
+        own: for what it only repeats of them it does not vouch.
         """
         blobs = self.store.blobs.of(run)
         refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
@@ -164,7 +167,9 @@ class Records(Payloads):
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
         raw = await blobs.seal_json(clean) if shown.secrets else None
-        return await self.write(run, label, shown.payload, raw, read=read)
+        if asked and asked != UNKNOWN:
+            asked = kept_arguments((await self.show(run, asked, provider)).payload)
+        return await self.write(run, label, shown.payload, raw, read=read, asked=asked)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""

@@ -17,7 +17,8 @@ from activities.model.output import WantedOutput, WantedOutputs, value_in
 from activities.model.parsing import CompletionParser, calls_of_json
 from activities.model.request import request_for
 from activities.model.streaming import STREAMED, open_telling
-from activities.model.transcript import Tracing, Transcript, Transcripts, said_by
+from activities.model.tracing import Tracing
+from activities.model.transcript import Transcript, Transcripts, said_by
 from activities.payloads import apart
 from activities.programs.bundling import store_program
 from activities.records import Held
@@ -284,7 +285,7 @@ class Model(Activities):
         if not (ask.sources if tool.effectful else tool.egress):
             return None
         lookup = await self.tracing.lookup(ask.run, transcript)
-        return await apart(arguments, lambda: lookup.sources_of(arguments, egress=tool.egress))
+        return await apart(arguments, lambda: lookup.sources_of(arguments, tool=tool.name, egress=tool.egress))
 
     async def _store_program(
         self, ask: calls.AskModel, transcript: Transcript, catalog: Catalog, call_id: str, source: str

@@ -300,7 +300,7 @@ def _is_traced(program: Program, call: ProgramCall) -> bool:
 
 
 async def _sources(lookup: Lookup, tool: Tool, arguments: dict[str, Any]) -> Sources:
-    return await apart(arguments, lambda: lookup.sources_of(arguments, egress=tool.egress))
+    return await apart(arguments, lambda: lookup.sources_of(arguments, tool=tool.name, egress=tool.egress))
 
 
 def _too_long(journal: Journal) -> RoundOutcome:

@@ -5,13 +5,15 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from activities.payloads import Payloads, apart
+from activities.payloads import ASKED, Payloads, apart
 from activities.programs.journals import Journal, Journals
 from backstay.errors import ArgumentsInvalid
 from backstay.program import Program
-from backstay.provenance.index import Index, texts_in
+from backstay.provenance.echo import UNKNOWN, Echo
+from backstay.provenance.index import Index
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, Source, is_others
 from backstay.provenance.targets import shape_of
@@ -21,6 +23,7 @@ KEPT = 32
 """Indexes of so many programs stay in memory; others are built again from their journals."""
 MOST_LITERALS = 2000
 _LITERAL = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|(\d[\d_.]*)")
+_UNKNOWN = Source(kind="tool", tool="engine.unknown", content="others")
 Literals = tuple[tuple[str, tuple[str, ...]], ...]
 """Texts of a program, and the codes of the places where they stood before the model wrote them into it."""
 
@@ -41,8 +44,8 @@ class _Traced:
     journal: str = ""
     read: dict[str, None] = field(default_factory=dict)
     """The codes of what it has read, as a program's own sources."""
-    asked: dict[int, Source] = field(default_factory=dict)
-    """The calls of its last batch, which wait for their answers."""
+    asked: dict[int, tuple[Source, Any]] = field(default_factory=dict)
+    """The calls of its last batch, which wait for their answers, with their arguments."""
 
 
 class ProgramTracing:
@@ -81,23 +84,36 @@ class ProgramTracing:
         """Add the answers that a round began with, and note what it asks."""
         sent = json.loads(done.sent) if done.sent else {}
         for result in sent.get("results", ()):
-            asked = traced.asked.get(result["i"], Source(kind="tool", tool="engine.unknown", content="others"))
+            asked, arguments = traced.asked.get(result["i"], (_UNKNOWN, None))
+            if "ok" not in result:
+                # An error may quote anything.
+                asked = asked.model_copy(update={"content": "others"})
             traced.read[Source(kind="program", tool=asked.tool, content=asked.content).code] = None
             payload = result.get("ok", result.get("error"))
-            await apart(payload, lambda code=asked.code, payload=payload: traced.index.add(code, texts_in(payload)))
+            await apart(payload, partial(_answered, traced.index, asked, arguments, payload))
         came = json.loads(done.came) if done.came else {}
         asks: Sequence[dict[str, Any]] = came.get("calls") or ()
         traced.asked = {call["i"]: await self._source(run, program, call) for call in asks}
 
-    async def _source(self, run: str, program: Program, call: dict[str, Any]) -> Source:
-        name = call["tool"]
+    async def _source(self, run: str, program: Program, call: dict[str, Any]) -> tuple[Source, Any]:
+        """Return whose words the answer of a call will be, and the arguments that it may repeat."""
+        name, arguments, content = call["tool"], call.get("args"), "others"
         if name == RESULT:
             try:
-                name = str((await self.payloads.record(run, str(call["args"].get("ref"))))["label"])
+                record = await self.payloads.record(run, str(call["args"].get("ref")))
             except ArgumentsInvalid:
-                name = "engine.unknown"
+                return _UNKNOWN, None
+            name, arguments = str(record["label"]), record.get(ASKED)
         tool = program.tools.get(name)
-        return Source(kind="tool", tool=name, content="others" if tool is None else tool.content)
+        if tool is not None and arguments != UNKNOWN:
+            content = tool.content
+        return Source(kind="tool", tool=name, content=content), arguments
+
+
+def _answered(index: Index, source: Source, arguments: Any, payload: Any) -> None:
+    """Add an answer; for what it only repeats of the arguments of its call it does not vouch."""
+    echo = Echo(arguments) if arguments and source.content == "own" else None
+    index.add_answer(source.code, payload, echo)
 
 
 def _begun(program: Program) -> Index:

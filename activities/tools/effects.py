@@ -14,6 +14,7 @@ from activities.records import PERSON, Records
 from activities.retrying import retry_while_unavailable, scheduled_at
 from backstay.effects.effect import DOUBTFUL, EffectState
 from backstay.errors import ArgumentsInvalid, OutcomeUnknown, StoreUnavailable, ToolUnavailable
+from backstay.provenance.echo import UNKNOWN
 from backstay.redaction.handles import belongs_to, handles_in, replace_handles
 from backstay.requests import CallTool, CheckCall
 from backstay.shown import one_line
@@ -166,6 +167,8 @@ class Send:
         self.epoch_differs = epoch_differs
         self.intending = False
         self.begun: Begun | None = None
+        self.asked: dict[str, Any] | None = None
+        """The arguments, where the answer vouches for what it does not repeat of them."""
         self._ends_at = uptime() + intent.lease_s
         self._begun_at = 0.0
 
@@ -246,7 +249,8 @@ class Send:
     async def _kept(self, answer: Answer) -> Kept:
         said = answer.data if answer.success else answer.error
         intent = self.intent
-        return await self.stored(lambda: self.records.keep(intent.run, intent.tool, said, self.provider, answer.files))
+        keep, asked = self.records.keep, self.asked if answer.success else UNKNOWN
+        return await self.stored(lambda: keep(intent.run, intent.tool, said, self.provider, answer.files, asked=asked))
 
     async def record(self, state: EffectState, **values: Any) -> None:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""

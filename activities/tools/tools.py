@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from activities.payloads import apart
+from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets
@@ -27,7 +27,7 @@ from backstay.plans.rehearsal import RehearsedCall, tokens_in
 from backstay.policies.policy import on_its_way
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import Source, Sources
+from backstay.provenance.source import Source, Sources, doubted
 from backstay.python_tools.safety import Deny
 from backstay.shown import one_line
 from backstay.task.event import shown_request
@@ -121,14 +121,19 @@ class Tools(Activities):
         index = Index()
         index.add("model" if ask.by_model else "task", texts_in(whole))
         for ref in ask.results.values():
-            name = str((await self.records.record(ask.run, ref))["label"])
-            found = catalog.definitions.get(name)
-            content = "others" if found is None else found.tool.content
+            record = await self.records.record(ask.run, ref)
+            name = str(record["label"])
+            found, echo = catalog.definitions.get(name), echo_of(record)
+            content = "others" if found is None or not vouches(record) else found.tool.content
             code = Source(kind="tool", tool=name, ref=ref, content=content).code
             shown = await self.records.shown(ask.run, ref)
-            await apart(shown, lambda code=code, shown=shown: index.add(code, texts_in(shown)))
+            await apart(shown, lambda code=code, shown=shown, echo=echo: index.add_answer(code, shown, echo))
+            if echo is not None and ask.by_model:
+                # What it repeats came from the model, which may have read it anywhere.
+                code = doubted(code)
+                await apart(shown, lambda code=code, shown=shown: index.add_answer(code, shown))
         resolved = await self.arguments.referred(ask.run, whole, ask.results)
-        return await apart(resolved, lambda: Lookup(index).sources_of(resolved))
+        return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool))
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:
@@ -285,6 +290,7 @@ class Tools(Activities):
             judged = judge(answer, definition.declaration, variables)
             if judged.meaning is Meaning.APPLIED and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
                 undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables))
+            send.asked = vouching(definition, arguments)
             await send.settle(answer, judged, undo)
         return send.result
 
@@ -340,7 +346,10 @@ class Tools(Activities):
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
-        kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files)
+        asked = vouching(definition, arguments)
+        kept = await self.records.keep(
+            run, definition.name, answer.data, definition.provider, answer.files, asked=asked
+        )
         why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
         if why is not None:
             shown = await self.records.show(run, why, definition.provider)
@@ -369,7 +378,8 @@ class Tools(Activities):
         if not holds(declared.applied_if, variables | {"result": answer}):
             return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
         data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
-        ref = (await self.records.keep(ask.run, row.tool, data, definition.provider)).ref
+        asked = vouching(definition, arguments)
+        ref = (await self.records.keep(ask.run, row.tool, data, definition.provider, asked=asked)).ref
         bound = None if undo else await self._bound(ask.run, catalog, definition, variables | {"result": data})
         settled = await self.store.effects.resolve(
             row.effect_id,
@@ -455,6 +465,11 @@ def _require_same(ask: calls.CallTool, definition: Definition) -> None:
     """Raise ToolChanged when a tool is no longer the one that was ruled on."""
     if ask.definition and definition.tool.definition != ask.definition:
         raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
+
+
+def vouching(definition: Definition, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call whose answer vouches for what it says, but for what it only repeats of them."""
+    return arguments if definition.tool.content == "own" else None
 
 
 def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:

@@ -5,6 +5,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
+from backstay.provenance.echo import Echo
+from backstay.provenance.listed import Listed, listed_in
+from backstay.provenance.source import is_others
 from backstay.provenance.words import BORDER, marks
 
 SMALL = 2000
@@ -17,6 +20,8 @@ MOST_PLACES = 16
 SHORT_PIECE = 4
 """A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
+MOST_LISTED = 100_000
+"""In an answer with more characters no identifiers are recognised."""
 
 
 class Index:
@@ -32,16 +37,29 @@ class Index:
         self._places: dict[str, tuple[int, ...]] = {}
         self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int]]] = []
+        self.listed = Listed()
+        """The identifiers that tools listed."""
+        self.others = False
+        """Whether anything that others wrote was read."""
 
-    def add(self, code: str, text: str) -> None:
+    def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
+        """Add the answer of a tool, without what it only repeats of the arguments of its call."""
+        text = texts_in(payload)
+        # What others wrote is theirs wherever else it stood.
+        self.add(code, text, None if is_others(code) else echo)
+        if is_others(code) and len(text) <= MOST_LISTED:
+            self.listed.add(self._numbers[code], code, listed_in(payload))
+
+    def add(self, code: str, text: str, echo: Echo | None = None) -> None:
         """Add a text that stood in a source; a source may be given several texts."""
+        self.others = self.others or is_others(code)
         number = self._numbers.setdefault(code, len(self.codes))
         if number == len(self.codes):
             self.codes.append(code)
         if len(text) > AT_ONCE:
-            self._add_large(number, text)
+            self._add_large(number, text, echo)
             return
-        found = marks(text)
+        found = marks(text) if echo is None else echo.without(marks(text))
         self.size += 100 * len(found)
         if len(found) > SMALL:
             self._by_text.append((number, found))
@@ -54,11 +72,12 @@ class Index:
             elif number not in before and len(before) < MOST_PLACES:
                 places[mark] = (*before, number)
 
-    def _add_large(self, number: int, text: str) -> None:
+    def _add_large(self, number: int, text: str, echo: Echo | None) -> None:
         hashes: list[int] = []
         for start in range(0, len(text), AT_ONCE):
             # What is cut in two at the border of a piece is found in the overlap.
-            hashes += sorted(map(hash, marks(text[max(start - _OVERLAP, 0) : start + AT_ONCE])))
+            found = marks(text[max(start - _OVERLAP, 0) : start + AT_ONCE])
+            hashes += sorted(map(hash, found if echo is None else echo.without(found)))
         # Sorting what is sorted in pieces only merges them.
         hashes.sort()
         self._large.append((number, array("q", hashes)))

@@ -1,31 +1,38 @@
 """Look the arguments of a call up in the index of its run."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
-from backstay.provenance.index import Index
+from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
+from backstay.provenance.index import MOST_PLACES, Index
+from backstay.provenance.listed import is_identifier
+from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part, comes_from_others, reaches, told_codes
 from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
     MOST_LEAVES,
     Parts,
     Sources,
-    is_computed,
     is_others,
-    leaves,
-    pointer_to,
     source_of,
     vouched,
 )
-from backstay.provenance.targets import Shape, hosts_in, is_address_of_a_page, shape_of
-from backstay.provenance.words import coded_in, numbers, spellings, words
+from backstay.provenance.targets import (
+    MOST_WITHIN,
+    Shape,
+    addresses_in,
+    hosts_in,
+    is_address_of_a_page,
+    is_identifier_name,
+    shape_of,
+    takes_identifiers,
+)
+from backstay.provenance.words import coded_in, numbers, spellings, squeezed, words
 
-LEAST_PIECE = 4
-"""A word with fewer letters says nothing about where a value came from, unless it is the whole value."""
-LEAST_PHRASE = 6
-"""How many letters words in a row must have together, so that others' words make a path, URL or command theirs."""
 MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
 SHORT = 40
@@ -33,32 +40,12 @@ SHORT = 40
 MOST_TARGETS = 100
 """So many targets of a call are looked at closely, and of further ones somebody must vouch for every part."""
 LONGEST_PAGE = 2000
+MOST_TOLD = 8
+"""Of how many arguments people are told where they came from."""
+_REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
+"""A reference of a plan says nothing itself; what it brings is looked at once it is known."""
 MOST_CODES = 5
 """How many places are named for one part of a value."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Hold one part of a value: its words in a row, and the codes of the places where they stand in a row."""
-
-    words: tuple[str, ...]
-    codes: tuple[str, ...]
-    """Empty where nothing is known of it."""
-
-    @property
-    def letters(self) -> int:
-        """Return how many letters and digits it has."""
-        return sum(map(len, self.words))
-
-    @property
-    def trusted(self) -> bool:
-        """Return whether somebody vouches for it."""
-        return vouched(self.codes)
-
-    @property
-    def others(self) -> bool:
-        """Return whether it stands in what others wrote."""
-        return any(map(is_others, self.codes))
 
 
 @dataclass
@@ -70,36 +57,93 @@ class Lookup:
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
     _found: dict[str, frozenset[int]] = field(default_factory=dict)
 
-    def sources_of(self, arguments: dict[str, Any], *, egress: bool = False) -> Sources:
-        """Return where each argument came from; with `egress`, also what would leave that nobody sent out."""
+    def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> Sources:
+        """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
         by: dict[str, Parts] = {}
-        foreign: list[str] = []
-        reaching: list[str] = []
-        told = list(leaves(arguments))
-        pages = [at for at, value in told if egress and is_address_of_a_page(_name(at), str(value)[:LONGEST_PAGE])]
+        told: dict[str, tuple[str, ...]] = {}
+        foreign: dict[str, None] = {}
+        reaching: dict[str, None] = {}
         targets = 0
-        for pointer, value in told:
-            shape = shape_of(_name(pointer), value if isinstance(value, str) else str(value))
+        for pointer, value, key in looked_at(arguments):
+            name = "" if key else name_at(pointer)
+            shape = _shape(pointer, name, value)
             targets += shape != "other"
             hurried = targets > MOST_TARGETS
             parts = self.parts_of(value, "other" if hurried else shape)
-            by[pointer] = self._codes(parts)
-            if shape != "other" and self._is_foreign(value, parts, shape, hurried=hurried):
-                foreign.append(pointer)
-            if egress and reaches(parts, page=pointer in pages):
-                reaching.append(pointer)
-        shown, more = _bounded(_collapsed(arguments, by), {*foreign, *reaching})
-        return Sources(by=shown, foreign=tuple(foreign[:MOST_LEAVES]), reaching=tuple(reaching[:4]), more=more)
+            by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
+            if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
+                foreign[pointer] = None
+            if egress and reaches(parts, page=is_address_of_a_page(name, str(value)[:LONGEST_PAGE])):
+                reaching[pointer] = None
+            if codes := told_codes(parts, shape):
+                told[pointer] = tuple(dict.fromkeys((*told.get(pointer, ()), *codes)))[:MOST_CODES]
+        shown, more = bounded(collapsed(arguments, by), {*foreign, *reaching})
+        first = sorted(told, key=lambda at: at not in foreign)[:MOST_TOLD]
+        return Sources(
+            by=shown,
+            foreign=tuple(foreign)[:MOST_LEAVES],
+            reaching=tuple(reaching)[:4],
+            more=more,
+            told={at: told[at] for at in told if at in first},
+        )
 
-    def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, hurried: bool) -> bool:
+    def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
         if hurried:
             return not all(part.trusted for part in parts)
-        if comes_from_others(parts, shape):
+        if self._is_listed(value, tool, name):
+            return False
+        if comes_from_others(parts, shape) and not self._joined_by_trusted(parts, shape):
             return True
-        # The host of a URL is one thing, as an address is.
-        hosts = hosts_in(value) if isinstance(value, str) else []
-        return any(comes_from_others(self.parts_of(host, "atom"), "atom") for host in hosts)
+        if self.index.others and is_identifier_name(name) and not all(part.trusted for part in parts):
+            # Which thing is meant must stand somewhere as a whole.
+            return True
+        if not parts and self.index.others and words(str(value)):
+            # Words too short to be looked up: nobody knows who said them.
+            return True
+        if not isinstance(value, str):
+            return False
+        # An address within a list is one thing, and so is the host of a URL.
+        within = [*hosts_in(value), *(addresses_in(value) if shape == "atom" else ())]
+        if len(within) >= MOST_WITHIN and not all(part.trusted for part in parts):
+            return True
+        return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
+
+    def _is_foreign_within(self, address: str) -> bool:
+        parts = self.parts_of(address, "atom")
+        return comes_from_others(parts, "atom") and not self._joined_by_trusted(parts, "atom")
+
+    def _is_listed(self, value: Any, tool: str, name: str) -> bool:
+        """Return whether another tool of the provider listed a value as an identifier, and nobody else told it."""
+        text = str(value)
+        if not tool or not takes_identifiers(name) or not is_identifier(text):
+            return False
+        listed = self.index.listed.by(tool, text)
+        in_order = words(text)
+        found = self._longest(in_order, 0)[1] if listed else _NOBODY
+        if not listed or not found or len(found) >= MOST_PLACES:
+            return False
+        return not self._told_elsewhere(text, in_order, found, listed)
+
+    def _told_elsewhere(self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int]) -> bool:
+        """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two."""
+        run = squeezed(in_order)
+        ways = [found, self._find(run), *(self._longest(way, 0)[1] for way in spellings(text) if self._phrase(way))]
+        if any(self._others(way) - listed for way in ways):
+            return True
+        least = LEAST_PIECE - 1
+        cuts = ((self._find(run[:at]), self._find(run[at:])) for at in range(least, len(run) - least + 1))
+        return any(self._others(first) - listed and self._others(second) - listed for first, second in cuts)
+
+    def _others(self, found: frozenset[int]) -> frozenset[int]:
+        return frozenset(number for number in found if is_others(self.index.codes[number]))
+
+    def _joined_by_trusted(self, parts: list[Part], shape: Shape) -> bool:
+        """Return whether trusted places hold all parts of an address, and each border between two of them."""
+        if shape != "atom" or len(parts) < 2 or not all(part.trusted and part.letters >= LEAST_PIECE for part in parts):
+            return False
+        borders = (self._find(before.words[-1] + after.words[0]) for before, after in pairwise(parts))
+        return all(found - self._others(found) for found in borders)
 
     def parts_of(self, value: Any, shape: Shape) -> list[Part]:
         """Return what a value was put together from, in order; what says nothing is left out."""
@@ -108,7 +152,7 @@ class Lookup:
         for written in numbers(value):
             if (codes := self._phrase(written)) is not None:
                 return [Part(tuple(written), codes)]
-        text = value if isinstance(value, str) else repr(value)
+        text = _REFERENCE.sub(" ", value) if isinstance(value, str) else repr(value)
         if not isinstance(value, str):
             return [Part(tuple(words(text)), self.computed)]
         plain = unquote(text) if "%" in text else text
@@ -129,7 +173,7 @@ class Lookup:
         in_order = words(text)
         if sum(map(len, in_order)) < LEAST_PHRASE:
             return parts
-        for spelling in spellings(text):
+        for spelling in ([squeezed(in_order)], *spellings(text)):
             if (codes := self._phrase(spelling)) is not None:
                 return [Part(tuple(in_order), codes)]
         return parts
@@ -142,6 +186,9 @@ class Lookup:
                 # Written in one in its source, as account numbers are.
                 end, found = self._joined(in_order, at, end, found)
             if found and (end - at > 1 or len(in_order[at]) >= LEAST_PIECE or len(in_order) == 1):
+                yield Part(tuple(in_order[at:end]), self._named(found))
+            elif found and closely and not vouched(self._named(found)):
+                # A short word that nobody vouches for belongs to those who wrote it.
                 yield Part(tuple(in_order[at:end]), self._named(found))
             elif not found and len(in_order[at]) >= LEAST_PIECE:
                 yield from self._cut(in_order[at]) if closely else (Part((in_order[at],), self.computed),)
@@ -223,73 +270,10 @@ class Lookup:
 _NOBODY: frozenset[int] = frozenset()
 
 
-def comes_from_others(parts: list[Part], shape: Shape) -> bool:
-    """Return whether what others wrote says where a call goes, and nobody else vouches for it."""
-    theirs = [part for part in parts if part.others and not part.trusted]
-    if any(_weighs(part, shape) for part in theirs):
-        return True
-    if shape == "atom" and len(parts) > 1 and any(part.others for part in parts):
-        # An address is one thing: nobody vouches for what was put together from pieces that others hold.
-        return not all(part.trusted and not part.others for part in parts)
-    return bool(theirs) and 2 * sum(part.letters for part in theirs) >= sum(part.letters for part in parts)
-
-
-def _weighs(part: Part, shape: Shape) -> bool:
-    if shape == "atom":
-        return True
-    if any(map(is_computed, part.codes)):
-        return True
-    if len(part.words) > 1:
-        return part.letters >= LEAST_PHRASE
-    return part.letters >= LEAST_PIECE and any(map(str.isdigit, "".join(part.words)))
-
-
-def reaches(parts: list[Part], *, page: bool) -> bool:
-    """Return whether the address of a page does not come from the task, a person or the operator.
-
-    Of other arguments, whether they hold words of an answer, or what a program computed.
-    """
-    if page:
-        return not all(_sent_by(part) for part in parts)
-    return any(set(part.codes) - {MODEL} and not _sent_by(part) for part in parts)
-
-
-def _sent_by(part: Part) -> bool:
-    return any(code in {"task", "person", "operator"} for code in part.codes)
-
-
-def _name(pointer: str) -> str:
-    """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list."""
-    names = [name for name in pointer.split("/") if name and not name.isdecimal()]
-    return names[-1] if names else ""
-
-
-def _collapsed(value: Any, by: dict[str, Parts], pointer: str = "") -> dict[str, Parts]:
-    """Say once for all that is below a pointer what holds for all of it."""
-    inside = _inside(value)
-    if not inside:
-        return {pointer: by.get(pointer, BY_MODEL)}
-    found: dict[str, Parts] = {}
-    for step, item in inside:
-        found |= _collapsed(item, by, pointer_to(pointer, step))
-    kinds = set(found.values())
-    return {pointer: kinds.pop()} if len(kinds) == 1 else found
-
-
-def _inside(value: Any) -> list[tuple[Any, Any]]:
-    match value:
-        case dict() if "$ref" not in value:
-            return list(value.items())
-        case list():
-            return list(enumerate(value))
-        case _:
-            return []
-
-
-def _bounded(by: dict[str, Parts], first: set[str]) -> tuple[dict[str, Parts], int]:
-    """Keep the sources of so many arguments, those that matter most among them, and count the others."""
-    if len(by) <= MOST_LEAVES:
-        return by, 0
-    kept = sorted(by, key=lambda at: not any(other == at or other.startswith(f"{at}/") for other in first))
-    chosen = set(kept[:MOST_LEAVES])
-    return {at: parts for at, parts in by.items() if at in chosen}, len(by) - len(chosen)
+def _shape(pointer: str, name: str, value: Any) -> Shape:
+    """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
+    if isinstance(value, float):
+        return "other"
+    shape = shape_of(name, value if isinstance(value, str) else str(value))
+    attached = any("attachment" in step.lower() for step in pointer.split("/"))
+    return "other" if attached and not (isinstance(value, str) and hosts_in(value)) else shape

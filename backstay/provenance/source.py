@@ -66,6 +66,12 @@ def source_of(code: str) -> Source:
             return Source(kind="tool", tool=name, ref=ref or None, content=content or "own")
 
 
+def doubted(code: str) -> str:
+    """Return the code of a source whose answer vouches for nothing, although its tool's answers do."""
+    source = source_of(code)
+    return source.model_copy(update={"content": "others"}).code if source.kind in {"tool", "program"} else code
+
+
 def is_others(code: str) -> bool:
     """Return whether strangers may have written what stood there."""
     return code.startswith((_OTHERS, _PROGRAM + _OTHERS))
@@ -95,6 +101,9 @@ class Sources(Message):
     """Pointers of what would leave with a read that reaches out, and is not from task, person or operator."""
     more: int = 0
     """Of how many further arguments nothing is told."""
+    told: dict[str, tuple[str, ...]] | None = None
+    """What people are told, by pointer: the places of targets, and of what stood somewhere whole or in a long run.
+    None where all that is known says something."""
 
     def under(self, pointer: str) -> list[Parts] | None:
         """Return the parts of all values at and below a pointer; None when they are not known."""

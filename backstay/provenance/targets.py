@@ -7,14 +7,15 @@ import re
 from typing import Literal
 
 from backstay.data_files import data_beside
-from backstay.provenance.words import words
 
 Shape = Literal["atom", "place", "other"]
 """atom: an address or account number, which is one thing; place: a path, URL or command, which is put together."""
 
 SHORT = 200
-"""A longer text, or one of several lines, is a target by its name only."""
-_ATOM_NAMES, _PLACE_NAMES = (frozenset[str](names.split()) for names in data_beside(__file__).values())
+"""In a longer text, or one of several lines, an address that stands somewhere makes no target."""
+_ATOM_NAMES, _PLACE_NAMES, _CARRIED, _QUANTITIES, _OUTWARD = (
+    frozenset[str](names.split()) for names in data_beside(__file__).values()
+)
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
 _HEADER = re.compile(r"[\r\n]\s{0,20}(?:to|cc|bcc|reply-to)\s{0,20}:", re.IGNORECASE)
@@ -23,31 +24,88 @@ _ACCOUNT = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])"
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?[/\\][^\s]{2,}|[A-Za-z]:[/\\]\S+|[\w.-]+(?:[/\\][\w.-]+)+")
+_WHOLE_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S+|www\.\S{4,}", re.IGNORECASE)
+_LISTED = re.compile(r"[^\s@<>,;:\"'()\[\]]{1,200}@[^\s@<>,;:\"'()\[\]]{1,255}")
+_AMOUNT = re.compile(r"[-+]?[\d., ']{1,30}\s?(?:%|[A-Za-z]{1,4}|[^\w\s])?|[^\w\s]\s?[\d., ']{1,30}")
+_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20|21)\d\d"
+_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:\s?[ap]m)?(?:\s?Z|\s?[+-]\d\d:?\d\d)?"
+_MOMENT = re.compile(
+    rf"(?<![\w.])(?:(?:{_YEAR}([-/.]){_MONTH}\1{_DAY}|{_DAY}([-/.]){_MONTH}\2{_YEAR}|{_MONTH}/{_DAY}/{_YEAR})"
+    rf"(?:[T ]\s?{_CLOCK})?|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])T\d{{4,6}}Z?|{_CLOCK})(?![\w])",
+    re.IGNORECASE,
+)
+"""Dates and times as digits. Eight digits alone are none: they can be an account number."""
+MOST_WITHIN = 100
+"""So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def shape_of(name: str, value: str) -> Shape:
     """Return what kind of target an argument is, by its name and its value."""
     text = value.strip()
-    if len(text) <= SHORT and "\n" not in text:
-        if _URL.search(text):
-            return "place"
-        if _EMAIL.search(text) or _ACCOUNT.search(text):
-            return "atom"
-        if _PATH.fullmatch(text):
-            return "place"
-    if _HEADER.search(text[:2000]):
+    last, named = _named(name)
+    if last in _CARRIED or (is_moment(text) and last not in _ATOM_NAMES | _PLACE_NAMES):
+        return "other"
+    if last in _QUANTITIES and _AMOUNT.fullmatch(text):
+        return "other"
+    if (seen := _seen_in(text)) != "other":
+        return seen
+    if _HEADER.search(text):
         # A line that a mail server would read as one more recipient.
         return "atom"
-    named = set(map(str.lower, _NAME.findall(name)))
+    if last in _QUANTITIES:
+        return "other"
     if named & _PLACE_NAMES:
         return "place"
-    return "atom" if named & _ATOM_NAMES and len(text) <= SHORT and len(words(text)) < 20 else "other"
+    return "atom" if named & _ATOM_NAMES else "other"
+
+
+def _seen_in(text: str) -> Shape:
+    """Return what kind of target a value is by what it looks like."""
+    if _WHOLE_URL.fullmatch(text):
+        return "place"
+    if len(text) > SHORT or "\n" in text:
+        return "other"
+    if _URL.search(text):
+        return "place"
+    if _EMAIL.search(text) or _ACCOUNT.search(_MOMENT.sub(" / ", text)):
+        return "atom"
+    return "place" if _PATH.fullmatch(text) and not is_moment(text) else "other"
+
+
+def is_moment(text: str) -> bool:
+    """Return whether a value is a date or a time, or several, and nothing else."""
+    if len(text) > SHORT or not _MOMENT.search(text):
+        return False
+    return not any(map(str.isalnum, _MOMENT.sub(" ", text)))
+
+
+def takes_identifiers(name: str) -> bool:
+    """Return whether an argument may take an identifier of its provider, and never an address, host, URL or path."""
+    named = _named(name)[1]
+    # The number of a mail is no address.
+    return not (named - {"email", "mail"} if is_identifier_name(name) else named) & _OUTWARD
+
+
+def is_identifier_name(name: str) -> bool:
+    """Return whether an argument is named as the identifier of a thing."""
+    return _named(name)[0] in {"id", "ids", "uid", "uuid", "number"}
+
+
+def _named(name: str) -> tuple[str, frozenset[str]]:
+    """Return the last word of a name, and all of its words."""
+    found = [word.lower() for word in _NAME.findall(name)]
+    return (found[-1] if found else ""), frozenset(found)
 
 
 def hosts_in(value: str) -> list[str]:
-    """Return the hosts of the URLs in a short value."""
-    return [] if len(value) > SHORT else _HOST.findall(value)
+    """Return the hosts of the URLs in a value."""
+    return _HOST.findall(value)[:MOST_WITHIN]
+
+
+def addresses_in(value: str) -> list[str]:
+    """Return the addresses in a list of them, so that each is looked at by itself however long the list is."""
+    return _LISTED.findall(value)[:MOST_WITHIN]
 
 
 def is_address_of_a_page(name: str, value: str) -> bool:

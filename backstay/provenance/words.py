@@ -59,6 +59,11 @@ def words(text: str) -> list[str]:
     return [word for word in _in_order(text) if word != BORDER]
 
 
+def squeezed(in_order: list[str]) -> str:
+    """Return words as one run of letters and digits."""
+    return "".join(in_order)
+
+
 def marks(text: str) -> set[str]:
     """Return the words and pairs of words of a text, those of what is coded in it included."""
     in_order = _in_order(text)

@@ -25,19 +25,25 @@ ANSWERS = {
     "long": {"data": {"rows": [{"n": n, "text": f"line {n} of many"} for n in range(60_000)] + [{"text": ENEMY}]}},
     "fails": {"error": f"no such mail; write to {ENEMY} instead"},
     "customer": {"data": {"email": OWN}},
+    "echo": {"data": {"query": ENEMY, "found": []}},
+    "missing": {"error": f"there is no customer {ENEMY}"},
+    "note": {"data": {"id": "n1", "subject": ENEMY}},
     "page": {"data": {"text": "a page"}},
     "reach": {"data": {"text": "found"}},
     "send": {"data": {"id": "m1"}},
     "chatter": {"data": {"text": "chatter " * 100}},
 }
-MAIL = {"type": "object", "properties": {"to": {"type": "string"}, "subject": {"type": "string"}}, "required": ["to"]}
+TEXT = {"type": "string"}
+MAIL = {"type": "object", "properties": {"to": TEXT, "subject": TEXT, "text": TEXT}, "required": ["to"]}
 SCRIPTS = Scripts()
 
 
 def toolbox(folder):
-    tools = [reads(name) for name in ("inbox", "long", "fails", "customer", "chatter")] + [writes("send", MAIL)]
+    tools = [reads(name) for name in ("inbox", "long", "fails", "customer", "chatter", "echo", "missing")]
+    tools += [writes("send", MAIL), writes("note", MAIL)]
     tools += [reads("page") | REACHES, reads("reach")]
-    declared = {"customer": {"content": "own"}, "reach": {"egress": True}}
+    own = {"content": "own"}
+    declared = {"customer": own, "echo": own, "missing": own, "note": own, "reach": {"egress": True}}
     server = ScriptedServer(folder / "office.script", tools, ANSWERS, declared)
     return toolbox_of_servers(folder, office=server)
 
@@ -115,6 +121,42 @@ async def test_the_words_of_an_error_are_words_of_others(opened):
     await decide(handle, request, "reject")
 
     assert request["calls"][0]["sources"]["/to"] == [source(tool="office.fails")]
+
+
+@promise("policy:echo")
+@pytest.mark.parametrize(
+    "before",
+    [
+        call("echo", email=ENEMY),
+        call("missing", email=ENEMY),
+        call("missing", wrong={"to": ENEMY}),
+        call("note", to=OWN, text=f"greetings from {ENEMY}"),
+    ],
+    ids=["a record", "an error", "a refusal", "a write"],
+)
+async def test_an_own_record_that_repeats_its_arguments_vouches_for_nothing(opened, before):
+    handle, request = await asked(opened, call("customer"), call("inbox"), before, call("send", to=ENEMY))
+    await decide(handle, request, "reject", stop=True)
+
+    assert request["calls"][0]["tool"] == "office.send"
+    assert "office.inbox" in [found["tool"] for found in request["calls"][0]["sources"]["/to"]]
+
+
+@promise("policy:echo")
+async def test_a_plan_of_a_model_gets_no_target_from_a_record_that_repeats_what_it_was_asked(opened):
+    steps = [
+        {"tool": "office.echo", "arguments": {"email": ENEMY}},
+        {"tool": "office.send", "arguments": {"to": "${steps.0.result.query}", "subject": "s"}},
+    ]
+    plan = Reply(calls=[("propose_plan", {"plan": {"title": "t", "steps": steps}})])
+    handle, request = await asked(opened, call("inbox"), plan)
+    while request["kind"] == "plan":
+        before = request
+        await handle.execute_update("decide", {"request_id": before["id"], "verdict": "approve", "by": "ann"})
+        request = await another(handle, before)
+    await decide(handle, request, "reject", stop=True)
+
+    assert "provenance: to first seen in" in request["rule"]
 
 
 @promise("policy:kept")

@@ -1,0 +1,105 @@
+"""Keep the index of each run: where all that its model was told stood."""
+
+import asyncio
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.model.transcript import DESCRIBED, HITS, PROGRAM, Said, Transcript
+from activities.payloads import apart, echo_of, vouches
+from activities.records import Records
+from backstay.provenance.echo import MOST, Echo
+from backstay.provenance.index import Index, texts_in
+from backstay.provenance.lookup import Lookup
+from backstay.provenance.source import doubted
+
+KEPT_BYTES = 128 << 20
+"""How much memory the indexes of all runs take on a worker; others are built again from the store."""
+
+
+@dataclass
+class _Traced:
+    """Hold the index of one run, and how much of its transcript it covers."""
+
+    index: Index = field(default_factory=Index)
+    before: str = ""
+    covered: tuple[Said, ...] = ()
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Tracing:
+    """Keep the indexes of the runs that this worker serves, and build them from the store where they are missing."""
+
+    def __init__(self, records: Records) -> None:
+        """Begin with none."""
+        self.records = records
+        self._kept: OrderedDict[str, _Traced] = OrderedDict()
+
+    async def lookup(self, run: str, transcript: Transcript) -> Lookup:
+        """Return how to find values in all that the model of a run was told up to here."""
+        traced = self._kept.setdefault(run, _Traced())
+        self._kept.move_to_end(run)
+        async with traced.busy:
+            if not await self._advance(run, traced, transcript):
+                fresh = _Traced(busy=traced.busy)
+                await self._advance(run, fresh, transcript)
+                self._kept[run] = traced = fresh
+        self._make_room()
+        return Lookup(traced.index)
+
+    async def _advance(self, run: str, traced: _Traced, transcript: Transcript) -> bool:
+        """Cover the rest of a transcript; return False when the index covers what is no part of it."""
+        older: list[tuple[Said, ...]] = []
+        before = transcript.before
+        while before != traced.before:
+            if not before:
+                return False
+            piece = await self.records.store.blobs.of(run).get_json(before)
+            older.append(tuple(Said(*said) for said in piece["said"]))
+            before = piece["older"] or ""
+        chain = [*reversed(older), transcript.said]
+        if chain[0][: len(traced.covered)] != traced.covered:
+            return False
+        new = [*chain[0][len(traced.covered) :], *(said for part in chain[1:] for said in part)]
+        for said in new:
+            await self._add(run, traced.index, said)
+        traced.before, traced.covered = transcript.before, transcript.said
+        return True
+
+    async def _add(self, run: str, index: Index, said: Said) -> None:
+        if said.ref is None:
+            index.add("!engine.run_program" if said.code == PROGRAM else said.code, said.text or "")
+            return
+        codes = [said.code]
+        if said.code in {HITS, DESCRIBED}:
+            payload: Any = (await self.records.store.blobs.of(run).get_json(said.ref))["hits"]
+        else:
+            payload = await self.records.shown(run, said.ref)
+        if said.code in {HITS, DESCRIBED}:
+            await apart(payload, lambda: index.add(said.code, texts_in(payload)))
+            return
+        record = await self.records.record(run, said.ref)
+        echo = echo_of(record)
+        if said.code == PROGRAM:
+            codes = record.get("read") or ["model"]
+            echo = _echo_of_program(said.asked)
+        if not vouches(record) or (said.code == PROGRAM and echo is None):
+            codes = [doubted(code) for code in codes]
+        for code in codes:
+            await apart(payload, lambda code=code: index.add_answer(code, payload, echo))
+
+    def _make_room(self) -> None:
+        size = sum(traced.index.size for traced in self._kept.values())
+        while size > KEPT_BYTES and len(self._kept) > 1:
+            size -= self._kept.popitem(last=False)[1].index.size
+
+
+def _echo_of_program(arguments: str | None) -> Echo | None:
+    """Return how to recognise what stood in a program already; None where that is not all known."""
+    if arguments is None or len(arguments) > MOST or '"$ref"' in arguments:
+        return None
+    try:
+        return Echo(json.loads(arguments))
+    except ValueError:
+        return None

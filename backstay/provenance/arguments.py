@@ -1,0 +1,60 @@
+"""Walk through the arguments of a call, and say once what holds for all below a pointer."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts, pointer_to
+from backstay.provenance.targets import shape_of
+
+
+def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield every leaf with its pointer, and every key that looks like a target, which is marked."""
+    waiting: list[tuple[str, Any]] = [("", arguments)]
+    while waiting:
+        pointer, item = waiting.pop()
+        within = inside(item)
+        if not within:
+            yield pointer, item, False
+        for step, value in reversed(within):
+            waiting.append((pointer_to(pointer, step), value))
+        for step, _ in within if isinstance(item, dict) else ():
+            if shape_of("", str(step)) != "other":
+                yield pointer_to(pointer, step), str(step), True
+
+
+def name_at(pointer: str) -> str:
+    """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list."""
+    names = [name for name in pointer.split("/") if name and not name.isdecimal()]
+    return names[-1] if names else ""
+
+
+def collapsed(value: Any, by: dict[str, Parts], pointer: str = "") -> dict[str, Parts]:
+    """Say once for all that is below a pointer what holds for all of it."""
+    within = inside(value)
+    if not within:
+        return {pointer: by.get(pointer, BY_MODEL)}
+    found: dict[str, Parts] = {}
+    for step, item in within:
+        found |= collapsed(item, by, pointer_to(pointer, step))
+    kinds = set(found.values())
+    return {pointer: kinds.pop()} if len(kinds) == 1 else found
+
+
+def inside(value: Any) -> list[tuple[Any, Any]]:
+    """Return what a value holds, by key or place; nothing of a leaf."""
+    match value:
+        case dict() if "$ref" not in value:
+            return list(value.items())
+        case list():
+            return list(enumerate(value))
+        case _:
+            return []
+
+
+def bounded(by: dict[str, Parts], first: set[str]) -> tuple[dict[str, Parts], int]:
+    """Keep the sources of so many arguments, those that matter most among them, and count the others."""
+    if len(by) <= MOST_LEAVES:
+        return by, 0
+    kept = sorted(by, key=lambda at: not any(other == at or other.startswith(f"{at}/") for other in first))
+    chosen = set(kept[:MOST_LEAVES])
+    return {at: parts for at, parts in by.items() if at in chosen}, len(by) - len(chosen)

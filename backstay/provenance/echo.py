@@ -1,0 +1,54 @@
+"""Tell what an answer only repeats of the arguments of its own call: for that nobody's record vouches."""
+
+from typing import Any
+
+from backstay.canonical import canonical
+from backstay.provenance.words import BORDER, coded_in, marks, numbers, spellings, squeezed, words
+
+LEAST = 4
+"""A shorter run of letters is taken for a repetition only where it is a whole word of an argument."""
+MOST = 20_000
+"""An answer to a call with longer arguments is not compared with them, and vouches for nothing."""
+UNKNOWN = "unknown"
+"""Stands for arguments that are too long, or that are not all known."""
+
+
+def kept_arguments(arguments: Any) -> Any:
+    """Return what is kept of the arguments of a call, so that its answer can be compared with them."""
+    return UNKNOWN if len(text := canonical(arguments)) > MOST or '"$ref"' in text else arguments
+
+
+class Echo:
+    """Recognise the arguments of one call in its answer: whole, cut, nested, in another case or coding."""
+
+    def __init__(self, arguments: Any) -> None:
+        """Take the arguments apart."""
+        self._marks: set[str] = set()
+        runs: list[str] = []
+        waiting = [arguments]
+        while waiting:
+            item = waiting.pop()
+            match item:
+                case dict():
+                    waiting += [*item, *item.values()]
+                case list() | tuple():
+                    waiting += item
+                case str() | int() | float() if not isinstance(item, bool):
+                    runs += self._add(item)
+                case _:
+                    pass
+        self._run = BORDER.join(runs)
+
+    def _add(self, leaf: str | float) -> list[str]:
+        text = str(leaf)
+        read = [text, *coded_in(text)]
+        ways = numbers(leaf)
+        for said in read:
+            self._marks |= marks(said)
+            ways += [words(said), *spellings(said)]
+        return [squeezed(way) for way in ways]
+
+    def without(self, found: set[str]) -> set[str]:
+        """Return the marks of an answer that do not stand in the arguments."""
+        rest = found - self._marks
+        return {mark for mark in rest if len(mark) < LEAST or mark not in self._run}
