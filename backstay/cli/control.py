@@ -1,6 +1,7 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -27,11 +28,16 @@ _NO_EFFECT = "the run has no effect that could be taken back"
 async def top_up(
     workflow: Workflow, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: By = None
 ) -> None:
-    """Raise limits of a run; a run that was stopped by a limit continues where it stopped."""
+    """Raise limits of a run that is open; one that waits at a limit goes on from there."""
     more = {} if limits is None else limits.model_dump(exclude_unset=True)
     if not more:
         raise TaskInvalid("limits: none given; add at least one, such as --max-steps 5")
     async with session_of(workflow) as run:
+        await _require_open(
+            run,
+            f"top-up: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT. "
+            "A run that is started with --budget.on-exhausted ask waits at its limits instead",
+        )
         await run.top_up(by=by or account_name(), **more)
     Terminal().say(f"topped up: {', '.join(f'{name} +{amount}' for name, amount in more.items())}", "green")
 
@@ -57,7 +63,7 @@ async def undo(
     settings, terminal, name = Settings.load(), Terminal(), by or account_name()
     async with session_of(workflow, settings) as run:
         if preview:
-            return await _preview(terminal, settings, run, output)
+            return await _preview(terminal, settings, run, to_step, output)
         if await _is_open(run, settings):
             undone = await run.undo(to_step, by=name)
             for effect in undone:
@@ -110,8 +116,17 @@ async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> N
 async def cancel(workflow: Workflow) -> None:
     """Cancel a run: calls that were sent may finish, then what the run did is undone."""
     async with session_of(workflow) as run:
+        undo = f"backstay undo {shell_words(run.id)}"
+        await _require_open(run, f"cancel: {run.id} has ended; what it did is taken back with: {undo}")
         await run.cancel()
     Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
+
+
+async def _require_open(run: Run, otherwise: str) -> None:
+    """Raise DecisionRefused for a run that has ended; one that is not known is told by what is asked of it."""
+    with suppress(RunNotFound):
+        if not await run.is_open():
+            raise DecisionRefused(otherwise)
 
 
 async def _is_open(run: Run, settings: Settings) -> bool:
@@ -137,15 +152,16 @@ async def _did_nothing(run: Run) -> bool:
     return all(effect.state in _NEVER_HAPPENED for effect in result.effects)
 
 
-async def _preview(terminal: Terminal, settings: Settings, run: Run, output: Output) -> int:
-    """List all effects from the store if it knows the run, else those that the run itself still shows."""
+async def _preview(terminal: Terminal, settings: Settings, run: Run, to_step: int | None, output: Output) -> int:
+    """List the effects of later steps, from the store if it knows the run, else as the run itself still shows them."""
+    first = 0 if to_step is None else to_step + 1
     async with stored_run(settings, run.id) as (store, row):
         if row is None:
-            slots = (await run.preview()).get("effects", [])
+            slots = [slot for slot in (await run.preview()).get("effects", []) if slot["step"] >= first]
             rows = [_row(slot["effect"], slot["tool"], slot.get("arguments"), slot.get("shown")) for slot in slots]
         else:
             row.require_not_pruned()
-            effects = await store.effects.of_run(row.run)
+            effects = [e for e in await store.effects.of_run(row.run) if e.step >= first]
             standing = [e for e in effects if not e.undo and e.state.value in STANDING]
             asked = await store.events.requests(row.run, [e.n for e in standing])
             later = await store.touching.later(row.run, standing)

@@ -43,6 +43,8 @@ async def result(
             ended = await run.result()
             code = ENDED[ended.outcome]
             data = ended.plain() | {"raw_outputs": await _whole(run, ended.raw_outputs)}
+            if ended.output_ref is not None:
+                data["output"] = await run.read(ended.output_ref)
             lines = _lines(data)
     if output_file is not None:
         write_text(output_file, f"{json.dumps(data, indent=2)}\n")
@@ -159,6 +161,8 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
         yield data["final_summary"]
     if data["error"]:
         yield f"{data['error']['type']}: {data['error']['message']}"
+    if data["output"] is not None:
+        yield json.dumps(data["output"], indent=2, ensure_ascii=False)
     if data["raw_outputs"]:
         yield json.dumps(data["raw_outputs"], indent=2, ensure_ascii=False)
 

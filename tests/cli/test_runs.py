@@ -194,6 +194,30 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert (await run("attach", "steered")).code == 7
 
 
+@promise("clients:ended")
+async def test_what_is_asked_of_an_ended_run_is_refused_with_the_way_on(run, scripts):
+    await run("run", scripts.task(mails("one@free.example"))["text"], "--id", "over-and-done", "--yes")
+    cancelled = await run("cancel", "over-and-done")
+    assert (cancelled.code, "has ended" in cancelled.err, "backstay undo over-and-done" in cancelled.err) == (
+        1,
+        True,
+        True,
+    )
+    more = await run("top-up", "over-and-done", "--max-steps", "5")
+    assert more.code == 1
+    assert "backstay run --continue over-and-done TEXT" in more.err
+    assert "--budget.on-exhausted ask" in more.err
+
+
+@promise("undo:preview-step")
+async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(run, scripts):
+    steps = [mails("one@free.example"), mails("two@free.example")]
+    await run("run", scripts.task(*steps)["text"], "--id", "two-steps", "--yes")
+    every = json.loads((await run("undo", "two-steps", "--preview", "--output", "json")).out)
+    later = json.loads((await run("undo", "two-steps", "--to-step", "1", "--preview", "--output", "json")).out)
+    assert ([row["effect"] for row in every], [row["effect"] for row in later]) == ([2, 1], [2])
+
+
 @promise("undo:by-hand")
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
@@ -308,6 +332,8 @@ async def test_the_output_fits_the_schema_from_a_file(run, scripts, tmp_path):
 
     assert (done.code, done.out) == (0, 'Two.\n{\n  "n": 2\n}\n')
     assert "answer 1 was not taken: output.n: must be integer, not string" in done.err
+    read = await run("result", "last")
+    assert '{\n  "n": 2\n}' in read.out
 
 
 @promise("clients:cli-plan")

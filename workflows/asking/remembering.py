@@ -14,7 +14,9 @@ from backstay.shown import one_line
 from workflows.activity_calls import ActivityCalls, Stopped
 from workflows.state import RunState
 
-NOBODY_ACCEPTS = "policy.yaml does not let this person accept lines; an operator can, with `backstay policy accept`"
+NOBODY_ACCEPTS = (
+    "for later runs it waits until somebody who can write policy.yaml accepts it (`backstay policy accept`)"
+)
 
 
 class Remembering:
@@ -64,7 +66,8 @@ class Remembering:
         whole = held or (here and approval.remember == "run")
         holds = str(approval.remember) if whole else "run" if here else ""
         waits = "" if whole else one_line(why, 300) or NOBODY_ACCEPTS
-        text = f"{line.words} holds for: {holds or 'nothing yet'}{f'; {waits}' if waits else ''}"
+        now = "in this run" if holds == "run" else f"for: {holds or 'nothing yet'}"
+        text = f"{line.words} holds {now}{f'; {waits}' if waits else ''}"
         self.state.record("policy.remembered", one_line(text, 500), workflow.now(), line=line.id, holds=holds)
         self.changed()
         return {"line": line.id, "tool": line.tool, "holds": holds, "waits": waits}
