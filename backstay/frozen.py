@@ -12,6 +12,12 @@ from pydantic import (
 )
 
 from backstay.errors import TaskInvalid
+from backstay.shown import one_line
+
+FAULTS = 5
+"""How many faults one refusal tells."""
+SHOWN_LETTERS = 20
+"""How long a word may be that a refusal quotes."""
 
 
 class Frozen(BaseModel):
@@ -28,7 +34,7 @@ class Frozen(BaseModel):
         try:
             return cls.model_validate(data, extra="forbid")
         except ValidationError as error:
-            raise TaskInvalid("; ".join(_explain(cls.__name__, fault) for fault in error.errors())) from None
+            raise TaskInvalid(_explained(cls.__name__, error)) from None
 
     def plain(self) -> dict[str, Any]:
         """Return the JSON form, as other programs read it."""
@@ -58,10 +64,36 @@ class Message(Frozen):
         }
 
 
+def _described(value: Any) -> str:
+    """Return a value as a refusal may show it: what could be a secret is only described."""
+    match value:
+        case bool() | float() | None:
+            return repr(value)
+        case int() if abs(value) < 10**18:
+            return repr(value)
+        case str() if len(value) <= SHOWN_LETTERS and (not value or value.isidentifier()):
+            return repr(value)
+        case str():
+            return f"a text of {len(value):,} characters"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case _:
+            return f"of type {type(value).__name__}"
+
+
+def _explained(noun: str, error: ValidationError) -> str:
+    """Return the first faults, one after the other; what is sent decides their number and the length of names."""
+    faults = error.errors(include_url=False)
+    told = [_explain(noun, fault) for fault in faults[:FAULTS]]
+    more = len(faults) - len(told)
+    return "; ".join([*told, f"and {more:,} more faults"] if more else told)
+
+
 def _explain(noun: str, fault: Any) -> str:
-    field = ".".join(str(part) for part in fault["loc"]) or noun
-    value = repr(fault.get("input"))
-    shown = value if len(value) <= 80 else value[:77] + "..."
+    field = one_line(".".join(one_line(str(part), 80) for part in fault["loc"]), 200) or noun
+    shown = _described(fault.get("input"))
     match fault["type"]:
         case "extra_forbidden":
             return f"{field}: unknown field (value {shown}); remove it or correct its name"
