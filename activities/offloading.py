@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from backstay.canonical import canonical, deeper_than
+from backstay.bounds import ARGUMENTS, size_of
+from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import handles_in
 from store.blobs.shown import ShownBlobs
 
 BIG_LEAF_BYTES = 4096
-MAX_BYTES = 1_000_000
+MAX_BYTES = ARGUMENTS
 CALLS_BYTES = 131_072
 """The most bytes that the arguments of one batch may take in history, after offloading."""
 DEEPEST = 64
@@ -23,7 +24,12 @@ def refuse_unfit(arguments: dict[str, Any]) -> None:
         if isinstance(value, dict) and "$ref" in value:
             raise ArgumentsInvalid("arguments: the key $ref is reserved; give the value itself")
         waiting += _inside(value)
-    if len(canonical(arguments)) > MAX_BYTES:
+    refuse_unfit_size(arguments)
+
+
+def refuse_unfit_size(arguments: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid for what is larger than a call may be."""
+    if size_of(arguments) > MAX_BYTES:
         raise ArgumentsInvalid(
             f"arguments: larger than {MAX_BYTES} bytes; store the content elsewhere and pass a reference"
         )

@@ -14,6 +14,9 @@ from pydantic import (
 from backstay.errors import TaskInvalid
 from backstay.quoting import named, quoted
 
+FAULTS = 5
+"""How many faults one refusal tells."""
+
 
 class Frozen(BaseModel):
     """Hold plain, frozen data; ignore unknown fields so that newer and older histories both decode."""
@@ -29,7 +32,7 @@ class Frozen(BaseModel):
         try:
             return cls.model_validate(data, extra="forbid")
         except ValidationError as error:
-            raise TaskInvalid("; ".join(_explain(cls.__name__, fault) for fault in error.errors())) from None
+            raise TaskInvalid(_explained(cls.__name__, error)) from None
 
     def plain(self) -> dict[str, Any]:
         """Return the JSON form, as other programs read it."""
@@ -57,6 +60,14 @@ class Message(Frozen):
             for name, value in told.items()
             if fields[name].is_required() or getattr(self, name) != fields[name].get_default(call_default_factory=True)
         }
+
+
+def _explained(noun: str, error: ValidationError) -> str:
+    """Return the first faults, one after the other; what is sent decides their number and the length of names."""
+    faults = error.errors(include_url=False)
+    told = [_explain(noun, fault) for fault in faults[:FAULTS]]
+    more = len(faults) - len(told)
+    return "; ".join([*told, f"and {more:,} more faults"] if more else told)
 
 
 def _explain(noun: str, fault: Any) -> str:

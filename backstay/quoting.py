@@ -36,6 +36,7 @@ def quoted(value: Any, name: str = "") -> str:
 def named(name: Any) -> str:
     """Return the name of a field that does not exist, or that it looks like a secret."""
     text = str(name)
+    text = text if text.isprintable() else json.dumps(text)[1:-1]
     if _may_hold_a_secret(text):
         return f"(a name of {len(text):,} characters)"
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 3]}..."

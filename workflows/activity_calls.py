@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
 from backstay import errors
+from backstay.bounds import PAYLOAD
 from backstay.requests import OfRun
 from backstay.task.result import Failure
 from workflows.options import options_for
@@ -99,6 +100,11 @@ class ActivityCalls:
         # Calls of one batch go at once, and each intent must come with what permits it: so all carry the decisions.
         decisions = tuple(self.state.decisions) if options.writes_events else ()
         ask = ask.model_copy(update=self._common(ask) | events | {"decisions": decisions})
+        try:
+            refuse_large(name_of(call), ask)
+        except ApplicationError:
+            self.state.take_back_events(ask)
+            raise
         with self._counted() if counted else nullcontext():
             try:
                 answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
@@ -138,6 +144,18 @@ class ActivityCalls:
 
 async def _nobody(_fault: str) -> bool:
     return False
+
+
+def refuse_large(name: str, ask: OfRun) -> None:
+    """Raise ApplicationError for what the server would not carry; to hand it over all the same would never end."""
+    (payload,) = workflow.payload_converter().to_payloads([ask])
+    if (size := payload.ByteSize()) > PAYLOAD:
+        raise ApplicationError(
+            f"{name}: {size:,} bytes to hand over are more than the {PAYLOAD:,} that history can hold; "
+            "give less, or put it in a file",
+            type=errors.ArgumentsInvalid.__name__,
+            non_retryable=True,
+        )
 
 
 def name_of(call: Callable[..., Any]) -> str:

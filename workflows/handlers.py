@@ -28,6 +28,8 @@ from workflows.run_context import RunContext
 from workflows.state import RunState
 from workflows.view import SearchAttributes, details
 
+MOST_TOLD = 20_000
+"""Characters of a failure."""
 MOST_CHECKED = 4
 """How many decisions that came by signal are looked at at once."""
 MOST_READS = 4
@@ -490,4 +492,5 @@ def _reading(data: Any) -> Reading:
 
 def as_application_error(error: errors.BackstayError) -> ApplicationError:
     """Return the failure that other programs see: the type is the error's name."""
-    return ApplicationError(str(error), type=type(error).__name__, non_retryable=True)
+    # A failure that the server cannot carry would never be told.
+    return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)

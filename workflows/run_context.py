@@ -278,7 +278,7 @@ class RunContext:
         state.budget = state.budget.raised(more)
         ceiling = state.budget.max_llm_cost_usd
         state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
-        self.record("budget.topped_up", ", ".join(f"{name} +{amount}" for name, amount in more.items()))
+        self.record("budget.topped_up", one_line(", ".join(f"{name} +{amount}" for name, amount in more.items()), 500))
         return state.budget.plain()
 
     async def _ask_for_more(self, message: str, refusal: Callable[[], str | None]) -> bool:

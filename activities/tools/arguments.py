@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Any
 
-from activities.offloading import offload, refuse_unfit
+from activities.offloading import offload, refuse_unfit, refuse_unfit_size
 from activities.records import Records
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import belongs_to, handles_in, provider_of, replace_handles
@@ -53,7 +53,9 @@ class Arguments:
         steps: list[Any] = [None] * (max(results) + 1)
         for index, ref in results.items():
             steps[index] = {"result": await self.records.shown(run, ref)}
-        return resolve(arguments, {"steps": steps}, missing)
+        resolved = resolve(arguments, {"steps": steps}, missing)
+        refuse_unfit_size(resolved)
+        return resolved
 
     async def resolved(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
         """Return the arguments with refs and references resolved, and with handles for secrets."""

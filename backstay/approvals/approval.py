@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority
+from backstay.bounds import AnswerOfPerson, Name
 from backstay.frozen import Frozen
 from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source
@@ -256,19 +257,19 @@ class CallVerdict(Frozen):
 class Approval(Frozen):
     """A person's decision on one request."""
 
-    request_id: str
+    request_id: Name
     verdict: Verdict
     calls: dict[int, CallVerdict] | None = None
     """Per-call verdicts by index; calls that are not named follow `verdict`.
 
     With `modify` they follow nothing: unless every call is named, all of them are asked about again with the change.
     """
-    answer: Any = None
+    answer: AnswerOfPerson = None
     stop: bool = False
     by: str = Field(min_length=1, max_length=200)
-    proof: str | None = None
+    proof: Name | None = None
     comment: str = Field(default="", max_length=4000)
-    args_digest: str | None = None
+    args_digest: Name | None = None
     ask_again: bool = False
     """With `modify`: whether the changed calls are asked about again before any of them is made."""
     event_id: str | None = Field(default=None, max_length=200)
@@ -276,7 +277,7 @@ class Approval(Frozen):
     """How long this decision holds for such calls; true is `always`."""
     option: ApproveOption | None = None
     """How a plan is approved."""
-    plan_id: str | None = None
+    plan_id: Name | None = None
     """Which plan is approved, where several are proposed."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do, though it was proposed so."""

@@ -6,7 +6,8 @@ from typing import Any
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.authority import NOBODY, Authority
-from backstay.canonical import digest_of
+from backstay.bounds import DECISION, DEEPEST, size_of
+from backstay.canonical import deeper_than, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
 from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
@@ -28,6 +29,7 @@ NOT_OPEN = "request_id: no request "
 
 def admit(data: Any) -> Approval:
     """Validate the form of a decision; raises DecisionInvalid naming field, value and fix."""
+    _refuse_large(data)
     try:
         approval = Approval.admit(data)
     except TaskInvalid as error:
@@ -45,6 +47,19 @@ def admit(data: Any) -> Approval:
     if not approval.remember and approval.remember_arguments != "these":
         raise DecisionInvalid("remember_arguments: only with remember; leave it out")
     return approval
+
+
+def _refuse_large(data: Any) -> None:
+    if not isinstance(data, dict):
+        return
+    if deeper_than(data, DEEPEST):
+        raise DecisionInvalid(f"decision: nested deeper than {DEEPEST} levels; flatten it")
+    try:
+        large = size_of(data) > DECISION
+    except ValueError:
+        raise DecisionInvalid("decision: a number is NaN or infinite, which JSON cannot say; give a text") from None
+    if large:
+        raise DecisionInvalid(f"decision: larger than {DECISION:,} bytes of JSON; put large content in a file")
 
 
 def answer_digest(approval: Approval) -> str | None:

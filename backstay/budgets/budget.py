@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from backstay.bounds import Quotas
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
 from backstay.frozen import Frozen
@@ -47,7 +48,9 @@ class Budget(Frozen):
     """Tokens of all model calls, input and output."""
     max_calls_per_program: int | None = Field(default=None, ge=1, le=MOST)
     """Tool calls of one program; each further call raises an error in it."""
-    quotas: dict[str, Annotated[int, Field(ge=0, le=MOST)]] = Field(default_factory=dict, max_length=1000)
+    quotas: Annotated[dict[str, Annotated[int, Field(ge=0, le=MOST)]], Quotas] = Field(
+        default_factory=dict, max_length=1000
+    )
     """Calls of one tool, by `provider.tool`."""
     on_exhausted: Literal["finalize", "ask", "fail"] = "finalize"
     """What happens at a limit: write a closing summary, ask a person for more, or fail."""
@@ -93,7 +96,7 @@ class TopUp(Frozen):
     """Tokens to add."""
     max_calls_per_program: int | None = Field(default=None, gt=0)
     """Tool calls of each program to add."""
-    quotas: dict[str, int] = Field(default_factory=dict)
+    quotas: Annotated[dict[str, int], Quotas] = Field(default_factory=dict)
     """Calls of one tool to add, by `provider.tool`."""
 
 

@@ -1,20 +1,36 @@
 """Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from backstay.bounds import ARGUMENTS, REFERENCES, size_of
 from backstay.canonical import digest_of, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen
+from backstay.shown import one_line
 from backstay.tools.tool import Safety, WorkspaceLimits
+
+
+def _found(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where each reference begins and ends, and what it names, in linear time."""
+    end = 0
+    while (begin := text.find("${", end)) >= 0 and (closed := text.find("}", begin)) >= 0:
+        end = closed + 1
+        yield begin, end, text[begin + 2 : closed].strip()
 
 
 def references_in(value: Any) -> list[str]:
     """Return every reference in a JSON value, in order, without `${` and `}`."""
-    return [part for text in texts_of(value) for is_reference, part in _split(text) if is_reference]
+    return [path for text in texts_of(value) for _, _, path in _found(text)]
+
+
+def refuse_many_references(value: Any) -> None:
+    """Raise ArgumentsInvalid for more references than anybody could look through."""
+    if (count := len(references_in(value))) > REFERENCES:
+        raise ArgumentsInvalid(f"{count:,} references ${{...}} are more than the {REFERENCES:,} allowed; use fewer")
 
 
 Missing = Callable[[str], Any]
@@ -25,32 +41,46 @@ def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None
     """Replace references by what they name in `scope`; others are left alone when their root is absent.
 
     A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere,
-    and nothing stands for what is `missing` there.
+    and nothing stands for what is `missing` there, and when the result would be larger than arguments may be: that is
+    counted before anything is joined.
     """
+    refuse_many_references(value)
+    sizes: dict[str, int] = {}
+    known: dict[str, Any] = {}
+    left = ARGUMENTS
+
+    def named(path: str, *, whole: bool) -> Any:
+        nonlocal left
+        if path not in known:
+            known[path] = _look_up(path, scope, missing)
+        found = known[path]
+        if path not in sizes:
+            sizes[path] = size_of(known[path])
+        left -= sizes[path]
+        if left < 0:
+            raise ArgumentsInvalid(
+                f"arguments: larger than {ARGUMENTS:,} bytes with what ${{{one_line(path, 80)}}} names; refer to less"
+            )
+        return found if whole else str(found)
 
     def resolved(text: str) -> Any:
         parts = _split(text)
         if len(parts) == 1 and parts[0][0]:
-            return _look_up(parts[0][1], scope, missing)
-        return "".join(str(_look_up(part, scope, missing)) if named else part for named, part in parts)
+            return named(parts[0][1], whole=True)
+        return "".join(named(part, whole=False) if is_reference else part for is_reference, part in parts)
 
     return with_texts(value, resolved)
 
 
 def _split(text: str) -> list[tuple[bool, str]]:
     parts: list[tuple[bool, str]] = []
-    rest = text
-    while True:
-        before, opened, after = rest.partition("${")
-        inner, closed, remainder = after.partition("}")
-        if not opened or not closed:
-            return [*parts, (False, rest)] if rest or not parts else parts
-        if before:
-            parts.append((False, before))
-        parts.append((True, inner.strip()))
-        rest = remainder
-        if not rest:
-            return parts
+    end = 0
+    for begin, after, path in _found(text):
+        if begin > end:
+            parts.append((False, text[end:begin]))
+        parts.append((True, path))
+        end = after
+    return [*parts, (False, text[end:])] if end < len(text) or not parts else parts
 
 
 def _look_up(path: str, scope: dict[str, Any], missing: Missing) -> Any:

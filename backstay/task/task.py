@@ -4,14 +4,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
+from backstay.bounds import TASK, Name, size_of
 from backstay.budgets.budget import Budget
-from backstay.canonical import deeper_than, longer_than
-from backstay.errors import TaskInvalid
+from backstay.canonical import deeper_than
+from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import NOBODY
-from backstay.task.plan import Plan
+from backstay.task.plan import Plan, refuse_many_references
 
-_MOST_CHARACTERS = 1_000_000
 _DEEPEST = 200
 """Deeper JSON cannot be written to history."""
 
@@ -22,11 +22,11 @@ def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
     The server refuses payloads of 2 MiB, and activities carry more beside the task.
     """
     try:
-        if not longer_than(task, _MOST_CHARACTERS):
+        if size_of(task) <= TASK:
             return None
     except ValueError:
         return TaskInvalid("Task: a number is NaN or infinite, which JSON cannot say; give it as a text, or as null")
-    return TaskInvalid(f"Task: longer than {_MOST_CHARACTERS:,} characters of JSON; put large content in a file")
+    return TaskInvalid(f"Task: larger than {TASK:,} bytes of JSON; put large content in a file")
 
 
 def _json_schema(given: Any) -> Any:
@@ -58,12 +58,12 @@ class Task(Frozen):
     text: str = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
     user_id: str = Field(default=NOBODY, min_length=1, max_length=200)
-    session_id: str | None = None
+    session_id: Name | None = None
     follows: Follows | None = None
     """The run of the same user and session that this one goes on from."""
     by: str = Field(default="", max_length=200)
     """Who starts the run; counts only with a proof."""
-    proof: str | None = None
+    proof: Name | None = None
     """Proves `by`: signed for the update `start`, with this task without `proof` as the payload."""
     budget: Budget = Budget()
     policy: dict[str, Any] | None = None
@@ -113,6 +113,10 @@ def _check_plan(task: Task) -> None:
     for name in ("hash", "state"):
         if getattr(task.plan, name):
             raise TaskInvalid(f"plan.{name}: computed by the engine; leave it out")
+    try:
+        refuse_many_references([step.arguments for step in task.plan.steps])
+    except ArgumentsInvalid as error:
+        raise TaskInvalid(f"plan: {error}") from None
     if task.mode == "plan_first":
         raise TaskInvalid("mode: no model plans in a run that is given its plan; leave mode, or plan, out")
 

@@ -203,7 +203,7 @@ async def test_what_temporal_would_do_with_a_whole_run_is_refused(opened, option
 @promise("runs:refused-retry")
 async def test_a_task_that_the_server_could_not_carry_is_refused(opened):
     long = {"text": "t", "input": {"x": "y" * 1_000_001}}
-    with pytest.raises(TaskInvalid, match="Task: longer than 1,000,000 characters of JSON"):
+    with pytest.raises(TaskInvalid, match="Task: larger than 1,000,000 bytes of JSON"):
         await Backstay(opened.client, task_queue=opened.settings.task_queue).start(long)
     with pytest.raises(WorkflowFailureError) as failed:
         await (await opened.start(long)).result()

@@ -1,0 +1,46 @@
+"""How much people, programs and models may send: one table, in bytes of UTF-8 JSON, escaped as history holds it.
+
+Temporal carries payloads of 2 MiB, and some text is escaped a second time when it goes into another payload, which at
+most doubles it.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from backstay.canonical import canonical
+
+TASK = DECISION = ARGUMENTS = 1_000_000
+"""A task, a decision, or the arguments of one call, as a whole; none of them is escaped twice."""
+DEEPEST = 200
+"""How many levels deep; deeper JSON cannot be written to history."""
+REFERENCES = 1_000
+"""How many references one plan, or the arguments of one call, may hold."""
+PAYLOAD = 1_900_000
+"""What the engine itself may hand over in one piece."""
+_NAME = 1_200
+_COMMENT = 16_000
+_ANSWER = 65_536
+_QUOTAS = 32_768
+
+
+def size_of(value: object) -> int:
+    """Return the bytes of a JSON value as history holds it."""
+    return len(canonical(value).encode("utf-8", "surrogatepass"))
+
+
+def _at_most(most: int) -> AfterValidator:
+    def check(value: object) -> object:
+        if value is not None and (size := size_of(value)) > most:
+            raise ValueError(f"{size:,} bytes of JSON are more than the {most:,} allowed; make it shorter")
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _at_most(_NAME)]
+"""Of a person, a session, a request, a tool, an event or a proof."""
+Comment = Annotated[str, _at_most(_COMMENT)]
+AnswerOfPerson = Annotated[object, _at_most(_ANSWER)]
+"""It goes to the model as a text within a text."""
+Quotas = _at_most(_QUOTAS)

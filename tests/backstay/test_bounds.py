@@ -1,0 +1,59 @@
+"""What people send is bounded in bytes, and what cannot be carried is refused by field."""
+
+import pytest
+
+from backstay.approvals.deciding import DecisionInvalid, admit
+from backstay.bounds import ARGUMENTS, REFERENCES
+from backstay.budgets.budget import Budget
+from backstay.errors import ArgumentsInvalid, TaskInvalid
+from backstay.task.plan import references_in, resolve
+from backstay.task.task import Task, too_long
+from tests.requirements import promise
+
+SIGNS = ['"', "\x01", "中", "🦉"]
+
+
+@promise("runs:bounds-in-bytes")
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_field_longer_than_its_bound_is_refused_by_name_whatever_fills_it(sign):
+    decision = {"request_id": "r1", "verdict": "answer", "by": "ana"}
+    assert admit({**decision, "answer": sign * 5_000}).answer == sign * 5_000
+    with pytest.raises(DecisionInvalid, match=r"answer: .* bytes"):
+        admit({**decision, "answer": sign * 66_000})
+    with pytest.raises(DecisionInvalid, match="decision: larger than"):
+        admit({**decision, "calls": {"0": {"verdict": "modify", "arguments": {"a": sign * 1_000_000}}}})
+    with pytest.raises(TaskInvalid, match=r"session_id: .* bytes"):
+        Task.admit({"text": "t", "session_id": sign * 1_300})
+    with pytest.raises(TaskInvalid, match=r"quotas: .* bytes"):
+        Budget().raised({"quotas": {sign * 33_000: 1}})
+    assert too_long({"text": "t", "input": {"a": sign * 1_000_000}}) is not None
+
+
+@promise("runs:short-refusals")
+def test_a_refusal_names_few_faults_in_short_and_quotes_no_secret():
+    with pytest.raises(TaskInvalid) as refused:
+        Task.admit({"text": "t", "x" * 900_000: 1, **{f"unknown {n}": "s3cr3t-0123456789" for n in range(20_000)}})
+
+    assert len(str(refused.value)) < 2_000
+    assert "and 19,996 more faults" in str(refused.value)
+    assert "s3cr3t" not in str(refused.value)
+
+
+@promise("plans:references-bounded")
+def test_what_references_bring_is_counted_before_it_is_joined():
+    scope = {"steps": [{"result": {"x": "y" * (ARGUMENTS // 3)}}]}
+    part = "${steps.0.result.x}"
+
+    assert len(resolve({"a": part + part}, scope)["a"]) == 2 * (ARGUMENTS // 3)
+    for given in ({"a": part * 4}, {"a": [part] * 4}, {"a": "-" + "${steps.0.result}" * 4}):
+        with pytest.raises(ArgumentsInvalid, match="larger than"):
+            resolve(given, scope)
+    with pytest.raises(ArgumentsInvalid, match="references"):
+        resolve({"a": "${a}" * (REFERENCES + 1)}, {})
+
+
+@promise("plans:references-found")
+def test_references_are_found_in_order_also_beside_what_is_not_closed():
+    assert references_in({"a": "x${a} ${ b.c }}", "b": ["${d"]}) == ["a", "b.c"]
+    assert references_in("${" * 300_000 + "}${e}")[-1] == "e"
+    assert references_in("${" * 300_000) == []
