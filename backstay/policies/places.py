@@ -56,7 +56,7 @@ def surely(operator: str, value: str, operand: str) -> bool:
 
 def _is_address(operator: str, operand: str) -> bool:
     at = operand.find("@")
-    # A text that begins with a handle or with the name of a package's owner says nothing of a mailbox.
+    # A text that begins with a handle or with the name of a package's owner says nothing of a address.
     if at < 0 or (at == 0 and operator == "starts_with"):
         return False
     # "git@example.com:owner/" ends its host by itself.
@@ -105,7 +105,7 @@ def _ends(rest: str) -> bool:
     return rest == "" or rest[0] in "/?#"
 
 
-def _is_mailbox(value: str) -> bool:
+def _is_one_address(value: str) -> bool:
     """Return whether a text is one address: no name, list, comment, quotes or coding, and no route through a host."""
     local, at, domain = value.partition("@")
     return (
@@ -117,7 +117,7 @@ def _is_mailbox(value: str) -> bool:
 
 
 def _surely_address(operator: str, value: str, operand: str) -> bool:
-    if not _is_mailbox(value):
+    if not _is_one_address(value):
         return False
     return value == operand or (operator != "starts_with" and operand[0] in _SEPARATORS and value.endswith(operand))
 
@@ -129,7 +129,7 @@ def _surely_host(operator: str, value: str, operand: str) -> bool:
         port = host.removeprefix(":")
         return not host or (port != host and only(port, digits))
     if "@" in value:
-        return _is_mailbox(value) and _is_below(value.rpartition("@")[2], operand)
+        return _is_one_address(value) and _is_below(value.rpartition("@")[2], operand)
     if scheme := scheme_in(value):
         return scheme[0] == 0 and _is_below(_split(value[scheme[1] :])[0], operand)
     if only(value, _IN_HOST):
@@ -179,8 +179,8 @@ def _url_written(operator: str, operand: str, start: int, end: int) -> str:
 
 def _address_written(operator: str, operand: str) -> str:
     domain = operand.rpartition("@")[2].strip("<>, ")
-    if operator == "ends_with" and operand.startswith("@") and _is_mailbox(f"x{operand}"):
+    if operator == "ends_with" and operand.startswith("@") and _is_one_address(f"x{operand}"):
         return ""
-    whole = _is_mailbox(operand)
+    whole = _is_one_address(operand)
     exact = f'write equals: "{operand}"' if whole else f'write ends_with: "@{domain or "example.com"}"'
     return f"holds for one plain address only, never for a list or a name; {exact}, or in: [...] with whole addresses"
