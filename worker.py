@@ -104,14 +104,9 @@ _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id":
 def read_policy(path: Path) -> Policy:
     """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
     try:
-        return Policy.admit(policy_as_written(path))
+        return Policy.admit(yaml_of(path)) if path.exists() else Policy()
     except PolicyInvalid as error:
         raise PolicyInvalid(f"{path}: {error}") from None
-
-
-def policy_as_written(path: Path) -> Any:
-    """Return what stands in the operator's policy; None without a file. Raises SettingsInvalid."""
-    return _yaml_of(path) if path.exists() else None
 
 
 def read_offered(settings: Settings) -> "Definitions":
@@ -126,10 +121,11 @@ def read_offered(settings: Settings) -> "Definitions":
 
 def read_profiles(path: Path) -> Profiles:
     """Return the operator's profiles; without a file, the built-in ones. Raises SettingsInvalid."""
-    return Profiles.admit(_yaml_of(path), str(path)) if path.exists() else Profiles()
+    return Profiles.admit(yaml_of(path), str(path)) if path.exists() else Profiles()
 
 
-def _yaml_of(path: Path) -> Any:
+def yaml_of(path: Path) -> Any:
+    """Return what stands in a file; raises SettingsInvalid for one that is no YAML."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

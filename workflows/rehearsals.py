@@ -53,15 +53,8 @@ async def rehearse_call(
     """
     known = known.model_copy(update={"simulated": rehearsal.simulated})
     results = rehearsal.results if refers else {}
-    (made,) = await tool_calls.perform(
-        purpose,
-        [call],
-        answered={0: call},
-        rehearsal=known,
-        results=results,
-        deadline_s=deadline_s,
-        usual=usual,
-    )
+    more: dict[str, Any] = {"rehearsal": known, "results": results, "deadline_s": deadline_s, "usual": usual}
+    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, **more)
     result = made.result
     if result.simulated and purpose is not Purpose.SIMULATE:
         # It would have read by a simulated value, which no server knows.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -67,17 +67,15 @@ class ToolCalls:
     ) -> list[Performed]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
-        `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole;
-        a tool's own time stands against a `usual` deadline, which nobody chose, and none against `most_s`;
-        when `unless` becomes true, questions to people are withdrawn. In a `rehearsal` calls refer to its
-        own `results`. Raises BudgetExceeded, Expired or Rejected.
+        `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole; a
+        tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
+        questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. Raises BudgetExceeded,
+        Expired or Rejected.
         """
 
         def flight(call: ToolCall) -> CallInFlight:
-            more: dict[str, Any] = {"rehearsal": rehearsal, "results": results}
-            return CallInFlight(
-                purpose, call, self._deadline(call, deadline_s, most_s, usual=usual), effect, unless=unless, **more
-            )
+            seconds = self._deadline(call, deadline_s, most_s, usual=usual)
+            return CallInFlight(purpose, call, seconds, effect, unless=unless, rehearsal=rehearsal, results=results)
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
@@ -91,10 +89,7 @@ class ToolCalls:
                 made = iter(await self._together([self._made(call) for call in flights.calls]))
             finally:
                 self.context.batch = None
-        return [
-            Performed(call, flights.refused[index]) if index in flights.refused else next(made)
-            for index, call in enumerate(batch)
-        ]
+        return _in_order(batch, flights.refused, made)
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
         """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
@@ -358,6 +353,10 @@ def keep_order(flights: Sequence[CallInFlight]) -> None:
     many = {name for name, count in Counter(flight.call.tool.provider for flight in writes).items() if count > 1}
     for flight in writes:
         flight.ordered = flight.call.tool.provider in many
+
+
+def _in_order(batch: Sequence[ToolCall], refused: dict[int, ToolResult], made: Iterator[Performed]) -> list[Performed]:
+    return [Performed(call, refused[index]) if index in refused else next(made) for index, call in enumerate(batch)]
 
 
 def _going(answered: Answered) -> list[ToolCall]:

@@ -40,7 +40,7 @@ async def compared(settings: Settings) -> list[Finding]:
     policy = await asyncio.to_thread(worker.read_policy, settings.policy)
     if not settings.policy.exists():
         return []
-    written = await asyncio.to_thread(worker.policy_as_written, settings.policy)
+    written = await asyncio.to_thread(worker.yaml_of, settings.policy)
     async with worker.open_toolbox(settings) as toolbox:
         offered = await toolbox.offered(_PATIENCE_S)
     return [*twins(written), *findings(policy, offered)]

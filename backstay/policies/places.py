@@ -4,17 +4,21 @@
 `https://example.com`: a condition that permits something must not hold for them, in whichever way a tool reads them.
 """
 
-import re
 import unicodedata
+from string import ascii_letters, digits
 
-_ADDRESS = re.compile(r"[A-Za-z0-9_+'~][A-Za-z0-9._+'~-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
-"""One mailbox and nothing else: no name, no list, no comment, no quotes, nothing coded, and no route through a host."""
-_HOST = re.compile(r"\.?(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*\.?")
-_NUMBERS = re.compile(r"\d+\.[\d.]*")
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
-_PATH = re.compile(r"[/~]|\.{1,2}/|[A-Za-z]:\\")
-_CODED_CONTROL = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff]|5[Cc])")
-_AUTHORITY_ENDS = re.compile(r"[/?#]")
+from backstay.policies.signs import (
+    HEX,
+    end_of_authority,
+    is_host,
+    is_numbers,
+    only,
+    scheme_in,
+)
+
+_LOCAL = frozenset(ascii_letters + digits + "._+'~-")
+_DOMAIN = frozenset(ascii_letters + digits + "-")
+_IN_HOST = frozenset(ascii_letters + digits + "._-")
 _SEPARATORS = "@+-._"
 _AFTER_PREFIX = "/?#&=:"
 
@@ -24,60 +28,68 @@ def is_place(operator: str, operand: object) -> bool:
     if operator not in ("starts_with", "ends_with", "contains") or not isinstance(operand, str):
         return False
     return bool(
-        _URL.search(operand)
+        scheme_in(operand) is not None
         or _is_address(operator, operand)
-        or _HOST.fullmatch(operand)
-        or (operator == "starts_with" and _NUMBERS.fullmatch(operand))
+        or is_host(operand)
+        or (operator == "starts_with" and is_numbers(operand))
     )
 
 
 def surely(operator: str, value: str, operand: str) -> bool:
     """Return whether a text that fits, as it is written, leads nowhere else than the operand says."""
-    if operator == "starts_with" and operand.startswith("/") and re.match(r"/[/\\]", value):
+    if operator == "starts_with" and operand.startswith("/") and value.startswith(("//", "/\\")):
         # A host may follow, as in a URL without its scheme.
         return operand.startswith("//") and _surely_url(value, operand)
     if not is_place(operator, operand):
         return True
     if not _is_plain(value):
         return False
-    if _URL.search(operand):
+    if scheme_in(operand) is not None:
         return value.startswith(operand) and _surely_url(value, operand)
     if "@" in operand:
         return _surely_address(operator, value, operand)
-    if _NUMBERS.fullmatch(operand):
-        return re.fullmatch(r"[\d.]+(?:[:/]\d+)?", value) is not None
+    if is_numbers(operand):
+        number, sign, rest = value.partition(":" if ":" in value else "/")
+        return only(number, digits + ".") and (not sign or only(rest, digits))
     return _surely_host(operator, value, operand)
 
 
 def _is_address(operator: str, operand: str) -> bool:
     at = operand.find("@")
-    # A text that begins with a handle or with the name of a package's owner says nothing of a mailbox.
+    # A text that begins with a handle or with the name of a package's owner says nothing of a address.
     if at < 0 or (at == 0 and operator == "starts_with"):
         return False
     # "git@example.com:owner/" ends its host by itself.
-    return operator != "starts_with" or not re.search(r"@[^@]*[:/]", operand) or operand.lower().startswith("mailto:")
+    ends = any(sign in operand.rpartition("@")[2] for sign in ":/")
+    return operator != "starts_with" or not ends or operand.lower().startswith("mailto:")
 
 
 def _is_plain(value: str) -> bool:
     """Return whether nothing in a text is read in more than one way: no space, no control, no backslash, none coded."""
     return (
         "\\" not in value
-        and not _CODED_CONTROL.search(value)
+        and not any(map(_is_control, value.split("%")[1:]))
         and not any(sign.isspace() or unicodedata.category(sign)[0] == "C" for sign in value)
     )
+
+
+def _is_control(coded: str) -> bool:
+    """Return whether what follows a `%` stands for a control character or a backslash."""
+    code = coded[:2].lower()
+    return len(code) == 2 and (code in ("7f", "5c") or (code[0] in "01" and code[1] in HEX))
 
 
 def _surely_url(value: str, operand: str) -> bool:
     """Return whether a URL that begins as the operand does stays at its host, and below its path."""
     if not _is_plain(value):
         return False
-    scheme = _URL.match(operand)
-    if scheme is None:
+    scheme = scheme_in(operand)
+    if scheme is None or scheme[0] > 0:
         return False
-    host, path = _split(operand[scheme.end() :])
-    real_host, real_path = _split(value[scheme.end() :])
+    host, path = _split(operand[scheme[1] :])
+    real_host, real_path = _split(value[scheme[1] :])
     if not host and not path:
-        return not re.search(r"[@%]|[^\x21-\x7e]", real_host)
+        return real_host.isascii() and "@" not in real_host and "%" not in real_host
     if real_host != host:
         return False
     return not path or path[-1] in _AFTER_PREFIX or "?" in path or "#" in path or _ends(real_path[len(path) :])
@@ -85,16 +97,27 @@ def _surely_url(value: str, operand: str) -> bool:
 
 def _split(rest: str) -> tuple[str, str]:
     """Return the authority of a URL, and what follows it."""
-    found = _AUTHORITY_ENDS.search(rest)
-    return (rest, "") if found is None else (rest[: found.start()], rest[found.start() :])
+    end = end_of_authority(rest)
+    return rest[:end], rest[end:]
 
 
 def _ends(rest: str) -> bool:
     return rest == "" or rest[0] in "/?#"
 
 
+def _is_one_address(value: str) -> bool:
+    """Return whether a text is one address: no name, list, comment, quotes or coding, and no route through a host."""
+    local, at, domain = value.partition("@")
+    return (
+        bool(at)
+        and only(local, _LOCAL)
+        and local[0] not in "-."
+        and all(only(label, _DOMAIN) for label in domain.split("."))
+    )
+
+
 def _surely_address(operator: str, value: str, operand: str) -> bool:
-    if _ADDRESS.fullmatch(value) is None:
+    if not _is_one_address(value):
         return False
     return value == operand or (operator != "starts_with" and operand[0] in _SEPARATORS and value.endswith(operand))
 
@@ -102,23 +125,22 @@ def _surely_address(operator: str, value: str, operand: str) -> bool:
 def _surely_host(operator: str, value: str, operand: str) -> bool:
     if operator == "starts_with":
         rest = value[len(operand) :]
-        host, _ = _split(value)
-        return _ends(re.sub(r"^:\d+", "", rest)) and "@" not in host
+        host, _ = _split(rest)
+        port = host.removeprefix(":")
+        return not host or (port != host and only(port, digits))
     if "@" in value:
-        return _ADDRESS.fullmatch(value) is not None and _is_below(value.rpartition("@")[2], operand)
-    if scheme := _URL.match(value):
-        return _is_below(_split(value[scheme.end() :])[0], operand)
-    if _URL.search(value):
-        return False
-    if re.fullmatch(r"[A-Za-z0-9._-]+", value):
+        return _is_one_address(value) and _is_below(value.rpartition("@")[2], operand)
+    if scheme := scheme_in(value):
+        return scheme[0] == 0 and _is_below(_split(value[scheme[1] :])[0], operand)
+    if only(value, _IN_HOST):
         return _is_below(value, operand)
     # What is no name of a host is the path of a file, unless its first part could be a host.
-    return _PATH.match(value) is not None or "." not in _split(value)[0]
+    return value.startswith(("/", "~", "./", "../")) or "." not in _split(value)[0]
 
 
 def _is_below(host: str, operand: str) -> bool:
     """Return whether a host is the one named, or below it; none that is coded, has a port or names somebody."""
-    if re.fullmatch(r"[A-Za-z0-9._-]+", host) is None or not host.endswith(operand):
+    if not only(host, _IN_HOST) or not host.endswith(operand):
         return False
     return operand.startswith(".") or host == operand or host.endswith(f".{operand}")
 
@@ -127,11 +149,11 @@ def how_to_write(operator: str, operand: object) -> str:
     """Return what to know of a condition that permits something by a part of an address, host or URL; else nothing."""
     if not isinstance(operand, str) or not is_place(operator, operand):
         return ""
-    if scheme := _URL.search(operand):
-        return _url_written(operator, operand, scheme)
+    if scheme := scheme_in(operand):
+        return _url_written(operator, operand, *scheme)
     if "@" in operand:
         return _address_written(operator, operand)
-    if _NUMBERS.fullmatch(operand):
+    if is_numbers(operand):
         return "holds for numbers and dots only"
     name = operand.strip(".")
     if operator == "ends_with" and operand.startswith("."):
@@ -142,10 +164,10 @@ def how_to_write(operator: str, operand: object) -> str:
     )
 
 
-def _url_written(operator: str, operand: str, scheme: "re.Match[str]") -> str:
-    host, path = _split(operand[scheme.end() :])
-    if operator != "starts_with" or scheme.start():
-        return f'holds only where the text begins so; write starts_with: "{operand[scheme.start() :].rstrip("/")}/"'
+def _url_written(operator: str, operand: str, start: int, end: int) -> str:
+    host, path = _split(operand[end:])
+    if operator != "starts_with" or start:
+        return f'holds only where the text begins so; write starts_with: "{operand[start:].rstrip("/")}/"'
     if not host and not path:
         return ""
     if not path:
@@ -157,8 +179,8 @@ def _url_written(operator: str, operand: str, scheme: "re.Match[str]") -> str:
 
 def _address_written(operator: str, operand: str) -> str:
     domain = operand.rpartition("@")[2].strip("<>, ")
-    if operator == "ends_with" and operand.startswith("@") and domain.isascii() and _ADDRESS.fullmatch(f"x{operand}"):
+    if operator == "ends_with" and operand.startswith("@") and _is_one_address(f"x{operand}"):
         return ""
-    whole = _ADDRESS.fullmatch(operand)
+    whole = _is_one_address(operand)
     exact = f'write equals: "{operand}"' if whole else f'write ends_with: "@{domain or "example.com"}"'
     return f"holds for one plain address only, never for a list or a name; {exact}, or in: [...] with whole addresses"

@@ -11,10 +11,9 @@ from backstay.errors import PolicyInvalid
 from backstay.frozen import Frozen
 from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
-from backstay.policies.faults import explain
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
-from backstay.policies.rule import Rule, clip_line
+from backstay.policies.rule import Rule, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources

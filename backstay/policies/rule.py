@@ -1,6 +1,8 @@
 """One line of a policy."""
 
+import difflib
 import json
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
@@ -11,9 +13,11 @@ from backstay.policies.glob import matches
 from backstay.policies.operators import FROM
 from backstay.provenance.source import Sources
 from backstay.quoting import quoted
+from backstay.shown import one_line
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YEAR = 366 * 86400
+_VALUE_SHOWN = 80
 
 OnExpiry = Literal["reject", "escalate", "fail"]
 """What happens when nobody decides in time."""
@@ -136,3 +140,22 @@ def _spell(conditions: Conditions) -> str:
         for path, operators in conditions.items()
         for operator, operand in operators.items()
     )
+
+
+def explain(fault: Any, fields_at: Callable[[Sequence[int | str]], list[str]]) -> str:
+    """Return one line for one fault that pydantic found; `fields_at` names what may be written at a place."""
+    path = fault["loc"]
+    field = one_line(".".join(map(str, path)), 200) or "Policy"
+    value = repr(fault.get("input"))
+    shown = value if len(value) <= _VALUE_SHOWN else value[: _VALUE_SHOWN - 3] + "..."
+    match fault["type"]:
+        case "extra_forbidden":
+            known = fields_at(path[:-1])
+            near = difflib.get_close_matches(str(path[-1]), known, 1)
+            if near:
+                return f"{field}: unknown field; did you mean {near[0]!r}?"
+            return f"{field}: unknown field (value {shown}); remove it or correct its name (known: {', '.join(known)})"
+        case "missing":
+            return f"{field}: required field is missing; add it"
+        case _:
+            return f"{field}: {fault['msg'].replace('Value error, ', '')} (value {shown})"

@@ -1,19 +1,17 @@
 """Find a forbidden text however it is spelled: what is denied or asked about must not depend on capitals or coding."""
 
-import re
 import unicodedata
 from typing import Any
 
-_CODED = re.compile(r"%([0-7][0-9a-f])")
+from backstay.policies.signs import HEX, end_of_authority, is_host, only
+
 _DECODED = 3
 """How often a text may be coded over."""
 _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,40}")
-_PORT = re.compile(r":\d*$")
-_AUTHORITY_ENDS = re.compile(r"[/?#]")
+_SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
+_LONGEST_SCHEME = 40
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
-_HOST = re.compile(r"\.?(?:[\w-]+\.)+[^\W\d][\w-]*\.?")
 
 
 def folded(text: str) -> str:
@@ -29,7 +27,7 @@ def readings(text: str) -> list[str]:
     found = {folded(text): None}
     for _ in range(_DECODED):
         last = next(reversed(found))
-        found[folded(_CODED.sub(lambda code: chr(int(code[1], 16)), last))] = None
+        found[folded(_decoded(last))] = None
     for known in list(found):
         if not known.isprintable():
             found["".join(sign if sign.isprintable() else " " for sign in known)] = None
@@ -70,7 +68,7 @@ def may_end(value: str, operand: str) -> bool:
     if value.endswith(operand):
         return True
     wanted = folded(operand)
-    within = "@" in wanted or _HOST.fullmatch(wanted) is not None
+    within = "@" in wanted or is_host(wanted)
     for reading in readings(value):
         if reading.endswith(wanted) or reading.rstrip(" .").endswith(wanted):
             return True
@@ -102,16 +100,40 @@ def _url_of(text: str) -> str:
     """Return a URL as browsers read it: no user, no usual port, no dot behind the host; empty for what is none."""
     scheme, colon, rest = text.partition(":")
     rest = rest.replace("\\", "/").lstrip("/")
-    if not colon or not rest or _SCHEME.fullmatch(scheme) is None:
+    if not colon or not rest or len(scheme) > _LONGEST_SCHEME or not only(scheme, _SCHEME):
         return ""
-    end = found.start() if (found := _AUTHORITY_ENDS.search(rest)) else len(rest)
+    end = end_of_authority(rest)
     host = rest[:end].rpartition("@")[2]
-    port = found[0] if (found := _PORT.search(host)) else ""
+    number = host.rpartition(":")[2]
+    port = f":{number}" if ":" in host and (not number or number.isdecimal()) else ""
     name = host[: len(host) - len(port)].rstrip(".")
     return f"{scheme}://{name}{'' if port in (':', _USUAL_PORTS.get(scheme)) else port}{rest[end:]}"
 
 
 def _mentions(text: str, wanted: str, *, from_its_start: bool) -> bool:
     """Return whether a text holds an address or a host that does not go on."""
-    before = r"(?<![\w.+-])" if from_its_start else ""
-    return re.search(rf"{before}{re.escape(wanted)}(?![\w-]|\.\w)", text) is not None
+    at = text.find(wanted)
+    while at >= 0:
+        before, after = text[:at][-1:], text[at + len(wanted) :][:2]
+        begins = not from_its_start or not (_is_word(before) or before in (".", "+", "-"))
+        goes_on = _is_word(after[:1]) or after[:1] == "-" or (after[:1] == "." and _is_word(after[1:]))
+        if begins and not goes_on:
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _is_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
+
+
+def _decoded(text: str) -> str:
+    """Return a text with its `%` codes of plain characters replaced by these."""
+    first, *parts = text.split("%")
+    return first + "".join(map(_after_code, parts))
+
+
+def _after_code(part: str) -> str:
+    code = part[:2]
+    is_plain = len(code) == 2 and code[0] in "01234567" and code[1] in HEX
+    return chr(int(code, 16)) + part[2:] if is_plain else f"%{part}"
