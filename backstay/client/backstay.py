@@ -10,6 +10,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
+from backstay.authority import principal
 from backstay.client.executions import Execution, described, open_executions, task_of
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
@@ -111,7 +112,7 @@ class Backstay:
         """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
-        ask |= {"by": by} if by else {}
+        ask |= {"by": principal(by)} if by else {}
         if self._key is not None and by:
             ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
         return await self._start(

@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from backstay.authority import principal
 from backstay.client.executions import Execution
 from backstay.errors import RunNotFound, TaskInvalid, Transient
 from backstay.shown import NOBODY
@@ -117,7 +118,7 @@ async def _not_begun(page: Page, execution: Execution) -> Found | None:
     return Found(
         workflow_id=execution.workflow_id,
         run_id=execution.first_run_id,
-        user_id=str(task.get("user_id", NOBODY)),
+        user_id=principal(str(task.get("user_id", NOBODY))),
         session_id=None if session is None else str(session),
         # The words of the task are shown once a worker has looked for secrets in them.
         text="",
