@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from backstay.authority import principal
-from backstay.client.executions import Execution
+from backstay.client.executions import Execution, undo_id
 from backstay.errors import RunNotFound, TaskInvalid, Transient
 from backstay.shown import NOBODY
 from gateways.web.identity import Visitor
@@ -64,7 +64,7 @@ class Found:
     @property
     def undo_id(self) -> str:
         """Return the workflow id of an undo after the end."""
-        return f"undo-{self.workflow_id}"
+        return undo_id(self.workflow_id)
 
 
 async def find(page: Page, visitor: Visitor, workflow_id: str, run_id: str | None = None) -> Found:
