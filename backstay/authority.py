@@ -1,6 +1,76 @@
-"""Who may decide: about a call, an effect, or a run as a whole."""
+"""Who may decide: about a call, an effect, or a run as a whole; and the one form of a person's name."""
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from backstay.frozen import Frozen
+from backstay.shown import one_line
+
+_CODE = "<U+"
+_HEX = frozenset("0123456789ABCDEF")
+_LONGEST_CODE = len("<U+10FFFF>")
+_LONGEST = 1000
+"""Characters of a name that is looked at; nobody has a longer one, and every door refuses it."""
+
+
+def principal(name: str) -> str:
+    """Return the canonical form of a person's name, in which names are compared, signed and recorded.
+
+    It is composed (NFC) and stripped; an address is in small letters. A sign that cannot be seen, or that passes for
+    another one, is written as its code, such as `<U+200B>`, so the name is nobody else's.
+    """
+    if len(name) > _LONGEST:
+        return name
+    composed = unicodedata.normalize("NFC", "".join(map(_kept_foreign, name.strip())))
+    if "@" in composed:
+        composed = unicodedata.normalize("NFC", "".join(_in_small_letters(composed)))
+    return one_line(composed, 16 * len(composed) + 1).strip()
+
+
+def is_plain(name: str) -> bool:
+    """Return whether each sign of a name can be seen, and passes for no other."""
+    return "<U+" not in principal(name) and "⏎" not in principal(name)
+
+
+Principal = Annotated[str, AfterValidator(principal)]
+"""The name of a person, in its canonical form."""
+
+
+def with_principals(payload: dict[str, Any], fields: tuple[str, ...] = ("by",)) -> dict[str, Any]:
+    """Return a payload in which the named fields hold names in their canonical form; others stay as they are."""
+    named = {field: principal(payload[field]) for field in fields if isinstance(payload.get(field), str)}
+    return {**payload, **named} if named else payload
+
+
+def _kept_foreign(sign: str) -> str:
+    """Return a sign, or its code where composing would make a plain letter of a foreign one."""
+    return f"<U+{ord(sign):04X}>" if not sign.isascii() and unicodedata.normalize("NFC", sign).isascii() else sign
+
+
+def _in_small_letters(name: str) -> Iterator[str]:
+    """Yield the signs of a name in small letters; the codes of signs stay as they are."""
+    at = 0
+    while at < len(name):
+        end = name.find(">", at, at + _LONGEST_CODE) if name.startswith(_CODE, at) else -1
+        if end > 0 and _HEX.issuperset(name[at + len(_CODE) : end]):
+            yield name[at : end + 1]
+            at = end
+        else:
+            yield _folded(name[at])
+        at += 1
+
+
+def _folded(sign: str) -> str:
+    """Return a sign in small letters; a foreign one never becomes a plain letter of somebody else's address."""
+    return next((small for small in (sign.casefold(), sign.lower()) if not _gains_plain(sign, small)), sign)
+
+
+def _gains_plain(sign: str, small: str) -> bool:
+    return not sign.isascii() and any(letter.isascii() for letter in small)
+
 
 NOBODY = 1_000_000
 """The quorum of what nobody may decide alone or together."""

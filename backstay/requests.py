@@ -54,6 +54,8 @@ class OpenRun(OfRun):
     task: Task
     at: str
     workflow_run_id: str
+    names_as_sent: dict[str, str] = Field(default_factory=dict)
+    """The names of people in the task that were sent in another than their canonical form; a proof is for these."""
 
 
 class AskModel(OfRun):

@@ -65,6 +65,8 @@ class Consent:
     def __init__(self, context: RunContext) -> None:
         """Use the run's context."""
         self.context = context
+        self.undoes_by_itself = False
+        """Whether nobody asked for an undo; else a task's own rules about it do not count, only the operator's."""
         self.accepted: set[tuple[str, str]] = set()
         """The changed tools, each with its definition, of which a call was permitted since."""
         self.program: ToolCall | None = None
@@ -144,7 +146,10 @@ class Consent:
         tool, state = call.tool, self.context.state
         lines = (*state.lines_at(workflow.now().timestamp()), *more)
         section: RuledAs = "undo" if purpose is Purpose.UNDO else "call"
-        ruling = ruling_of(state.opened.policy, call, section, lines)
+        policy = state.opened.policy
+        if section == "undo" and not self.undoes_by_itself:
+            policy = policy.operators
+        ruling = ruling_of(policy, call, section, lines)
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)

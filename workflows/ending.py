@@ -155,7 +155,9 @@ class Ending:
         if self._withheld(ended):
             self.context.record("undo.withheld", WITHHELD)
             return
-        await Rollback(self.context).undo(between=self.context.turn)
+        # A person cancels, or rejects and stops.
+        by_itself = ended.outcome not in {Outcome.REJECTED, Outcome.CANCELLED}
+        await Rollback(self.context, by_itself=by_itself).undo(between=self.context.turn)
 
     def _withheld(self, ended: Ended) -> bool:
         """Return whether effects of a cancelled run stand, because nobody can prove who cancels a workflow."""

@@ -10,9 +10,10 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
-from backstay.authority import Authority
+from backstay.approvals.voting import with_vote
+from backstay.authority import Authority, Principal
 from backstay.canonical import canonical, longer_than
-from backstay.effects.compensation import UndoOutcome
+from backstay.effects.compensation import UndoOutcome, UndoStack
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.event import Timeline
@@ -41,7 +42,7 @@ MOST_HELD = 20_000
 class Said(Frozen):
     """Who asks for a change to the run itself, and why."""
 
-    by: str = Field(default="", max_length=200)
+    by: Principal = Field(default="", max_length=200)
     proof: str | None = Field(default=None, max_length=1000)
     event_id: str | None = Field(default=None, max_length=200)
     reason: str = Field(default="", max_length=4000)
@@ -354,7 +355,12 @@ class Handlers:
         refuse()
         answer = self._missing_votes(update, said, more) or await act(said, more)
         state.record_decision(
-            update, said.by, workflow.now(), verified=said.proof is not None, state=str(answer.get("state", "decided"))
+            update,
+            said.by,
+            workflow.now(),
+            verified=said.proof is not None,
+            state=str(answer.get("state", "decided")),
+            comment=one_line(said.reason, 500),
         )
         return state.remember_answer(sender, key, answer)
 
@@ -398,13 +404,17 @@ class Handlers:
         quorum = self._authority(update, said).quorum
         if quorum <= 1:
             return None
-        votes = self.context.state.votes
-        what = canonical([update, said.to_step, more])
-        votes[what] = tuple(dict.fromkeys((*votes.get(what, ()), said.by)))
-        if len(votes[what]) >= quorum:
-            del votes[what]
+        state = self.context.state
+        undo = state.undo if update == "undo" else UndoStack()
+        # A word is about the effects that stood then: a later one must not be taken back by it.
+        what = canonical([update, said.to_step, more, undo.digest(said.to_step)])
+        hold_s = deciding.words_hold_s(state.opened.policy, {slot.tool for slot in undo.to_undo(said.to_step)})
+        votes = with_vote(state.votes.get(what, {}), said.by, workflow.now().timestamp(), hold_s)
+        if len(votes) >= quorum:
+            state.votes.pop(what, None)
             return None
-        return {"state": "recorded", "by": list(votes[what]), "quorum": quorum}
+        state.keep_votes(what, votes)
+        return {"state": "recorded", "by": list(votes), "quorum": quorum}
 
     async def _top_up(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         return await self.context.top_up(more)
@@ -476,6 +486,8 @@ def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
     more = {key: value for key, value in data.items() if key not in Said.model_fields}
     if more and update not in {"top_up", "message"}:
         raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
+    if data.get("to_step") is not None and update != "undo":
+        raise deciding.DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
     try:
         return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
     except errors.TaskInvalid as error:

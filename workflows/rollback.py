@@ -33,10 +33,11 @@ UNPROVEN = (
 class Rollback:
     """Run compensations in reverse order of dispatch; what cannot be undone is parked, and the others continue."""
 
-    def __init__(self, context: RunContext) -> None:
-        """Undo effects of one run."""
+    def __init__(self, context: RunContext, *, by_itself: bool = False) -> None:
+        """Undo effects of one run; `by_itself`: nobody asked for it, so rules of the task hold for it, too."""
         self.context = context
         self.tool_calls = ToolCalls(context)
+        self.tool_calls.consent.undoes_by_itself = by_itself
         self.reconcile = self.tool_calls.reconcile
 
     async def undo(

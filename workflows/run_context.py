@@ -57,6 +57,8 @@ class RunContext:
         self.undos = 0
         """How often a person had effects undone while the run went on."""
         self.ending = False
+        self.names_as_sent: dict[str, str] = {}
+        """The names of people in the task that were sent in another than their canonical form."""
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
 

@@ -77,6 +77,7 @@ class RunTask(Messages):
         self.invalid = self.invalid or _repeated(info)
         self.prepare_handlers()
         self.context = RunContext(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
+        self.context.names_as_sent = _names_as_sent(task, admitted)
         self.context.taken_over = self.carried is None
         self.carrying = self.carries = Carrying(self.context)
         self.context.continues = lambda: self.carries.wanted
@@ -351,6 +352,7 @@ async def open_context(context: RunContext) -> None:
         task=state.task,
         at=workflow.now().isoformat(timespec="milliseconds"),
         workflow_run_id=workflow.info().run_id,
+        names_as_sent=context.names_as_sent,
     )
     opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
@@ -439,6 +441,12 @@ def _admitted(task: Any) -> tuple[TaskInvalid | None, Task]:
         return None, Task.admit(task)
     except TaskInvalid as error:
         return error, Task(text="invalid")
+
+
+def _names_as_sent(task: Any, admitted: Task) -> dict[str, str]:
+    """Return the names of people in a task that were sent in another than their canonical form."""
+    sent = {name: task.get(name) for name in ("by", "user_id")} if isinstance(task, dict) else {}
+    return {name: said for name, said in sent.items() if isinstance(said, str) and said != getattr(admitted, name)}
 
 
 def _repeated(info: workflow.Info) -> TaskInvalid | None:

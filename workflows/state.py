@@ -31,6 +31,7 @@ KEPT_ANSWERS = 500
 KEPT_WRITES = 300
 KEPT_PLANS = 20
 KEPT_REFUSALS = 20
+KEPT_VOTES = 20
 KEPT_PROGRESS = 20
 SAMPLED_REFUSALS = 1000
 
@@ -102,8 +103,8 @@ class RunState(BaseModel):
     """How requests were decided."""
     digests: dict[str, str] = Field(default_factory=dict)
     """The digests of requests, which proofs name; also of closed ones, since a decision can come twice."""
-    votes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Who has asked for a change that needs several persons, by what was asked."""
+    votes: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Who has asked for a change that needs several persons, and when, by what was asked; the last 20."""
     proofs: int = 0
     """How many proofs of signals were checked."""
     refused: int = 0
@@ -227,6 +228,13 @@ class RunState(BaseModel):
     def count_free_call(self) -> None:
         """Count a call that no limit counts."""
         self.usage = self.usage.model_copy(update={"free_calls": self.usage.free_calls + 1})
+
+    def keep_votes(self, what: str, votes: dict[str, float]) -> None:
+        """Keep who has asked for a change, and forget the oldest changes that people asked for."""
+        self.votes.pop(what, None)
+        self.votes[what] = votes
+        while len(self.votes) > KEPT_VOTES:
+            del self.votes[next(iter(self.votes))]
 
     def keep_digest(self, request_id: str, digest: str) -> None:
         """Keep the digest of a request, and forget the oldest requests."""

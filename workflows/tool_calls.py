@@ -312,7 +312,8 @@ class ToolCalls:
         if flight.effect is None or not applies(flight.purpose, Stage.BIND_UNDO):
             return flight
         self.context.state.record_write(flight.call, flight.effect, workflow.now())
-        flight.authority = ruling_of(self.context.state.opened.policy, flight.call).authority
+        # A task that names who may make its calls must not decide who may take them back.
+        flight.authority = ruling_of(self.context.state.opened.policy.operators, flight.call).authority
         slot = Compensation(
             effect=flight.effect,
             authority=flight.authority,

@@ -11,11 +11,12 @@ from backstay import calls
 from backstay.approvals import deciding
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.proof import UNDO_RUN
-from backstay.authority import Authority
+from backstay.authority import Authority, Principal
 from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_of
 from backstay.effects.effect import EffectState
-from backstay.errors import BackstayError, NotVerified, TaskInvalid
+from backstay.errors import BackstayError, Expired, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
+from backstay.policies.ruling import Ruling
 from backstay.responses import NOT_OPENED
 from backstay.shown import counted, one_line
 from backstay.task.result import Outcome, Result
@@ -34,7 +35,7 @@ class UndoRequest(Frozen):
     workflow_id: str
     run_id: str | None = None
     to_step: int | None = Field(default=None, strict=True, ge=0)
-    by: str = ""
+    by: Principal = ""
     proof: str | None = None
     """Proves `by`: signed for the update `UndoRun` of the run that is taken back."""
 
@@ -53,6 +54,8 @@ class UndoRun(Handlers):
             self.ask = UndoRequest.admit(ask)
         except (TaskInvalid, ValidationError) as error:
             self.invalid, self.ask = TaskInvalid(str(error)), UndoRequest(workflow_id="")
+        sent = ask.get("by") if isinstance(ask, dict) else None
+        self.by_as_sent = {"by": sent} if isinstance(sent, str) else {}
         self.prepare_handlers()
         self.context = RunContext("", Task(text=f"undo {self.ask.workflow_id}"), self.show)
         self.context.after_end = True
@@ -149,22 +152,29 @@ class UndoRun(Handlers):
         refused = deciding.refused_person(authority, ask.by, ask.proof, approvals.starters)
         if refused is not None:
             raise refused
-        payload = ask.model_dump(mode="json", exclude_unset=True)
+        # A proof is for the name as it was signed.
+        payload = ask.model_dump(mode="json", exclude_unset=True) | self.by_as_sent
         if not await approvals.verify(UNDO_RUN, payload, run=self.context.state.run):
             raise NotVerified("proof: used already; sign again")
         if authority.quorum <= 1:
             return
         first = {"by": ask.by, "verdict": Verdict.APPROVE.value, "verified": True}
+        tools = {slot.tool for slot in stack.to_undo(ask.to_step)}
+        hold_s = deciding.words_hold_s(self.context.state.opened.policy, tools)
+        rule = "engine: several people must agree to an undo"
         decided = await self.context.ask(
             RequestKind.QUESTION,
             f"{one_line(ask.by, 200)} asks to undo {count} effects of {one_line(ask.workflow_id, 200)}; agree?",
             Verdict.APPROVE,
             Verdict.REJECT,
-            rule="engine: several people must agree to an undo",
+            rule=rule,
+            ruling=Ruling(verdict="ask", rule=rule, timeout_s=hold_s, **_of_people(authority)),
             authority=authority,
             key="undo",
             decided=(first,),
         )
+        if decided.verdict is None:
+            raise Expired("nobody else agreed to the undo in time; ask for it again")
         if decided.verdict is not Verdict.APPROVE:
             raise rejected(decided)
 
@@ -182,6 +192,11 @@ class UndoRun(Handlers):
             workflow_id=info.workflow_id,
             run_id=info.run_id,
         )
+
+
+def _of_people(authority: Authority) -> dict[str, Any]:
+    """Return the fields of a ruling that say who may decide."""
+    return authority.model_dump(include={"approvers", "quorum", "no_self_approval"})
 
 
 def _stack(loaded: calls.LoadedEffects, to_step: int | None) -> UndoStack:

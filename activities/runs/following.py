@@ -6,7 +6,7 @@ from activities.model.request import prompt
 from activities.model.transcript import Item, Said, Transcripts, said_by
 from activities.resources import Activities, Resources
 from backstay import calls
-from backstay.approvals.deciding import authority_over_run
+from backstay.approvals.deciding import restricts_anybody
 from backstay.canonical import canonical
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, Pruned, StoreUnavailable, TaskInvalid
@@ -139,7 +139,7 @@ def _refusal(row: RunRow, task: Task, policy: Policy, started_by: str) -> str | 
         )
     if row.context is None:
         return f"{name} left no context when it ended; start a new run"
-    if not authority_over_run(policy).restricts:
+    if not restricts_anybody(policy):
         return None
     if not started_by:
         return "proof: required to follow a run, because the policy names who may decide; start it with by and proof"

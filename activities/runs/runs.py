@@ -194,7 +194,7 @@ class Runs(Activities):
             return ""
         info = activity.info()
         binding = Binding(namespace=info.namespace, workflow_id=info.workflow_id or "", run_id="", update=START)
-        payload = ask.task.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        payload = ask.task.model_dump(mode="json", by_alias=True, exclude_unset=True) | ask.names_as_sent
         key = self.settings.approver_key_bytes
         proven = await self.store.decisions.prove(key, binding, payload, run=ask.run, used_by="start")
         if not proven.verified or proven.used:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
-from backstay.authority import Authority
+from backstay.authority import Authority, Principal
 from backstay.bounds import AnswerOfPerson, Name
 from backstay.frozen import Frozen
 from backstay.policies.accepted import Remember
@@ -225,6 +225,9 @@ class RecordedDecision(Frozen):
     by: str
     verified: bool
     verdict: str = ""
+    """The most permissive one that it named, for the whole or for a single call."""
+    calls: dict[int, str] = Field(default_factory=dict, exclude_if=lambda calls: not calls)
+    """The verdict of each call, by index; nothing where the request asked about none."""
     request_id: str = ""
     args_digest: str = ""
     comment: str = ""
@@ -266,7 +269,7 @@ class Approval(Frozen):
     """
     answer: AnswerOfPerson = None
     stop: bool = False
-    by: str = Field(min_length=1, max_length=200)
+    by: Principal = Field(min_length=1, max_length=200)
     proof: Name | None = None
     comment: str = Field(default="", max_length=4000)
     args_digest: Name | None = None

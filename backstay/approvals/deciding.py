@@ -1,11 +1,12 @@
 """Decide which decisions a request accepts: from whom, with which proof, about which calls."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proposal import Proposal
-from backstay.authority import NOBODY, Authority
+from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
+from backstay.authority import NOBODY, Authority, principal
 from backstay.bounds import DECISION, DEEPEST, size_of
 from backstay.canonical import deeper_than, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
@@ -16,13 +17,13 @@ from backstay.policies.ruling import Ruling
 from backstay.redaction.handles import label_of, provider_of
 from backstay.shown import kept_bytes
 
-DECIDES_CALLS = frozenset({RequestKind.CALL, RequestKind.BATCH, RequestKind.PLAN})
-
 
 class DecisionInvalid(DecisionRefused):
     """The decision is malformed."""
 
 
+WORDS_HOLD_S = 24 * 3600.0
+"""How long the word of one of several people holds where no rule says it."""
 NOT_OPEN = "request_id: no request "
 """How the refusal of a decision begins whose request the run does not have now."""
 
@@ -34,18 +35,8 @@ def admit(data: Any) -> Approval:
         approval = Approval.admit(data)
     except TaskInvalid as error:
         raise DecisionInvalid(str(error)) from None
-    if approval.stop and approval.verdict is not Verdict.REJECT:
-        raise DecisionInvalid(f"stop: only with verdict reject, not {approval.verdict}; leave it out or reject")
-    if approval.remember and (approval.remember == "never") != (approval.verdict is Verdict.REJECT):
-        wanted = "reject" if approval.remember == "never" else "approve"
-        raise DecisionInvalid(f"remember: {approval.remember} goes with verdict {wanted}, not {approval.verdict}")
-    if approval.remember and approval.verdict is Verdict.MODIFY:
-        raise DecisionInvalid("remember: a changed call cannot be remembered; leave it out, or approve as it is")
-    changes_calls = any(named.verdict == "modify" for named in (approval.calls or {}).values())
-    if approval.ask_again and not changes_calls:
-        raise DecisionInvalid("ask_again: only with a call that is changed; leave it out")
-    if not approval.remember and approval.remember_arguments != "these":
-        raise DecisionInvalid("remember_arguments: only with remember; leave it out")
+    if fault := unfit(approval):
+        raise DecisionInvalid(fault)
     return approval
 
 
@@ -76,6 +67,10 @@ def refusal(
     """
     if approval.verdict.value not in request.options:
         return DecisionRefused(f"verdict: {approval.verdict} is not one of {', '.join(request.options)}")
+    for index, single in (approval.calls or {}).items():
+        if request.kind in DECIDES_CALLS and single.verdict not in request.options:
+            said = f"{single.verdict} is not one of {', '.join(request.options)}"
+            return DecisionRefused(f"calls.{index}.verdict: {said}; it is decided as a whole")
     return (
         _refused_person(request, approval, starters, run)
         or _refused_digest(request, approval)
@@ -92,6 +87,7 @@ def refused_person(authority: Authority, by: str, proof: str | None, starters: C
     """
     if not authority.restricts:
         return None
+    by, starters = principal(by), frozenset(map(principal, starters))
     if proof is None:
         return NotVerified(
             "proof: required, because the policy names who may decide; decide through a gateway that signs decisions"
@@ -100,7 +96,7 @@ def refused_person(authority: Authority, by: str, proof: str | None, starters: C
         return DecisionRefused(
             "by: nobody may decide about all of this, because the rules name different people; decide about less"
         )
-    if authority.approvers and by not in authority.approvers:
+    if authority.approvers and by not in map(principal, authority.approvers):
         return DecisionRefused(f"by: {by} is not an approver; the rule names {', '.join(authority.approvers)}")
     if authority.no_self_approval and not starters:
         return DecisionRefused(
@@ -117,14 +113,13 @@ def _refused_person(
 ) -> BackstayError | None:
     if request.proposal is not None:
         return _refused_for_plan(request, request.proposal, approval, starters, run)
-    needed = request.authority.for_stopping() if approval.verdict is Verdict.REJECT else request.authority
-    refused = refused_person(needed, approval.by, approval.proof, starters)
+    refused = refused_person(_needed(request.authority, approval), approval.by, approval.proof, starters)
     if refused is None and approval.stop:
         # It ends the run and undoes what the run did.
         refused = refused_person(run.for_stopping(), approval.by, approval.proof, starters)
     if refused is not None:
         return refused
-    said = (approval.verdict.value, answer_digest(approval))
+    said = (most_permissive(approval).value, answer_digest(approval))
     for vote in request.decided:
         if vote.get("by") == approval.by and (
             request.kind in DECIDES_CALLS or (vote.get("verdict"), vote.get("answer")) == said
@@ -145,7 +140,7 @@ def parts_to_decide(request: ApprovalRequest, approval: Approval, starters: Coll
 
 
 def _needed(authority: Authority, approval: Approval) -> Authority:
-    return authority.for_stopping() if approval.verdict is Verdict.REJECT else authority
+    return authority.for_stopping() if most_permissive(approval) is Verdict.REJECT else authority
 
 
 def _refused_for_plan(
@@ -196,11 +191,13 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
         return DecisionRefused("ask_again: a changed plan is always proposed anew; leave it out")
     if approval.option is not None and approval.option not in proposal.approve_options:
         return DecisionRefused(f"option: {approval.option} is not one of {', '.join(proposal.approve_options)}")
-    if approval.option is not None and approval.verdict is not Verdict.APPROVE:
-        return DecisionRefused("option: only with verdict approve; leave it out")
-    left_out = any(named.verdict == "reject" for named in (approval.calls or {}).values())
-    if approval.verdict is Verdict.MODIFY and left_out:
-        return DecisionRefused("calls: a change makes a new plan; reject its steps when that is proposed")
+    for index, named in sorted((approval.calls or {}).items()):
+        if approval.verdict is Verdict.MODIFY and named.verdict != "modify":
+            return DecisionRefused(
+                f"calls.{index}: a change makes a new plan; {named.verdict} its steps when that is proposed"
+            )
+        if approval.verdict is not Verdict.MODIFY and named.verdict == "modify":
+            return DecisionRefused(f"calls.{index}: a changed step needs verdict modify; a new plan is proposed then")
     if approval.option == "approve_all" and approval.calls:
         return DecisionRefused("calls: approve_all leaves no step out; use approve_per_step, or leave calls out")
     if approval.option == "dry_run_only" and approval.calls:
@@ -221,9 +218,7 @@ def _refused_digest(request: ApprovalRequest, approval: Approval) -> DecisionRef
         return DecisionRefused("args_digest: stale; the request is about other arguments, look at it again")
     more = request.proposal is not None and request.proposal.more
     clipped = more or any(call.clipped or kept_bytes(call.arguments) for call in request.calls)
-    lets_go = approval.verdict in {Verdict.APPROVE, Verdict.MODIFY} or any(
-        named.verdict != "reject" for named in (approval.calls or {}).values()
-    )
+    lets_go = most_permissive(approval) in {Verdict.APPROVE, Verdict.MODIFY}
     if clipped and lets_go and approval.args_digest is None:
         what = "plan is" if more else "arguments are"
         return DecisionRefused(f"args_digest: required, because the {what} too long to be shown whole")
@@ -290,12 +285,22 @@ def constraint(ruling: Ruling) -> tuple[Any, ...]:
 def authority_over_run(policy: Policy) -> Authority:
     """Return who may change a run as a whole: raise its limits, pause, resume or stop it.
 
-    Where no rule restricts who decides, that is everybody; else each verified person whom a restricting rule names, or
-    any verified person when a restricting rule names nobody.
+    Only the operator's rules count: a task must not take its run from the people who watch over it, nor give it to
+    others. Where none restricts who decides, that is everybody; else each verified person whom a restricting rule
+    names, or any verified person when a restricting rule names nobody.
     """
+    return _people_of((policy.operators,))
+
+
+def restricts_anybody(policy: Policy) -> bool:
+    """Return whether a rule, of the operator or of a task, restricts who decides."""
+    return _people_of(policy.layers).restricts
+
+
+def _people_of(layers: Sequence[Policy]) -> Authority:
     restricting = [
         (layer, rule)
-        for layer in policy.layers
+        for layer in layers
         for rule in (*layer.ask, *layer.undo.ask)
         if rule.approvers or rule.quorum > 1 or rule.no_self_approval
     ]
@@ -310,9 +315,19 @@ def authority_over_run(policy: Policy) -> Authority:
     )
 
 
+def words_hold_s(policy: Policy, tools: Collection[str]) -> float:
+    """Return for how many seconds the word of one of several people holds about undoing effects of these tools.
+
+    It is the shortest timeout of the operator's rules that ask several people about one of them, or a day.
+    """
+    rules = (*policy.operators.ask, *policy.operators.undo.ask)
+    asking = [rule for rule in rules if rule.quorum > 1 and any(matches(rule.tool, tool) for tool in tools)]
+    return min((rule.timeout for rule in asking if rule.timeout is not None), default=WORDS_HOLD_S)
+
+
 def accepting_of(policy: Policy) -> Authority | None:
     """Return whose decisions later runs may obey; None where the operator's policy names nobody."""
-    operators = policy.layers[-1]
+    operators = policy.operators
     named = operators.accepting
     if named is None:
         return None
@@ -344,8 +359,14 @@ def authority_over_secret(policy: Policy, handle: str) -> Authority:
             )
             authority = named if authority is None else authority.also(named)
         # What the operator leaves to the people of the run, a task's own rule cannot give to others.
-        authority = authority or authority_over_run(policy).for_stopping()
+        authority = authority or _who_sees(policy)
     return authority or Authority()
+
+
+def _who_sees(policy: Policy) -> Authority:
+    """Return who may be shown secrets about which no rule says it; the operator leaves them to a task's people."""
+    run = authority_over_run(policy)
+    return (run if run.restricts else _people_of(policy.layers)).for_stopping()
 
 
 def _naming(rules: tuple[Rule, ...], name: str) -> Rule | None:

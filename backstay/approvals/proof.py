@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from typing import Any
 
+from backstay.authority import with_principals
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
 
@@ -49,13 +50,16 @@ def message(binding: Binding, expires: int, nonce: str, payload_without_proof: d
 def sign(key: bytes, binding: Binding, expires: int, payload: dict[str, Any], nonce: str) -> str:
     """Return the proof `2.<unix expiry>.<nonce>.<hex HMAC-SHA256>` for a payload; its `proof` field is left out.
 
-    `nonce`: 32 random hexadecimal digits, new for every proof.
+    `by` is signed in its canonical form. `nonce`: 32 random hexadecimal digits, new for every proof.
     """
-    return f"{_FORMAT}.{expires}.{nonce}.{_mac(key, binding, expires, nonce, payload)}"
+    return f"{_FORMAT}.{expires}.{nonce}.{_mac(key, binding, expires, nonce, with_principals(payload))}"
 
 
 def verify(key: bytes, proof: str | None, binding: Binding, payload: dict[str, Any], now: float) -> str | None:
-    """Return None when the proof holds, else why not: malformed, expired, lifetime over 24 h, or wrong."""
+    """Return None when the proof holds, else why not: malformed, expired, lifetime over 24 h, or wrong.
+
+    It holds for the payload as it was sent, and for the same one with `by` in its canonical form.
+    """
     parts = (proof or "").split(".")
     if len(parts) != 4 or parts[0] != _FORMAT or not _is_number(parts[1]):
         return "malformed"
@@ -68,10 +72,11 @@ def verify(key: bytes, proof: str | None, binding: Binding, payload: dict[str, A
     if expires - now > LONGEST_LIFE:
         return "lifetime over 24 h"
     try:
-        expected = _mac(key, binding, expires, nonce, payload)
+        signed = (payload, with_principals(payload))
+        expected = [_mac(key, binding, expires, nonce, given) for given in signed]
     except (ValueError, TypeError, RecursionError):
         return "malformed"
-    return None if hmac.compare_digest(expected, mac) else "wrong"
+    return None if any(hmac.compare_digest(made, mac) for made in expected) else "wrong"
 
 
 def nonce_of(proof: str) -> tuple[str, int]:

@@ -1,11 +1,12 @@
 """Count the votes of the people who decide about one request."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.proposal import Proposal
+from backstay.approvals.verdicts import most_permissive
 from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 
@@ -39,6 +40,15 @@ def said_of_plan(approval: Approval) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
+def with_vote(votes: Mapping[str, float], by: str, now: float, hold_s: float) -> dict[str, float]:
+    """Return who has asked for a change that needs several people, and when, with one who asks now.
+
+    A word holds for `hold_s` seconds: nobody's old word makes up a number with a new one.
+    """
+    held = {person: at for person, at in votes.items() if now - at <= hold_s and person != by}
+    return held | {by: now}
+
+
 def voted(
     request: ApprovalRequest,
     approval: Approval,
@@ -47,7 +57,8 @@ def voted(
     at: str,
 ) -> Voted:
     """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
-    vote = {"by": approval.by, "verdict": approval.verdict.value, "verified": approval.proof is not None}
+    verdict = most_permissive(approval)
+    vote = {"by": approval.by, "verdict": verdict.value, "verified": approval.proof is not None}
     # What each of several people says stays with their vote until all have decided.
     said = {"comment": one_line(approval.comment, MOST_KEPT)} if approval.comment else {}
     if request.proposal is not None:
@@ -61,7 +72,7 @@ def voted(
     others = tuple(earlier for earlier in request.decided if earlier.get("by") != approval.by)
     request = request.model_copy(update={"decided": (*others, vote | kept)})
     agreeing = sum((v.get("verdict"), v.get("answer")) == (vote["verdict"], answer) for v in request.decided)
-    complete = approval.verdict is Verdict.REJECT or agreeing >= request.quorum
+    complete = verdict is Verdict.REJECT or agreeing >= request.quorum
     return Voted(request, complete, changes, vote)
 
 

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.deciding import DECIDES_CALLS
+from backstay.approvals.verdicts import DECIDES_CALLS
 from backstay.cli.asking.prompt import Prompt
 from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
 from backstay.cli.terminal import Terminal

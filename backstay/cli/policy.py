@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from backstay.authority import principal
 from backstay.cli.flags import By, Output, User, duration, json_object
 from backstay.cli.session import account_name, has_store, open_store, require_store, silence_logs
 from backstay.cli.terminal import Terminal
@@ -36,7 +37,11 @@ async def list_lines(*, user: str | None = None, output: Output = "text") -> Non
     rows: list[dict[str, Any]] = []
     if has_store(settings):
         async with open_store(settings) as store:
-            rows = [_row(kept) for kept in await store.accepted_lines.every() if user in {None, kept.user_id}]
+            rows = [
+                _row(kept)
+                for kept in await store.accepted_lines.every()
+                if user is None or principal(user) == kept.user_id
+            ]
     if not rows:
         terminal.say("no decision is remembered", "dim")
     terminal.results(output, rows, map(_told, rows))
@@ -57,6 +62,7 @@ async def why(
     settings, terminal = Settings.load(), Terminal()
     given = json_object(arguments, "ARGUMENTS", '{"to": "ana@example.com"}')
     policy = room("worker").read_policy(settings.policy)
+    user = principal(user)
     facts, digest = await _facts(settings, tool, user)
     kept: list[Any] = []
     lines: tuple[AcceptedLine, ...] = ()
@@ -94,7 +100,9 @@ async def accept(
         After how long they end, such as 30d; by default never, or with their session.
     """
     ends = None if expires is None else time.time() + duration(expires, "--expires")
-    await _changed(lines, output, lambda store, line: store.accept(line, by or account_name(), expires_at=ends))
+    await _changed(
+        lines, output, lambda store, line: store.accept(line, principal(by or account_name()), expires_at=ends)
+    )
 
 
 async def remove(*lines: str, output: Output = "text") -> None:

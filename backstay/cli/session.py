@@ -13,6 +13,7 @@ from temporalio.service import RPCError
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN
+from backstay.authority import principal
 from backstay.cli.local.serving import place_of_temporal
 from backstay.client import Backstay, Run, connect
 from backstay.client.connecting import traced
@@ -151,6 +152,6 @@ def silence_logs(settings: Settings) -> None:
 def account_name() -> str:
     """Return the account name of the person at the terminal; it is recorded as unverified."""
     try:
-        return getpass.getuser()
+        return principal(getpass.getuser())
     except (KeyError, OSError):
         return "cli"

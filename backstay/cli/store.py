@@ -17,6 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from backstay.cli.flags import Output, duration
 from backstay.cli.session import open_store, require_store, session
 from backstay.cli.terminal import Terminal
+from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
 from backstay.rooms import room
@@ -176,7 +177,7 @@ async def _standing(client: Client, run: Any) -> _Standing:
     latest = await _described(client, run.workflow_id)
     if latest is not None and latest.first_run_id not in ("", run.first_run_id):
         latest = None  # a later run with the same workflow id
-    undo = await _described(client, f"undo-{run.workflow_id}")
+    undo = await _described(client, undo_id(run.workflow_id))
     executions = [await _described(client, execution.workflow_id, execution.run_id) for execution in run.executions]
     theirs = [info for info in (latest, *executions) if info is not None]
     undoing = undo is not None and not undo.HasField("close_time")

@@ -1,7 +1,7 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
-May import: backstay.approvals, backstay.calls, backstay.effects, backstay.errors, backstay.frozen, backstay.redaction,
-backstay.rooms, backstay.settings, backstay.shown, backstay.task, backstay.tools.
+May import: backstay.approvals, backstay.authority, backstay.calls, backstay.effects, backstay.errors, backstay.frozen,
+backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.task, backstay.tools.
 """
 
 from backstay.client.backstay import Backstay

@@ -8,11 +8,14 @@ from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
-from backstay.client.executions import Execution, described, open_executions, task_of
+from backstay.authority import principal
+from backstay.client.executions import Execution, described, open_executions, started_with, task_of, undo_id
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
+from backstay.errors import DecisionRefused, RunNotFound
 from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import Task, too_long
 
@@ -108,16 +111,19 @@ class Backstay:
         return await self.start({"text": text, **same, "follows": follows, **fields}, id)
 
     async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
-        """Start to undo the effects of a run that has ended, or attach to an undo that is already open."""
+        """Start to undo the effects of a run that has ended, or attach to the same undo that is already open.
+
+        Raises DecisionRefused where something else is open under the id of the undo, or an undo to another step.
+        """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
-        ask |= {"by": by} if by else {}
+        ask |= {"by": principal(by)} if by else {}
         if self._key is not None and by:
             ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
         return await self._start(
             UNDO_RUN,
             ask,
-            f"undo-{workflow_id}",
+            undo_id(workflow_id),
             summary=f"undo {workflow_id}",
             details=f"Takes back the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
         )
@@ -145,14 +151,51 @@ class Backstay:
 
     async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")
-        with translated_errors(workflow_id):
-            await self.client.start_workflow(
-                kind,
-                ask,
-                id=workflow_id,
-                task_queue=self.task_queue,
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                static_summary=line,
-                static_details=details,
-            )
+        try:
+            with translated_errors(workflow_id):
+                await self.client.start_workflow(
+                    kind,
+                    ask,
+                    id=workflow_id,
+                    task_queue=self.task_queue,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    static_summary=line,
+                    static_details=details,
+                )
+        except WorkflowAlreadyStartedError:
+            await self._require_same(kind, ask, workflow_id)
         return self.run(workflow_id)
+
+    async def _require_same(self, kind: str, ask: dict[str, Any], workflow_id: str) -> None:
+        """Raise DecisionRefused unless what is open under an id is what was asked for, as far as that matters.
+
+        A run that is open goes on with its own task; an undo must be of the same run, and to the same step.
+        """
+        found = await described(self.client, workflow_id)
+        shown = one_line(workflow_id, 200)
+        if found.kind != kind:
+            raise DecisionRefused(
+                f"id: {shown} is the id of an open {one_line(found.kind, 80)}, which is no {kind}; "
+                "end that one, and try again"
+            )
+        if kind != UNDO_RUN:
+            return
+        _, given = await started_with(self.client, workflow_id, found.first_run_id)
+        other = given if isinstance(given, dict) else {}
+        if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_earlier(other, found):
+            raise DecisionRefused(f"id: {shown} is open and takes back another run; let it end, and undo again")
+        if other.get("to_step") != ask.get("to_step"):
+            steps = "everything" if other.get("to_step") is None else f"what came after step {other['to_step']!r}"
+            raise DecisionRefused(
+                f"to_step: an undo of this run is under way, which takes back {one_line(steps, 80)}: {shown}; "
+                "let it end, and undo again"
+            )
+
+    async def _is_of_earlier(self, ask: dict[str, Any], undo: Execution) -> bool:
+        """Return whether an undo is of an earlier run of the same id than the newest one."""
+        try:
+            newest = await described(self.client, ask["workflow_id"])
+        except RunNotFound:
+            # Temporal has forgotten the run; the store has not.
+            return False
+        return newest.started_at > undo.started_at or ask.get("run_id") not in {None, newest.first_run_id}

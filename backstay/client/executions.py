@@ -1,6 +1,7 @@
 """What Temporal itself knows of runs, without asking the runs: it needs no worker."""
 
 import contextlib
+import hashlib
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution as NamedExecution
@@ -17,6 +18,18 @@ from backstay.shown import one_line
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
 _OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
+
+
+_LONGEST_ID = 1000
+"""Bytes of a workflow id that Temporal takes."""
+
+
+def undo_id(workflow_id: str) -> str:
+    """Return the workflow id of the undo of an ended run; of a long id it has only the digest."""
+    named = f"undo-{workflow_id}"
+    if len(named.encode("utf-8", "replace")) <= _LONGEST_ID:
+        return named
+    return f"undo-{hashlib.sha256(workflow_id.encode('utf-8', 'replace')).hexdigest()}"
 
 
 class Execution(Frozen):
@@ -77,14 +90,20 @@ async def open_executions(client: Client, limit: int) -> list[Execution]:
 
 async def task_of(client: Client, workflow_id: str, first_run_id: str) -> dict[str, Any]:
     """Return the task with which a run was started, as it was sent; raises TaskInvalid where it is none."""
+    kind, given = await started_with(client, workflow_id, first_run_id)
+    if kind != "RunTask" or given is None:
+        raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
+    return given if isinstance(given, dict) else {}
+
+
+async def started_with(client: Client, workflow_id: str, first_run_id: str) -> tuple[str, Any]:
+    """Return the type of a workflow and what it was started with; None where that is nothing."""
     execution: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=first_run_id)
     with translated_errors(workflow_id):
         history = execution.fetch_history_events(page_size=1, rpc_timeout=ANSWERED_WITHIN)
         started = (await anext(history)).workflow_execution_started_event_attributes
     given = await client.data_converter.decode(started.input.payloads)
-    if started.workflow_type.name != "RunTask" or not given:
-        raise TaskInvalid(f"follows: {one_line(workflow_id, 100)} is no run of a task")
-    return given[0] if isinstance(given[0], dict) else {}
+    return started.workflow_type.name, given[0] if given else None
 
 
 def _listed(found: WorkflowExecution) -> Execution:

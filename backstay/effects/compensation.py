@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from backstay.authority import NOBODY, Authority
+from backstay.canonical import digest_of
 from backstay.effects.effect import Effect, Touch
 from backstay.frozen import Frozen
 
@@ -110,6 +111,11 @@ class UndoStack(Frozen):
         """
         chosen = [s for s in self.slots if to_step is None or s.step > to_step]
         return tuple(sorted(chosen, key=lambda s: s.effect, reverse=True))
+
+    def digest(self, to_step: int | None = None) -> str:
+        """Return what names the effects that an undo to that step would take back, those in the store included."""
+        below = (self.below_effect, self.below) if self.reaches_below(to_step) else ()
+        return digest_of([[[slot.effect, slot.tool] for slot in self.to_undo(to_step)], list(below)])
 
     def trimmed(self, keep: int) -> "UndoStack":
         """Return the stack with only the newest slots; the store holds the others, so nothing may be in flight."""

@@ -100,7 +100,7 @@ def _step(index: int, step: PlanStep, run: StepRun, seen: ProposedStep | None) -
 
 def _approval(decision: RecordedDecision) -> dict[str, Any]:
     fields = {"at", "by", "verified", "verdict", "request_id", "args_digest", "comment", "state"}
-    more = {"option", "left_out", "toggles", "remember"}
+    more = {"calls", "option", "left_out", "toggles", "remember"}
     said = decision.model_dump(mode="json", include=more, exclude_defaults=True)
     return decision.model_dump(mode="json", include=fields) | said
 

@@ -13,7 +13,7 @@ from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
-from backstay.policies.rule import Rule, clip_line, explain
+from backstay.policies.rule import Person, Rule, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
@@ -77,7 +77,7 @@ class RevealPolicy(Frozen):
 class Accepting(Frozen):
     """Say whose decisions may be remembered beyond the run; without it, only who can write the policy's file."""
 
-    approvers: tuple[str, ...] = Field(min_length=1, max_length=200)
+    approvers: tuple[Person, ...] = Field(min_length=1, max_length=200)
     quorum: StrictInt = Field(default=1, ge=1, le=100)
     no_self_approval: StrictBool = False
 
@@ -91,7 +91,7 @@ class Policy(Frozen):
     allow: Rules = ()
     undo: Annotated[UndoPolicy, BeforeValidator(_or_nothing)] = UndoPolicy()
     reveal: Annotated[RevealPolicy, BeforeValidator(_or_nothing)] = RevealPolicy()
-    groups: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_or_nothing), Field(max_length=200)] = Field(
+    groups: Annotated[dict[str, tuple[Person, ...]], BeforeValidator(_or_nothing), Field(max_length=200)] = Field(
         default_factory=dict
     )
     """Persons by the name of their group, which starts with `@`."""
@@ -126,6 +126,11 @@ class Policy(Frozen):
     def layers(self) -> "tuple[Policy, ...]":
         """Return this policy and each policy below it."""
         return (self, *(() if self.floor is None else self.floor.layers))
+
+    @property
+    def operators(self) -> "Policy":
+        """Return the policy below all those of tasks."""
+        return self.layers[-1]
 
     @property
     def vouches_by_name(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
+from backstay.authority import is_plain, principal
 from backstay.frozen import Frozen
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.policies.glob import matches
@@ -53,10 +54,21 @@ def _parse_pattern(pattern: str) -> str:
     return pattern
 
 
+def _parse_person(name: str) -> str:
+    """Return a person in the canonical form, and the name of a group as it is."""
+    if name.startswith("@"):
+        return name
+    if not is_plain(name):
+        raise ValueError(f"{principal(name)!r} holds signs that cannot be seen or that pass for others; write it anew")
+    return principal(name)
+
+
 def _parse_conditions(data: Any) -> Conditions | None:
     return None if data is None else parse_conditions(data)
 
 
+Person = Annotated[str, AfterValidator(_parse_person)]
+"""Whom a policy names: a person, or a group by its name."""
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions)]
 
@@ -69,14 +81,14 @@ class Rule(Frozen):
     """All must hold, or the rule does not apply."""
     unless: Given = None
     """When all hold, the rule does not apply."""
-    approvers: tuple[str, ...] = Field(default=(), max_length=200)
+    approvers: tuple[Person, ...] = Field(default=(), max_length=200)
     quorum: StrictInt = Field(default=1, ge=1, le=100)
     timeout: Seconds | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: StrictBool = False
     remind_after: Seconds | None = None
     """How long nothing happens before people are reminded, and reminded again."""
-    escalate_to: tuple[str, ...] = Field(default=(), max_length=200)
+    escalate_to: tuple[Person, ...] = Field(default=(), max_length=200)
     """Who may decide, too, when nobody did in time and it is asked again."""
     optional: StrictBool = Field(default=False, exclude_if=lambda optional: not optional)
     """Whether the tool may be missing; it changes nothing but what a check of the policy says."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
+from backstay.authority import Principal
 from backstay.bounds import TASK, Name, size_of
 from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than
@@ -57,11 +58,11 @@ class Task(Frozen):
 
     text: str = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
-    user_id: str = Field(default=NOBODY, min_length=1, max_length=200)
+    user_id: Principal = Field(default=NOBODY, min_length=1, max_length=200)
     session_id: Name | None = None
     follows: Follows | None = None
     """The run of the same user and session that this one goes on from."""
-    by: str = Field(default="", max_length=200)
+    by: Principal = Field(default="", max_length=200)
     """Who starts the run; counts only with a proof."""
     proof: Name | None = None
     """Proves `by`: signed for the update `start`, with this task without `proof` as the payload."""

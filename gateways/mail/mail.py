@@ -19,6 +19,7 @@ import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from backstay.approvals.notice import Notice, Told
+from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import NOBODY, one_line
@@ -132,7 +133,7 @@ class Mail:
         """
         self._server = server
         self._sender = sender
-        self._told = tuple(told)
+        self._told = tuple(map(principal, told))
         self._known = known
         self._patience_s = patience_s
         self._requests = requests

@@ -10,6 +10,8 @@ import yaml
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from backstay.authority import is_plain
+from backstay.authority import principal as canonical_name
 from backstay.errors import NotVerified, SettingsInvalid, Unreachable
 from gateways.slack.posting import FAILURES, not_taken
 
@@ -39,10 +41,14 @@ def read_people(path: Path | None) -> Mapping[str, str]:
         return {}
     if not isinstance(data, dict):
         raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: write one line for each person: U123: ana@example.com")
-    for user, principal in data.items():
-        if not isinstance(user, str) or not isinstance(principal, str | None):
+    for user, name in data.items():
+        if not isinstance(user, str) or not isinstance(name, str | None):
             raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: {user}: write U123: ana@example.com, or U123: null")
-    return {user: (principal or "").strip() for user, principal in data.items()}
+    named = {user: canonical_name(name or "") for user, name in data.items()}
+    for user, name in named.items():
+        if not is_plain(data[user] or ""):
+            raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: {user}: {name} holds signs that cannot be seen")
+    return named
 
 
 class People:
@@ -99,7 +105,7 @@ class People:
         if not shown.isascii():
             # In lower case, a foreign sign may become a letter of somebody else's address.
             raise NotVerified(f"your e-mail address has signs that are no plain letters; {_FIX}")
-        email = shown.lower()
+        email = canonical_name(shown)
         if profile.get("is_email_confirmed") is not True:
             raise NotVerified(f"Slack has not confirmed your e-mail address; confirm it, or {_FIX}")
         if email in named.values():

@@ -74,23 +74,25 @@ def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
 def _links(page: Page) -> list[BaseRoute]:
     """Return the routes by which a link lets people in, and out again; where a proxy says who they are, none.
 
-    The link is kept as the only cookie of the page.
+    The link is kept as the only cookie of the page. One for somebody else asks before it takes the place of another.
     """
     identity = page.identity
     if not isinstance(identity, ByLink):
         return []
 
     async def come_in(request: Request) -> Response:
-        token = request.path_params["token"]
-        if identity.opened(token) is None:
-            raise Stranger(
-                "this link has expired, or is none of ours; make a new one: backstay web link --by YOUR-NAME"
-            )
-        answer = RedirectResponse("/", 303)
-        # Links from mail and chats must find the person known, so not `strict`; forms have a proof of their own. This
-        # mode is served on loopback only, where there is no TLS, so not `secure`.
-        answer.set_cookie(COOKIE, token, max_age=int(LINK_S), httponly=True, samesite="lax", path="/")
-        return answer
+        token, visitor = _named(identity, request)
+        here = identity.opened(request.cookies.get(COOKIE, ""))
+        if here is None or here.by == visitor.by:
+            return _let_in(token)
+        # Any page can lead a browser here. Who is somebody already would decide as another without knowing it.
+        path = f"/link/{quote(token, safe='')}"
+        return page.render(request, here, "entering.html", 409, other=visitor.by, path=path)
+
+    async def change(request: Request, visitor: Visitor, sent: Sent) -> Response:
+        if sent.json is not None:
+            raise HTTPException(415)
+        return _let_in(_named(identity, request)[0])
 
     async def leave(request: Request, visitor: Visitor, sent: Sent) -> Response:
         if sent.json is not None:
@@ -99,7 +101,24 @@ def _links(page: Page) -> list[BaseRoute]:
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
         return answer
 
-    return [Route("/link/{token}", come_in, methods=["GET"]), page.post("/leave", leave)]
+    path = "/link/{token}"
+    return [Route(path, come_in, methods=["GET"]), page.post(path, change), page.post("/leave", leave)]
+
+
+def _named(identity: ByLink, request: Request) -> tuple[str, Visitor]:
+    """Return the token of a link and whom it is for; raises Stranger for one that does not hold."""
+    token = request.path_params["token"]
+    if (visitor := identity.opened(token)) is None:
+        raise Stranger("this link has expired, or is none of ours; make a new one: backstay web link --by YOUR-NAME")
+    return token, visitor
+
+
+def _let_in(token: str) -> Response:
+    answer = RedirectResponse("/", 303)
+    # Links from mail and chats must find the person known, so not `strict`; forms have a proof of their own. This
+    # mode is served on loopback only, where there is no TLS, so not `secure`.
+    answer.set_cookie(COOKIE, token, max_age=int(LINK_S), httponly=True, samesite="lax", path="/")
+    return answer
 
 
 def _health(page: Page) -> list[BaseRoute]:

@@ -11,6 +11,7 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN, DecisionInvalid, admit
 from backstay.approvals.layout import changed_lines
 from backstay.approvals.proof import Binding
+from backstay.authority import principal
 from backstay.canonical import canonical
 from backstay.client.run import signed
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
@@ -183,7 +184,8 @@ def from_program(visitor: Visitor, body: dict[str, Any]) -> tuple[dict[str, Any]
     shown = Shown(*(str(said.pop(name, "") or "") for name in ("f", "d")))
     for name in ("by", "proof"):
         given = said.pop(name, None)
-        if given is not None and (name == "proof" or given != visitor.by):
+        own = name == "by" and isinstance(given, str) and principal(given) == visitor.by
+        if given is not None and not own:
             raise DecisionInvalid(f"{name}: is made here, from who you are; leave it out")
     return said, shown
 

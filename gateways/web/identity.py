@@ -7,9 +7,9 @@ from typing import Protocol
 
 from starlette.requests import Request
 
+from backstay.authority import is_plain, principal
 from backstay.errors import SettingsInvalid
 from backstay.frozen import Frozen
-from backstay.shown import one_line
 from gateways.web.tokens import LINK_S, Seals
 
 COOKIE = "backstay"
@@ -63,7 +63,9 @@ class ByLink:
     def opened(self, token: str) -> Visitor | None:
         """Return whom a link is for; None when it does not hold."""
         said = self._seals.opened("link", token)
-        return None if said is None else Visitor(by=str(said["by"]), until=float(said["until"]), bearer=token)
+        return (
+            None if said is None else Visitor(by=principal(str(said["by"])), until=float(said["until"]), bearer=token)
+        )
 
 
 class ByHeader:
@@ -90,11 +92,11 @@ class ByHeader:
 
 
 def person(name: str) -> str:
-    """Return the name of a person; raises Stranger for what could pass for another one."""
-    name = name.strip()
-    if not name or len(name) > _MOST_NAME or one_line(name, _MOST_NAME) != name or "," in name:
+    """Return the name of a person in its canonical form; raises Stranger for what could pass for another one."""
+    known = principal(name)
+    if not known or len(known) > _MOST_NAME or not is_plain(name) or "," in known:
         raise Stranger("your name cannot be used here: it is empty, too long, or holds signs that cannot be seen")
-    return name
+    return known
 
 
 def bearer_of(request: Request) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from backstay.approvals import proof
 from backstay.approvals.approval import RecordedDecision
 from backstay.approvals.deciding import authority_over_secret, refused_person
+from backstay.authority import principal
 from backstay.errors import ArgumentsInvalid, NotVerified, QuorumPending, RunNotFound
 from backstay.frozen import Frozen
 from backstay.redaction.handles import handle_named
@@ -83,22 +84,24 @@ class Revealing:
 
     async def _record(self, wish: Wish, run: str, handle: str, quorum: int) -> None:
         """Record who is shown the secret; raises QuorumPending while that is nobody yet."""
+        # The proof is for the name as it was sent.
+        by = principal(wish.by)
 
         def decision(earlier: list[RecordedDecision]) -> dict[str, Any]:
-            asked = _waiting(earlier, handle) | {wish.by}
+            asked = _waiting(earlier, handle) | {by}
             return {"state": "decided" if len(asked) >= quorum else "recorded"}
 
         made = RecordedDecision(
             n=0,
             at=datetime.now(UTC).isoformat(timespec="microseconds"),
             update=proof.REVEAL,
-            by=wish.by,
+            by=by,
             verified=wish.proof is not None,
             handle=handle,
         )
         recorded, earlier = await self._decisions.add(run, made, decision)
         if recorded.state != "decided":
-            asked = sorted(_waiting(earlier, handle) | {wish.by})
+            asked = sorted(_waiting(earlier, handle) | {by})
             missing = quorum - len(asked)
             raise QuorumPending(f"{', '.join(asked)} asked for this secret; {missing} more must ask for the same")
 

@@ -142,6 +142,7 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
         "args_digest": told["hash"],
         "comment": "not <U+001B>[2J b",
         "state": "decided",
+        "calls": {"0": "approve", "2": "reject"},
         "option": "approve_per_step",
         "left_out": [2],
         "toggles": {"limits": {"timeout_s": 5.0}},

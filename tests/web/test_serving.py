@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ from pydantic import SecretStr
 
 from backstay.testing import Reply
 from gateways import listening
+from gateways.web.identity import link_for
 from gateways.web.tokens import LINK_S, Seals, open_seals
 from tests.cli.commands import command, environment_of
 from tests.engine import Scripts, ended, pending
@@ -105,6 +107,34 @@ async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(open_engi
     async with open_engine(Scripts()) as running:
         done = await command("web", *arguments, environment=environment_of(running, **more))
     assert (done.code, fault in done.err) == (2, True), done.err
+
+
+@promise("page:link-of-another")
+async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_who_is_there(open_engine):
+    async with open_engine(Scripts()) as running, served_page(running) as served:
+        ana, again, eve = (link_for(open_seals(running.settings), f"{by}@example.com") for by in ("ana", "Ana", "eve"))
+        async with served.stranger() as person:
+            assert (await person.get(f"/link/{ana}")).status_code == 303
+            elsewhere = {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": "navigate",
+                "Referer": "http://evil.example/",
+            }
+            for headers in ({}, elsewhere):
+                question = await person.get(f"/link/{eve}", headers=headers)
+                assert (question.status_code, "set-cookie" in question.headers) == (409, False)
+                assert "eve@example.com" in question.text
+            assert "ana@example.com" in (await person.get("/")).text
+            assert (await person.post(f"/link/{eve}", data={"csrf": "x"})).status_code == 403
+            agreed = {"csrf": re.search(r'name="csrf" value="([^"]+)"', question.text)[1]}
+            foreign = await person.post(f"/link/{eve}", data=agreed, headers={"Sec-Fetch-Site": "cross-site"})
+            assert (foreign.status_code, "set-cookie" in foreign.headers) == (403, False)
+            assert (await person.get(f"/link/{again}")).status_code == 303
+            assert "ana@example.com" in (await person.get("/")).text
+            assert (await person.post(f"/link/{eve}", data=agreed)).status_code == 303
+            assert "eve@example.com" in (await person.get("/")).text
+        async with served.stranger() as nobody:
+            assert (await nobody.post(f"/link/{eve}", data=agreed)).status_code == 401
 
 
 @promise("page:no-link")

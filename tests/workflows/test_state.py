@@ -84,7 +84,7 @@ def states(draw):
     state.remember_answer("ana", "e1", {"request_id": "r1", "answer": draw(TEXT)})
     state.record_decision("decide", draw(TEXT), AT, verified=True, verdict="approve", request_id="r1")
     state.record_refusal(draw(TEXT), AT, "DecisionRefused")
-    state.votes["undo"] = ("ana",)
+    state.keep_votes("undo", {"ana": 1000.5})
     state.record_write(ToolCall(id="c1", tool=Tool(name="mail.send_email"), arguments={"to": "a"}), 1, AT)
     state.record_write_ended(1, draw(TEXT))
     state.keep_digest("r1", "d")

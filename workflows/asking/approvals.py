@@ -21,6 +21,7 @@ from backstay.approvals.approval import (
 from backstay.approvals.edits import change_lines
 from backstay.approvals.notice import Decision, Told
 from backstay.approvals.proposal import PlanToggles
+from backstay.approvals.verdicts import most_permissive, verdict_of_each
 from backstay.approvals.voting import comments_of, said_of_plan, voted
 from backstay.authority import Authority
 from backstay.canonical import canonical, digest_of
@@ -54,7 +55,7 @@ def identity_of(approval: Approval) -> tuple[str, str | None]:
 
 
 def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
-    if (answer.get("request_id"), answer.get("verdict")) != (approval.request_id, approval.verdict.value):
+    if (answer.get("request_id"), answer.get("verdict")) != (approval.request_id, most_permissive(approval).value):
         raise errors.DecisionRefused(f"event_id: {approval.event_id} was used for another decision")
     return answer
 
@@ -414,16 +415,19 @@ class Approvals:
         pending.request, verified = request, approval.proof is not None
         state, again = "decided" if complete else "recorded", deciding.asks_again(request, approval)
         differing = _differing(pending.calls, changes)
-        about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": approval.verdict.value}
+        said, each = most_permissive(approval), verdict_of_each(request, approval)
+        about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": said.value}
+        about |= {"calls": each} if each else {}
         about |= {"comment": one_line(approval.comment, 500)}
         about |= {"remember": approval.remember} if approval.remember else {}
         about |= said_of_plan(approval) if request.proposal is not None else {}
         about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
-        self._record("approval.decided", request, f"{approval.verdict} by {approval.by}", **vote, state=state)
+        shown = {"calls": {str(index): verdict for index, verdict in each.items()}} if each else {}
+        self._record("approval.decided", request, f"{said} by {approval.by}", **vote, **shown, state=state)
         if complete:
             pending.decided = Decided(
-                verdict=approval.verdict,
+                verdict=said,
                 calls=changes,
                 answer=approval.answer,
                 stop=approval.stop,
@@ -436,14 +440,14 @@ class Approvals:
             )
             self._tell_decided(request, approval, differing, verified=verified)
         self.changed()
-        answer = {"request_id": request.id, "verdict": approval.verdict.value, "state": state, "by": approval.by}
+        answer = {"request_id": request.id, "verdict": said.value, "state": state, "by": approval.by}
         return answer | ({"asked_again": True} if again else {})
 
     def _tell_decided(
         self, request: ApprovalRequest, approval: Approval, differing: tuple[ChangedCall, ...], *, verified: bool
     ) -> None:
         decision = Decision(
-            verdict=approval.verdict,
+            verdict=most_permissive(approval),
             by=one_line(approval.by, 200),
             verified=verified,
             comment=one_line(approval.comment, 1000),

@@ -230,7 +230,7 @@ class Executing:
         steps = [self.run.steps[other] for other in self._group(group)] if group else []
         effects = {s.effect for s in steps if s.status is StepStatus.SUCCESS and s.effect is not None}
         if effects:
-            await Rollback(self.context).undo_effects(effects)
+            await Rollback(self.context, by_itself=True).undo_effects(effects)
 
     def _refuse(self, index: int, why: str) -> None:
         if not self.run.plan.may_fail(index):

@@ -343,7 +343,7 @@ class Plans:
         effects = {step.effect for planned, step in steps if planned.undoable and step.status is StepStatus.SUCCESS}
         found = {effect for effect in effects if effect is not None}
         if run.reason in {"step_failed", "stale"} and found:
-            await Rollback(self.context).undo_effects(found)
+            await Rollback(self.context, by_itself=True).undo_effects(found)
 
     def _move(self, plan_id: str, state: PlanState, reason: PlanReason = "") -> None:
         """Let a plan go on to another state, and say so."""

@@ -9,6 +9,7 @@ from backstay.plans.review import Review, ReviewRules
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
+from workflows.consent import rejected
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
 
@@ -64,6 +65,8 @@ class Reviewing:
             authority=self.context.approvals.authority,
             key=f"review {run.id}",
         )
+        if decided.stop:
+            raise rejected(decided)
         return decided.verdict is Verdict.APPROVE, decided.by
 
 

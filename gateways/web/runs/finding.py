@@ -4,7 +4,8 @@ import contextlib
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from backstay.client.executions import Execution
+from backstay.authority import principal
+from backstay.client.executions import Execution, undo_id
 from backstay.errors import RunNotFound, TaskInvalid, Transient
 from backstay.shown import NOBODY
 from gateways.web.identity import Visitor
@@ -63,7 +64,7 @@ class Found:
     @property
     def undo_id(self) -> str:
         """Return the workflow id of an undo after the end."""
-        return f"undo-{self.workflow_id}"
+        return undo_id(self.workflow_id)
 
 
 async def find(page: Page, visitor: Visitor, workflow_id: str, run_id: str | None = None) -> Found:
@@ -117,7 +118,7 @@ async def _not_begun(page: Page, execution: Execution) -> Found | None:
     return Found(
         workflow_id=execution.workflow_id,
         run_id=execution.first_run_id,
-        user_id=str(task.get("user_id", NOBODY)),
+        user_id=principal(str(task.get("user_id", NOBODY))),
         session_id=None if session is None else str(session),
         # The words of the task are shown once a worker has looked for secrets in them.
         text="",

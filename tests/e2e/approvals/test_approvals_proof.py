@@ -9,6 +9,7 @@ import pytest_asyncio
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from backstay.testing import Reply
+from store.opening import open_store
 from tests import signing
 from tests.engine import Scripts, differing, ended, engine, pending
 from tests.requirements import promise
@@ -180,6 +181,56 @@ async def test_nobody_approves_a_run_of_their_own_where_the_rule_forbids_it(shar
     assert (await refusal(handle.execute_update("decide", {**yes, "by": BO})))[0] == "NotVerified"
     await handle.execute_update("decide", await signed(handle, {**yes, "by": BO}))
     assert (await ended(handle))["outcome"] == "completed"
+    assert sent(opened, handle) == 1
+
+
+@promise("approvals:one-person")
+async def test_a_starter_and_a_voter_are_the_same_person_under_another_spelling(shared):
+    opened, scripts = shared
+    task = scripts.task(mail("a@own.example"), by=" Ana@Example.com", user_id="ANA@example.com")
+    handle = await started_by(opened, task)
+    (request,) = await pending(handle)
+    assert request["user_id"] == ANA
+    yes = {"request_id": "r1", "verdict": "approve"}
+    for by in (ANA, "ANA@EXAMPLE.COM"):
+        kind, message = await refusal(handle.execute_update("decide", await signed(handle, {**yes, "by": by})))
+        assert (kind, "forbids approving one's own" in message) == ("DecisionRefused", True)
+    await handle.execute_update("decide", await signed(handle, {**yes, "by": "BO@example.com"}))
+    assert (await ended(handle))["outcome"] == "completed"
+
+    handle = await opened.start(scripts.task(mail("a@two.example")))
+    await pending(handle)
+    await handle.execute_update("decide", await signed(handle, {**yes, "by": "Ana@Example.com"}))
+    kind, message = await refusal(handle.execute_update("decide", await signed(handle, {**yes, "by": ANA})))
+    assert (kind, "has already decided" in message) == ("DecisionRefused", True)
+    await handle.execute_update("decide", await signed(handle, {**yes, "by": "Bo@Example.com"}))
+    result = await ended(handle)
+    assert [e["data"]["by"] for e in result["events"] if e["name"] == "approval.decided"] == [ANA, BO]
+
+
+@promise("approvals:most-permissive")
+async def test_a_rejection_by_the_starter_lets_no_call_pass_whatever_it_says_of_single_calls(shared):
+    opened, scripts = shared
+    handle = await started_by(opened, scripts.task(mail("a@own.example"), by=ANA))
+    await pending(handle)
+    no = {"request_id": "r1", "verdict": "reject", "by": ANA}
+    for named in ({"verdict": "approve"}, {"verdict": "modify", "arguments": {"to": "b@own.example"}}):
+        sly = await signed(handle, {**no, "calls": {"0": named}})
+        kind, message = await refusal(handle.execute_update("decide", sly))
+        assert (kind, message.partition(":")[0]) == ("DecisionInvalid", "calls")
+    await handle.signal("approval", await signed(handle, {**no, "calls": {"0": named}}, update="approval"))
+    assert await pending(handle)
+    change = {"0": {"verdict": "modify", "arguments": {"subject": "other"}}}
+    yes = {"request_id": "r1", "verdict": "approve", "by": BO, "calls": change}
+    assert (await handle.execute_update("decide", await signed(handle, yes)))["verdict"] == "modify"
+    result = await ended(handle)
+    (decided,) = [event for event in result["events"] if event["name"] == "approval.decided"]
+    assert (decided["text"], decided["data"]["calls"]) == (f"modify by {BO}", {"0": "modify"})
+    async with open_store(database_url=None, home=opened.settings.home) as store:
+        (row,) = await store.decisions.of_run(f"{handle.id}/{handle.first_execution_run_id}")
+        told = await store.requests.get(handle.id, "r1")
+    assert (row.verdict, row.calls) == ("modify", {0: "modify"})
+    assert told.decision.verdict == "modify"
     assert sent(opened, handle) == 1
 
 

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, toolbox_of
 from tests.requirements import promise
@@ -393,3 +393,20 @@ async def test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more
         assert "no answer within 1 s" in errors[0]
         assert "no answer within 1.5 s" in errors[1]
         assert requested(opened, handle) == []
+
+
+@promise("approvals:every-field")
+async def test_an_approval_that_changes_a_step_is_refused_and_pays_nothing(opened):
+    handle = await opened.start(task(send("a@asked.example")))
+    (request,) = await pending(handle)
+    change = {"0": {"verdict": "modify", "arguments": {"to": "b@asked.example"}}}
+    said = {"request_id": request["id"], "by": "ana", "calls": change}
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await handle.execute_update("decide", {**said, "verdict": "approve"})
+    assert caught.value.cause.message.startswith("calls.0: a changed step needs verdict modify")
+    await handle.execute_update("decide", {**said, "verdict": "modify"})
+    (anew,) = await pending(handle)
+    assert anew["calls"][0]["arguments"]["to"] == "b@asked.example"
+    await handle.execute_update("decide", {"request_id": anew["id"], "verdict": "reject", "by": "ana"})
+    await ended(handle)
+    assert requested(opened, handle) == []
