@@ -489,8 +489,7 @@ def main() -> int:
         help="runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both",
     )
     parser.add_argument(TELLS_JAILS, action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    return asyncio.run(serve(given.role, tells_jails=given.tells_jails))
+    return asyncio.run(serve(**vars(parser.parse_args())))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ class Unopened:
     def __getattr__(self, name: str) -> "Unopened":
         return self
 
+    def __truediv__(self, name: str) -> "Unopened":
+        return self
+
 
 def bound() -> list[Any]:
     """The bodies of both roles, in the order of the menu."""

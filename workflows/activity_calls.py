@@ -32,6 +32,8 @@ TRANSIENT = frozenset(
     }
 )
 """What an operator, or a version without the bug, may fix while the run waits."""
+MOST_TOLD = 20_000
+"""Characters of a failure."""
 BUG = errors.InternalError.__name__
 LOST = errors.WorkerLost.__name__
 ASKED_ABOUT = TRANSIENT | {LOST}
@@ -179,3 +181,9 @@ def cause_of(error: ActivityError) -> BaseException:
 def error_of(error: ApplicationError) -> errors.BackstayError:
     """Return the BackstayError for an activity's failure; an unknown type is a bug in backstay."""
     return Failure(type=error.type or "unknown", message=error.message).error()
+
+
+def as_application_error(error: errors.BackstayError) -> ApplicationError:
+    """Return the failure that other programs see: the type is the error's name."""
+    # A failure that the server cannot carry would never be told.
+    return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)

@@ -23,9 +23,9 @@ from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.accepted import SESSION_S, AcceptedLine, Remember, arguments_shown, reaches_out
-from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
+from backstay.policies.policy import Policy, rule, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
-from backstay.policies.ruling import Ruling, stricter
+from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.plan import references_in

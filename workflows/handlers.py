@@ -20,7 +20,7 @@ from backstay.task.event import Timeline
 from backstay.task.reading import Reading
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
-from workflows.activity_calls import Stopped
+from workflows.activity_calls import Stopped, as_application_error
 from workflows.asking.approvals import identity_of
 from workflows.asking.hiding import words_without_secrets
 from workflows.carrying import Carrying
@@ -29,8 +29,6 @@ from workflows.run_context import RunContext
 from workflows.state import RunState
 from workflows.view import SearchAttributes, details
 
-MOST_TOLD = 20_000
-"""Characters of a failure."""
 MOST_CHECKED = 4
 """How many decisions that came by signal are looked at at once."""
 MOST_READS = 4
@@ -500,9 +498,3 @@ def _reading(data: Any) -> Reading:
         return Reading.admit({} if data is None else data)
     except errors.TaskInvalid as error:
         raise deciding.DecisionInvalid(f"read: {error}") from None
-
-
-def as_application_error(error: errors.BackstayError) -> ApplicationError:
-    """Return the failure that other programs see: the type is the error's name."""
-    # A failure that the server cannot carry would never be told.
-    return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)

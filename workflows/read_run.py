@@ -9,7 +9,7 @@ from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.task.reading import Reading
 from backstay.task.task import Task
-from workflows.handlers import as_application_error
+from workflows.activity_calls import as_application_error
 from workflows.run_context import RunContext
 
 

@@ -31,10 +31,10 @@ from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import DECIDED_BY, ToolResult
+from workflows.activity_calls import as_application_error
 from workflows.carrying import Carried, Carrying, carried_by, take_over
 from workflows.consent import refused, rejected
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
-from workflows.handlers import as_application_error
 from workflows.lifelines import count_failure
 from workflows.messages import UNREAD, Messages
 from workflows.model_calls import ModelCalls

@@ -23,9 +23,10 @@ from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows import carrying, rollback
+from workflows.activity_calls import as_application_error
 from workflows.consent import rejected
 from workflows.ending import ended_by
-from workflows.handlers import Handlers, as_application_error
+from workflows.handlers import Handlers
 from workflows.run_context import RunContext
 
 

@@ -335,3 +335,23 @@ def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:
 def _patience_s(left_s: float) -> float:
     """Return for how long the store is waited for: a little past the lease, and never long."""
     return min(left_s + 5, 30)
+
+
+def intent_of(ask: CallTool, n: int, tool: str, args_digest: str, step: int, *, sealed: str | None = None) -> Intent:
+    """Return what a call, or an undo, is about to do, as the ledger keeps it."""
+    undo = ask.purpose == "undo"
+    return Intent(
+        effect_id=f"{ask.run}/{n}{'/undo' if undo else ''}",
+        run=ask.run,
+        n=n,
+        undo=undo,
+        tool=tool,
+        args_digest=args_digest,
+        step=step,
+        send=ask.send,
+        lease_s=ask.deadline_s,
+        user_id=ask.user_id,
+        arguments_sealed=sealed,
+        authority=ask.authority,
+        decisions=ask.decisions,
+    )

@@ -8,7 +8,7 @@ from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets
-from activities.tools.effects import Effects, Elicitations
+from activities.tools.effects import Effects, Elicitations, intent_of
 from activities.tools.previews import Previews, Rehearsing, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
@@ -230,7 +230,7 @@ class Tools(Activities):
         if digest_of(ask.arguments) != ask.args_digest:
             raise ArgumentsInvalid(f"{ask.tool}: the arguments are not the ones that the policy was applied to")
         sealed = await self.store.blobs.of(ask.run).seal_json(arguments)
-        intent = _intent(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
+        intent = intent_of(ask, ask.effect, ask.tool, ask.args_digest, ask.step, sealed=sealed)
         return await self._send(ask, intent, catalog, definition, arguments, reply=reply)
 
     async def _judged(
@@ -414,7 +414,7 @@ class Tools(Activities):
             # The workflow rules on the name of the compensation, which is all it knows of it.
             raise CompensationFailed(f"{ruling.rule}: only rules that name {tool} can ask about it")
         await require_valid(definition, arguments)
-        intent = _intent(ask, row.n, tool, digest_of(arguments), row.step)
+        intent = intent_of(ask, row.n, tool, digest_of(arguments), row.step)
         return await self._send(ask, intent, catalog, definition, arguments)
 
     async def _compensation(self, ask: calls.CallTool) -> tuple[str, dict[str, Any]]:
@@ -474,27 +474,6 @@ def vouching(definition: Definition, arguments: dict[str, Any]) -> dict[str, Any
 
 def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:
     return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
-
-
-def _intent(
-    ask: calls.CallTool, n: int, tool: str, args_digest: str, step: int, *, sealed: str | None = None
-) -> Intent:
-    undo = ask.purpose == "undo"
-    return Intent(
-        effect_id=f"{ask.run}/{n}{'/undo' if undo else ''}",
-        run=ask.run,
-        n=n,
-        undo=undo,
-        tool=tool,
-        args_digest=args_digest,
-        step=step,
-        send=ask.send,
-        lease_s=ask.deadline_s,
-        user_id=ask.user_id,
-        arguments_sealed=sealed,
-        authority=ask.authority,
-        decisions=ask.decisions,
-    )
 
 
 def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from backstay.cli.session import account_name, has_store, open_store, require_st
 from backstay.cli.terminal import Terminal
 from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
-from backstay.policies.policy import rule, rule_on_change
-from backstay.policies.ruling import Ruling
+from backstay.policies.policy import rule
+from backstay.policies.ruling import Ruling, rule_on_change
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line

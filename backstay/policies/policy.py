@@ -19,7 +19,6 @@ from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
 from backstay.quoting import named
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
-from backstay.shown import one_line, shell_words
 from backstay.tools.tool import Safety, Tool
 
 Purpose = Literal["call", "undo"]
@@ -267,17 +266,6 @@ def rule_on_repeat(policy: Policy, ruling: Ruling, earlier: str) -> Ruling:
     if ruling.verdict == "deny" or all(layer.repeated == "allow" for layer in policy.layers):
         return ruling
     return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(f"repeated: {earlier}; {ruling.rule}")})
-
-
-def rule_on_change(ruling: Ruling, tool: str) -> Ruling:
-    """Rule on a call of a tool whose definition is none of those last allowed."""
-    if ruling.verdict == "deny":
-        return ruling
-    shown = one_line(tool, 100)
-    # A server chose the name, and a person may paste the command.
-    line = f"definition: {shown} has changed since it was last allowed; see backstay tools diff {shell_words(shown)}"
-    more = "" if ruling.verdict == "allow" else f"; {ruling.rule}"
-    return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(line + more)})
 
 
 def forbids(policy: Policy, tool: Tool) -> str | None:

@@ -6,6 +6,7 @@ from typing import Literal
 from backstay.authority import Authority
 from backstay.frozen import Frozen
 from backstay.policies.rule import OnExpiry, clip_line
+from backstay.shown import one_line, shell_words
 
 Permission = Literal["allow", "ask", "deny"]
 """What a policy says of a call."""
@@ -82,3 +83,14 @@ def _escalated(left: Ruling, right: Ruling, approvers: tuple[str, ...]) -> tuple
     if not named:
         return tuple(sorted({*left.escalate_to, *right.escalate_to}))
     return tuple(sorted(reduce(set.intersection, named) - set(approvers)))
+
+
+def rule_on_change(ruling: Ruling, tool: str) -> Ruling:
+    """Rule on a call of a tool whose definition is none of those last allowed."""
+    if ruling.verdict == "deny":
+        return ruling
+    shown = one_line(tool, 100)
+    # A server chose the name, and a person may paste the command.
+    line = f"definition: {shown} has changed since it was last allowed; see backstay tools diff {shell_words(shown)}"
+    more = "" if ruling.verdict == "allow" else f"; {ruling.rule}"
+    return ruling.model_copy(update={"verdict": "ask", "rule": clip_line(line + more)})

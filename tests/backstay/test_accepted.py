@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from backstay.canonical import digest_of
 from backstay.errors import PolicyInvalid
 from backstay.policies.accepted import AcceptedLine
-from backstay.policies.policy import Policy, rule, rule_on_change, rule_on_repeat
+from backstay.policies.policy import Policy, rule, rule_on_repeat
+from backstay.policies.ruling import rule_on_change
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool

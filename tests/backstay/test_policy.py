@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
 from backstay.policies.operators import is_masked
-from backstay.policies.policy import Policy, forbids, rule, rule_on_change
-from backstay.policies.ruling import Ruling, stricter
+from backstay.policies.policy import Policy, forbids, rule
+from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.redaction.handles import handle_for
 from backstay.tools.tool import Safety, Tool
 from tests.requirements import promise
