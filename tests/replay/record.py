@@ -22,9 +22,9 @@ from backstay.calls import DATA_CONVERTER
 from tests.conftest import KEYS
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import assert_no_task_failure, engine
-from tests.replay import continued, models
+from tests.replay import continued, models, steered
 from tests.replay.shapes import SHAPES, rules
-from tests.replay.steps import Play, ended, options
+from tests.replay.steps import ended, options
 
 HISTORIES = Path(__file__).parent / "histories"
 TEMPORAL = str(Path(sys.executable).parent / "temporal")
@@ -48,7 +48,7 @@ async def main(wanted: Collection[str], beside: str) -> None:
             identity="recorder",
         ) as environment:
             for name in sorted(shapes):
-                keep(f"{beside}-{name}" if beside else name, await played(environment.client, chosen[name]))
+                keep(f"{beside}-{name}" if beside else name, await played(environment.client, name))
 
 
 def keep(name: str, histories: Sequence[WorkflowHistory]) -> None:
@@ -61,13 +61,13 @@ def keep(name: str, histories: Sequence[WorkflowHistory]) -> None:
         path.write_text(shown(history) + "\n", encoding="utf-8")
 
 
-async def played(client: Client, play: Play) -> list[WorkflowHistory]:
+async def played(client: Client, name: str) -> list[WorkflowHistory]:
     """Return the histories of all executions of one shape, played in an engine of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        async with engine(
-            client, Path(folder), rules, **options(Path(folder)), **models.options(Path(folder))
-        ) as opened:
-            handle = await play(opened)
+        given = options(Path(folder)) | models.options(Path(folder))
+        given["policy"] = steered.POLICIES.get(name, given["policy"])
+        async with engine(client, Path(folder), rules, **given) as opened:
+            handle = await SHAPES[name](opened)
             await ended(handle)
             histories = await executions_of(opened, handle.id)
     for history in histories:

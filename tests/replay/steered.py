@@ -9,6 +9,7 @@ from tests.replay.steps import (
     FINISH,
     KEY,
     OPEN,
+    POLICY,
     READ,
     SEND,
     Handle,
@@ -36,6 +37,11 @@ SCRIPTS: dict[str, Script] = {
     "undo-run": [[find("pay")], [pay()], [pay()], [FINISH]],
     "undo-run-lost": [[find("pay")], [pay("pay_for_good")], [FINISH]],
 }
+
+
+_BY_TWO = "{tool: mail.send_email, when: {to: {equals: a@example.com}}, approvers: [ana, bo, cy], quorum: 2}"
+POLICIES = dict.fromkeys(("authorised", "withheld"), POLICY.replace("ask: [", f"ask: [{_BY_TWO}, "))
+"""The operator's policy of the shapes whose run and undo belong to the people whom it names."""
 
 
 async def quorum(engine: Engine) -> Handle:
