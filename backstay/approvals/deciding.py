@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
@@ -46,7 +48,8 @@ def _refuse_large(data: Any) -> None:
     if deeper_than(data, DEEPEST):
         raise DecisionInvalid(f"decision: nested deeper than {DEEPEST} levels; flatten it")
     try:
-        large = size_of(data) > DECISION
+        # Python programs give verdicts as objects.
+        large = size_of(to_jsonable_python(data)) > DECISION
     except ValueError:
         raise DecisionInvalid("decision: a number is NaN or infinite, which JSON cannot say; give a text") from None
     if large:

@@ -27,7 +27,8 @@ class Voted(NamedTuple):
 
 def comments_of(request: ApprovalRequest, approval: Approval) -> str:
     """Return what people said who decided as this approval does, each with their name where there are several."""
-    votes = [vote for vote in request.decided if vote.get("verdict") == approval.verdict.value and vote.get("comment")]
+    said = most_permissive(approval).value
+    votes = [vote for vote in request.decided if vote.get("verdict") == said and vote.get("comment")]
     if len(votes) == 1 and votes[0].get("by") == approval.by:
         return approval.comment
     return "; ".join(f"{vote.get('by')}: {vote['comment']}" for vote in votes)
