@@ -301,10 +301,10 @@ def rule(
         return found
     foreign = sorted({provider_of(h) for h in handles if not belongs_to(h, tool.provider)})
     if foreign:
-        line = f"secret: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
+        line = f"secret use: a secret of {', '.join(foreign)} would be sent to {tool.provider}"
         found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
     if purpose == "call" and (taking := undeclared(tool, arguments)):
-        line = f"secret: {', '.join(taking)} would take a secret and is not one of the tool's secret_arguments"
+        line = f"secret use: {', '.join(taking)} would take a secret and is not one of the tool's secret_arguments"
         found = stricter(Ruling(verdict="ask", rule=clip_line(line)), found)
     return found
 

@@ -393,7 +393,7 @@ def test_a_secret_of_another_provider_is_asked_about():
     arguments = {"body": f"see {handle_for(b'k', 'crm', 'api_key', 'value')}"}
     ruling = rule(policy, Tool(name="mail.send"), arguments)
     assert ruling.verdict == "ask"
-    assert "secret: a secret of crm would be sent to mail" in ruling.rule
+    assert "secret use: a secret of crm would be sent to mail" in ruling.rule
     assert rule(policy, Tool(name="crm.update", secret_arguments=("body",)), arguments).verdict == "allow"
     assert rule(policy, Tool(name="mail.never"), arguments).verdict == "deny"
 
