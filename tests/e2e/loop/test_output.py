@@ -190,7 +190,7 @@ async def test_a_schema_that_cannot_be_used_is_refused_when_the_run_begins(offic
         "which is not in it; nothing is fetched": {"$ref": "http://169.254.169.254/latest"},
         "refers to '#/$defs/Item'": {"items": {"$ref": "#/$defs/Item"}},
         "refers to itself without an end": {"$ref": "#"},
-        "holds a secret": {"const": KEY},
+        "a secret (github_token) stands in it": {"const": KEY},
         "must be a JSON Schema, which is an object": ["object"],
     }
     for why, schema in refused.items():
