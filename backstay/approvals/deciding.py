@@ -248,7 +248,7 @@ def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 def constraint(ruling: Ruling) -> tuple[Any, ...]:
     """Return what calls must share in order to be asked about in one request: who may decide, and who may later."""
     later = (ruling.escalate_to, ruling.timeout_s) if ruling.escalate_to else ()
-    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, later)
+    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, ruling.verified, later)
 
 
 def authority_over_run(policy: Policy) -> Authority:

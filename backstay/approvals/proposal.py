@@ -72,6 +72,8 @@ class ProposalPart(Frozen):
     approvers: tuple[str, ...] = ()
     quorum: int = 1
     no_self_approval: bool = False
+    verified: bool = Field(default=False, exclude_if=lambda verified: not verified)
+    """Whether a verified person must decide even where none is named."""
     rule: str = ""
     escalate_to: tuple[str, ...] = ()
     """Who may decide, too, when nobody did in time."""
@@ -81,7 +83,12 @@ class ProposalPart(Frozen):
     @property
     def authority(self) -> Authority:
         """Return who may decide."""
-        return Authority(approvers=self.approvers, quorum=self.quorum, no_self_approval=self.no_self_approval)
+        return Authority(
+            approvers=self.approvers,
+            quorum=self.quorum,
+            no_self_approval=self.no_self_approval,
+            verified=self.verified,
+        )
 
     @property
     def complete(self) -> bool:

@@ -290,8 +290,9 @@ class Plans:
             update |= {"toggles": decided.toggles, "dry_run": decided.dry_run}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
-        # Who wants to see what a plan would do has not let the run do anything.
-        state.work.planned = state.work.planned or not self._is_dry(run)
+        # Who wants to see what a plan would do, or leaves all of it out, has not let the run do anything.
+        does = any(isinstance(answer, ToolCall) for answer in answered.values()) and not self._is_dry(run)
+        state.work.planned = state.work.planned or does
         self._move(run.id, PlanState.APPROVED)
 
     def _amended(self, run: PlanRun, batch: list[ToolCall], decided: Decided) -> str:

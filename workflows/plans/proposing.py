@@ -1,8 +1,9 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 from backstay import calls, errors
 from backstay.approvals import deciding
@@ -11,13 +12,14 @@ from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import PROCESSES, Proposal
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
+from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
 from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
-from workflows.plans.showing import ShownPlan, shown_plan, size_of
+from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
 
@@ -32,6 +34,31 @@ class Agreed:
     decided: Decided | None
     """None when no rule asked."""
     answered: Answered
+
+
+class Whole(NamedTuple):
+    """Say by what people are asked about a plan as a whole."""
+
+    ruling: Ruling
+    by_rule: bool
+    """Whether a rule says so, which may name who must approve beside those of the steps."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Hold what people are asked about a plan."""
+
+    steps: list[Ruled]
+    """Each step that they may leave out or change, once."""
+    whole: list[Ruled]
+    """All steps that may be made, where the plan as a whole is asked about."""
+    own: frozenset[int] = frozenset()
+    """The steps that are asked about by rules of their own."""
+
+    @property
+    def each(self) -> list[Ruled]:
+        """Return each ruling that asks; of one step there may be two."""
+        return [*(item for item in self.steps if item.index in self.own), *self.whole]
 
 
 class Proposing:
@@ -56,20 +83,57 @@ class Proposing:
         single calls do, and BudgetExceeded.
         """
         ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
+        whole = self._whole(run, batch)
         answered = self._allowed(run, ruled)
-        await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
+        calls_left = [call for call in answered.values() if isinstance(call, ToolCall)]
+        if whole is not None and not calls_left:
+            raise errors.Denied(
+                "denied by the policy: none of the calls may be made, so nothing is left to approve"
+            )
+        await self.consent.afford(calls_left)
         asks = [item for item in ruled if item.ruling.verdict == "ask"]
-        run = await rehearse(answered, frozenset(item.index for item in asks))
+        if whole is None or not run.plan.dry_run:
+            run = await rehearse(answered, self._simulated(ruled, asks))
         if run.rehearsal is not None and not run.plan.dry_run:
             asks = [item.foretold for item in ruled if item in asks or _writes(item)]
-        plan = await self._shown(run, ruled, asks)
+        asked = _asked(ruled, asks, whole, dry_run=run.plan.dry_run)
+        plan = await self._shown(run, ruled, asked)
         opened()
-        if not asks or run.plan.dry_run:
+        if not asked.steps or (run.plan.dry_run and whole is None):
             return Agreed(None, answered)
-        decided = await self._decided(plan, run, asks, unless)
+        decided = await self._decided(plan, run, asked, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
-        return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
+        return Agreed(decided, answered | self._said(asked.steps, run.plan.steps, decided))
+
+    def _whole(self, run: PlanRun, batch: Sequence[ToolCall]) -> Whole | None:
+        """Return by what people are asked about the plan as a whole, or None; raises Denied.
+
+        Nobody but a person chooses among plans, or lets a run that plans first do more than plan.
+        """
+        if run.of_task:
+            return None
+        policy = self.context.state.opened.policy
+        said = rule_on_plan(policy, [call.tool.name for call in batch])
+        if said.verdict == "deny":
+            raise errors.Denied(f"denied by the policy: {said.rule}")
+        if said.verdict == "ask":
+            return Whole(said, by_rule=True)
+        if run.alternatives:
+            return self._of_run("engine: people choose among the plans that are proposed together")
+        if self.context.state.planning and not goes_without_people(policy):
+            return self._of_run("engine: the run does nothing before a person has approved a plan")
+        return None
+
+    def _of_run(self, why: str) -> Whole:
+        """Ask the people who decide about the run."""
+        return Whole(Ruling(verdict="ask", rule=why, **dict(self.context.approvals.authority)), by_rule=False)
+
+    def _simulated(self, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> frozenset[int]:
+        """Return the steps whose calls a rehearsal may not make; a run that plans first makes none before approval."""
+        policy = self.context.state.opened.policy
+        first = self.context.state.planning and not goes_without_people(policy)
+        return frozenset(item.index for item in (ruled if first else asks))
 
     def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
         """Return the calls with those that the policy denies; raises Denied where the plan cannot do without one."""
@@ -83,21 +147,23 @@ class Proposing:
                     raise errors.StepFailed(f"step {item.index} ({item.call.tool.name}) failed: Denied: {denied}")
         return answered
 
-    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> ShownPlan:
+    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asked: Asked) -> ShownPlan:
         """Return what people are shown of a plan, after all of it was stored for later."""
         diffs = await self.consent.diffs(ruled)
         forecast = _forecast(run)
-        plan = shown_plan(run, ruled, asks, diffs, size_of([entry.plain() for entry in forecast]) if forecast else 0)
+        taken = size_of([entry.plain() for entry in forecast]) if forecast else 0
+        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), diffs, taken)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
 
-    async def _decided(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled], unless: Callable[[], bool]) -> Decided:
-        proposal = plan.proposal
+    async def _decided(self, plan: ShownPlan, run: PlanRun, asked: Asked, unless: Callable[[], bool]) -> Decided:
+        proposal, asks = plan.proposal, asked.steps
         names = list(dict.fromkeys(item.call.tool.name for item in asks))
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
-        asks = [self.consent.with_default(item, Purpose.PLAN_STEP) for item in asks]
+        # What only the plan as a whole is asked for needs no line that later calls obey.
+        by_default = [self.consent.with_default(i, Purpose.PLAN_STEP) if i.index in asked.own else i for i in asks]
         request = ApprovalRequest(
             kind=RequestKind.PLAN,
             question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
@@ -107,7 +173,7 @@ class Proposing:
             args_digest=run.plan.hash if run.rehearsal is None else run.rehearsal.digest_with(run.plan.hash),
             proposal=proposal,
             forecast=_forecast(run),
-            may_remember=self.consent.may_remember(asks),
+            may_remember=self.consent.may_remember(by_default),
         )
         by_index = {item.index: item for item in asks}
 
@@ -122,11 +188,11 @@ class Proposing:
         key = f"plan {run.id} {run.plan.hash}"
         return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
             request,
-            _people_of(asks, proposal, people),
+            _people_of(asked.each, proposal, people),
             check_changes,
             unless,
             key=key,
-            lines=lambda approval: self.consent.lines(asks, approval),
+            lines=lambda approval: self.consent.lines(by_default, approval),
             calls={item.index: item.call for item in asks},
         )
 
@@ -167,6 +233,17 @@ class Proposing:
         return left_out
 
 
+def _asked(ruled: Sequence[Ruled], asks: Sequence[Ruled], whole: Whole | None, *, dry_run: bool) -> Asked:
+    """Return what people are asked about a plan, of which some steps are asked about by rules of their own."""
+    own = frozenset(item.index for item in asks)
+    # Where a person decides about a step, a person decides about the plan, unless a rule names who that must be.
+    if whole is None or (own and not whole.by_rule and not dry_run):
+        return Asked(list(asks), [], own)
+    every = [replace(item, ruling=whole.ruling) for item in ruled if item.ruling.verdict != "deny"]
+    steps = {item.index: item for item in (*every, *asks)}
+    return Asked([steps[index] for index in sorted(steps)], every, own)
+
+
 def _writes(item: Ruled) -> bool:
     return item.call.effectful and item.ruling.verdict == "allow"
 
@@ -178,7 +255,7 @@ def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...
     together = together.model_copy(update={"approvers": people, "escalate_to": later})
     if len(proposal.parts) == 1:
         return together
-    return together.model_copy(update={"quorum": 1, "no_self_approval": False})
+    return together.model_copy(update={"quorum": 1, "no_self_approval": False, "verified": False})
 
 
 def _forecast(run: PlanRun) -> tuple[ForecastEntry, ...]:

@@ -66,16 +66,21 @@ class ShownSteps:
         return step if part is None else step.model_copy(update={"needs_approval": True, "part": part})
 
 
-def shown_plan(
-    run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled], diffs: Mapping[int, str | None], taken: int = 0
+def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
+    run: PlanRun,
+    ruled: Sequence[Ruled],
+    asks: Sequence[Ruled],
+    parts: tuple[ProposalPart, ...],
+    diffs: Mapping[int, str | None],
+    taken: int = 0,
 ) -> ShownPlan:
     """Return a plan as people see it; `taken` bytes of the request hold something else."""
-    parts = _parts(asks)
     known = ShownSteps(
         steps=run.plan.steps,
         ruled=[item for item in ruled if item.ruling.verdict != "deny"],
         asked=frozenset(item.index for item in asks),
-        parts={index: part.part for part in parts for index in part.steps},
+        # A step of two parts is marked with the one that is about it, and not about the whole plan.
+        parts={index: part.part for part in reversed(parts) for index in part.steps},
         diffs=diffs,
         most=max(LEAST_CHARACTERS, min(2000, SHOWN_CHARACTERS // len(ruled))),
     )
@@ -124,7 +129,7 @@ def _cut(diff: str | None, most: int) -> str | None:
     return f"{diff[: most - 40]}\n... {len(diff) - most + 40} more characters"
 
 
-def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
+def parts_of(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
     """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
     groups: dict[tuple[Any, ...], list[Ruled]] = {}
     for item in asks:
@@ -134,10 +139,11 @@ def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
     return tuple(
         ProposalPart(
             part=number,
-            steps=tuple(item.index for item in group),
+            steps=tuple(sorted({item.index for item in group})),
             approvers=group[0].ruling.approvers,
             quorum=group[0].ruling.quorum,
             no_self_approval=group[0].ruling.no_self_approval,
+            verified=group[0].ruling.verified,
             escalate_to=group[0].ruling.escalated_after(soonest),
             rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
         )
