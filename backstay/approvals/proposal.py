@@ -57,6 +57,10 @@ class ProposedStep(Frozen):
     undo_how: str | None = None
     depends_on: tuple[int, ...] = ()
     """The steps whose results it needs."""
+    falls: tuple[int, ...] = ()
+    """The steps that are not made either when this one is left out, at most 40."""
+    more_fall: bool = Field(default=False, exclude_if=lambda more: not more)
+    """Whether there are more of them."""
     limits: WorkspaceLimits | None = None
     """What it may use of its jail, when that is less than usual."""
     needs_approval: bool = False

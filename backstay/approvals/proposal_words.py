@@ -14,6 +14,9 @@ def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
         yield "only reads" if step.safety.level == 0 else "allowed by the policy"
     if step.depends_on:
         yield f"uses what {_steps(step.depends_on)} returned"
+    if step.falls and step.needs_approval:
+        more = " and more" if step.more_fall else ""
+        yield f"if it is left out, {_steps(step.falls)}{more} {'are' if len(step.falls) > 1 else 'is'} not made either"
     if step.limits is not None:
         yield f"gets at most {step.limits.words}"
 

@@ -19,6 +19,7 @@ from backstay.task.plan import PlanStep, references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
 from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
+from workflows.plans.checking import needs_of
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -152,7 +153,8 @@ class Proposing:
         diffs = await self.consent.diffs(ruled)
         forecast = _forecast(run)
         taken = size_of([entry.plain() for entry in forecast]) if forecast else 0
-        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), diffs, taken)
+        needs = needs_of(run, self.context.state.task.plan)
+        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), needs, diffs, taken)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan

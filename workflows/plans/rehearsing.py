@@ -9,6 +9,7 @@ from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolResult
 from workflows.consent import Answered, Consented
+from workflows.plans.checking import needs_of
 from workflows.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
@@ -53,14 +54,26 @@ class Rehearsing:
             if known.done:
                 return
             self._keep(plan_id, known)
+            run = state.plan_run(plan_id)
+            left_out = [index for index, answer in answered.items() if isinstance(answer, ToolResult)]
+            fallen = needs_of(run, state.task.plan).without(left_out)
             try:
-                for index in range(len(state.plan_run(plan_id).steps)):
-                    await self._step(plan_id, index, answered[index], simulated=index in asked)
+                for index in range(len(run.steps)):
+                    if index in fallen:
+                        self._leave_out(plan_id, index, fallen[index])
+                    else:
+                        await self._step(plan_id, index, answered[index], simulated=index in asked)
             except BackstayError:
                 await end_rehearsal(self.context, self._known(plan_id))
                 raise
             await end_rehearsal(self.context, self._known(plan_id))
             self._keep(plan_id, self._known(plan_id).model_copy(update={"done": True}))
+
+    def _leave_out(self, plan_id: str, index: int, without: int) -> None:
+        """Keep that a step is not made, because another is left out; that ends nothing."""
+        known = self._known(plan_id)
+        failed = known.failed | {index: f"it is not made without step {without}"}
+        self._keep(plan_id, known.model_copy(update={"failed": failed}))
 
     async def _step(self, plan_id: str, index: int, answer: Consented, *, simulated: bool) -> None:
         run, rehearsal = self.context.state.plan_run(plan_id), self._known(plan_id)

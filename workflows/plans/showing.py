@@ -8,9 +8,10 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import RequestedCall
 from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.canonical import canonical
+from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
-from backstay.task.plan import PlanStep, steps_named
+from backstay.task.plan import PlanStep
 from backstay.tools.tool import ToolCall
 from workflows.consent import SHOWN_CHARACTERS, Ruled, shown_call
 
@@ -18,6 +19,8 @@ SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""
 SHOWN_BYTES = 90_000
 """How much the request about a plan holds of its steps; alternatives share it. Every answer stays under 128 KiB."""
+FALLS = 40
+"""How many steps are named that fall away with another."""
 LEAST_BYTES = 10_000
 SHOWN_STEPS = 120
 """More steps do not fit into that, however short they are."""
@@ -45,6 +48,9 @@ class ShownSteps:
     asked: frozenset[int]
     parts: Mapping[int, int]
     """The part that each step is decided with."""
+    needs: Needs
+    falls: Mapping[int, tuple[int, ...]]
+    """The steps that are not made either when this one is left out."""
     diffs: Mapping[int, str | None]
     most: int
     """How many characters of its arguments a step shows."""
@@ -62,6 +68,9 @@ class ShownSteps:
 
     def _proposed(self, item: Ruled) -> ProposedStep:
         step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)
+        falls = self.falls.get(item.index, ())
+        related = {"falls": falls[:FALLS], "more_fall": len(falls) > FALLS, "depends_on": self.needs.of[item.index]}
+        step = step.model_copy(update=related)
         part = self.parts.get(item.index)
         return step if part is None else step.model_copy(update={"needs_approval": True, "part": part})
 
@@ -71,6 +80,7 @@ def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
     ruled: Sequence[Ruled],
     asks: Sequence[Ruled],
     parts: tuple[ProposalPart, ...],
+    needs: Needs,
     diffs: Mapping[int, str | None],
     taken: int = 0,
 ) -> ShownPlan:
@@ -81,6 +91,8 @@ def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
         asked=frozenset(item.index for item in asks),
         # A step of two parts is marked with the one that is about it, and not about the whole plan.
         parts={index: part.part for part in reversed(parts) for index in part.steps},
+        needs=needs,
+        falls={item.index: tuple(sorted(needs.without([item.index], FALLS + 1))) for item in ruled},
         diffs=diffs,
         most=max(LEAST_CHARACTERS, min(2000, SHOWN_CHARACTERS // len(ruled))),
     )
@@ -163,7 +175,6 @@ def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most
         side_effects=shown.side_effects,
         undoable=shown.undoable,
         undo_how=shown.undo_how,
-        depends_on=steps_named(index, step.arguments, call.arguments),
         limits=call.limits,
     )
 

@@ -223,23 +223,32 @@ async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_w
     steps = [
         send("b@one.example", subject="1"),
         send("c@one.example", subject="2"),
-        send(subject="3", body="${steps.0.result.message_id}", continue_on_failure=True),
+        send(subject="3", body="${steps.0.result.message_id}"),
+        send(subject="4", body="${steps.2.result.message_id}"),
+        send(subject="5", body="${steps.1.result.message_id}", transactional="pair"),
+        send(subject="6", body="${steps.3.result.message_id}", transactional="pair"),
+        send(subject="7", body="${steps.1.result.message_id}"),
     ]
     handle = await opened.start(scripts.task(propose(*steps)))
     (request,) = await pending(handle)
     left_out = {"0": {"verdict": "reject"}}
+    falls = [step["falls"] for step in request["proposal"]["steps"]]
+    assert falls == [[2, 3, 4, 5], [4, 5, 6], [3, 4, 5], [4, 5], [], [], []]
     assert "approve_all leaves no step out" in await refusal(
         decide(handle, request, option="approve_all", calls=left_out)
     )
     await decide(handle, request, option="approve_per_step", calls=left_out)
     assert (await ended(handle))["outcome"] == "completed"
-    assert subjects(opened, handle) == ["2"]
+    assert subjects(opened, handle) == ["2", "7"]
     shown = await handle.query("plan")
+    fallen = ("pending", "dependency_failed")
     assert [(step["status"], step["reason"]) for step in shown["steps"]] == [
         ("pending", "rejected"),
         ("success", ""),
-        ("pending", "dependency_failed"),
+        *[fallen] * 4,
+        ("success", ""),
     ]
+    assert shown["state"] == "COMPLETED"
 
 
 @promise("plans:groups")
