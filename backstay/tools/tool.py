@@ -112,6 +112,8 @@ class Tool(Message):
     """The arguments, by name or JSON pointer, that are made to take a secret."""
     calls: tuple[str, ...] = ()
     """Other tools that it may call on its way, `provider.tool`; a ruling on it is a ruling on them."""
+    starts_process: bool = False
+    """Whether a call starts a process: a command in the workspace, or the program of a plugin."""
 
     @property
     def provider(self) -> str:

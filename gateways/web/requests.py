@@ -143,7 +143,7 @@ class Requests:
             "request.html",
             status,
             known=known,
-            shown=shown(asked_for),
+            shown=shown(asked_for, waits=not known.became),
             asked=asked_for,
             hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
             reminded=reminders(known.row),

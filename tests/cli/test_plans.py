@@ -74,7 +74,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
     for line in (
         "  plan: letters (id p1, version 1)",
         "  [0] mail.list_sent  (read_only)  only reads",
-        "  [1] mail.send_email  (write_safe)  needs approval",
+        "  [1] mail.send_email  (write_safe)  needs approval; if it is left out, step 2 is not made either",
         "        tell a",
         "  [2] mail.send_email  (write_safe)  allowed by the policy; uses what step 1 returned",
         "        │ second",

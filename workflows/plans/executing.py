@@ -171,8 +171,8 @@ class Executing:
 
     async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
         seconds = self.run.plan.steps[wave[0]].seconds
-        if self.work.toggles is not None and self.work.toggles.limits is not None:
-            seconds = min(seconds, self.work.toggles.limits.timeout_s or seconds)
+        if self.work.toggles is not None:
+            seconds = self.work.toggles.seconds(seconds)
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
             Purpose.PLAN_STEP, batch, deadline_s=seconds, answered=dict(enumerate(answers))

@@ -9,13 +9,13 @@ from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
-from backstay.approvals.proposal import PROCESSES, Proposal
+from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
-from backstay.task.plan import PlanStep, references_in, steps_named
+from backstay.task.plan import references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall
 from workflows.consent import DECISIONS, SHOWN_CHARACTERS, Answered, Consent, Ruled, changed, refused
@@ -88,9 +88,7 @@ class Proposing:
         answered = self._allowed(run, ruled)
         calls_left = [call for call in answered.values() if isinstance(call, ToolCall)]
         if whole is not None and not calls_left:
-            raise errors.Denied(
-                "denied by the policy: none of the calls may be made, so nothing is left to approve"
-            )
+            raise errors.Denied("denied by the policy: none of the calls may be made, so nothing is left to approve")
         await self.consent.afford(calls_left)
         asks = [item for item in ruled if item.ruling.verdict == "ask"]
         if whole is None or not run.plan.dry_run:
@@ -101,11 +99,21 @@ class Proposing:
         plan = await self._shown(run, ruled, asked)
         opened()
         if not asked.steps or (run.plan.dry_run and whole is None):
+            self._record_lines(ruled, answered)
             return Agreed(None, answered)
         decided = await self._decided(plan, run, asked, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
-        return Agreed(decided, answered | self._said(asked.steps, run.plan.steps, decided))
+        said = answered | self._said(asked.steps, batch, decided)
+        if decided.verdict is Verdict.APPROVE:
+            self._record_lines(ruled, said)
+        return Agreed(decided, said)
+
+    def _record_lines(self, ruled: Sequence[Ruled], answered: Answered) -> None:
+        """Say by which accepted lines calls are permitted that may be made."""
+        for item in ruled:
+            if item.ruling.verdict == "allow" and isinstance(answered[item.index], ToolCall):
+                self.consent.record_line(item.ruling)
 
     def _whole(self, run: PlanRun, batch: Sequence[ToolCall]) -> Whole | None:
         """Return by what people are asked about the plan as a whole, or None; raises Denied.
@@ -153,8 +161,9 @@ class Proposing:
         diffs = await self.consent.diffs(ruled)
         forecast = _forecast(run)
         taken = size_of([entry.plain() for entry in forecast]) if forecast else 0
-        needs = needs_of(run, self.context.state.task.plan)
-        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), needs, diffs, taken)
+        state = self.context.state
+        needs, jail = needs_of(run, state.task.plan), state.opened.jail
+        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), needs, jail, diffs, taken)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
@@ -218,19 +227,20 @@ class Proposing:
             raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")
         return CallVerdict(verdict="modify", arguments=checked.arguments)
 
-    def _said(self, asks: Sequence[Ruled], steps: Sequence[PlanStep], decided: Decided) -> Answered:
+    def _said(self, asks: Sequence[Ruled], batch: Sequence[ToolCall], decided: Decided) -> Answered:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""
         left_out: Answered = {}
         no_processes = decided.toggles is not None and decided.toggles.external_processes is False
-        said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
         for item in asks:
             named = decided.calls.get(item.index)
             if decided.verdict is None:
                 left_out[item.index] = refused(errors.Expired(f"nobody decided about {item.call.tool.name} in time"))
             elif decided.verdict is Verdict.REJECT or (named is not None and named.verdict == "reject"):
-                left_out[item.index] = refused(errors.Rejected(f"rejected by {decided.by}{said}"))
-        for index, step in enumerate(steps):
-            if no_processes and step.tool.partition(".")[0] in PROCESSES:
+                # Of several people, it is not always the last one who left it out.
+                by, comment = decided.left_out_by.get(item.index, (decided.by, one_line(decided.comment, 500)))
+                left_out[item.index] = refused(errors.Rejected(f"rejected by {by}{f': {comment}' if comment else ''}"))
+        for index, call in enumerate(batch):
+            if no_processes and call.tool.starts_process:
                 left_out[index] = refused(errors.Rejected(f"{decided.by} lets the plan start no processes"))
         return left_out
 

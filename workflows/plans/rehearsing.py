@@ -2,6 +2,7 @@
 
 import asyncio
 
+from backstay.approvals.proposal import PlanToggles
 from backstay.errors import BackstayError, StepFailed, TaskInvalid
 from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
@@ -37,9 +38,9 @@ class Rehearsing:
             await self._rehearsed(plan_id, answered, asked)
         return self.context.state.plan_run(plan_id)
 
-    async def dry_run(self, plan_id: str, answered: Answered) -> None:
+    async def dry_run(self, plan_id: str, answered: Answered, toggles: PlanToggles | None) -> None:
         """Rehearse a plan unless that is done, and end its steps as far as that made them; raises StepFailed."""
-        await self._rehearsed(plan_id, answered, frozenset())
+        await self._rehearsed(plan_id, answered, frozenset(), toggles)
         state = self.context.state
         run = state.plan_run(plan_id)
         rehearsal = run.rehearsal or Rehearsal()
@@ -47,7 +48,9 @@ class Rehearsing:
             run = run.with_step(index, _after_dry_run(step, rehearsal, index, answered[index]))
         state.keep_plan_run(run)
 
-    async def _rehearsed(self, plan_id: str, answered: Answered, asked: frozenset[int]) -> None:
+    async def _rehearsed(
+        self, plan_id: str, answered: Answered, asked: frozenset[int], toggles: PlanToggles | None = None
+    ) -> None:
         async with self._turn:
             state = self.context.state
             known = state.plan_run(plan_id).rehearsal or Rehearsal()
@@ -62,7 +65,9 @@ class Rehearsing:
                     if index in fallen:
                         self._leave_out(plan_id, index, fallen[index])
                     else:
-                        await self._step(plan_id, index, answered[index], simulated=index in asked)
+                        planned = run.plan.steps[index].seconds
+                        seconds = planned if toggles is None else toggles.seconds(planned)
+                        await self._step(plan_id, index, answered[index], seconds, simulated=index in asked)
             except BackstayError:
                 await end_rehearsal(self.context, self._known(plan_id))
                 raise
@@ -75,7 +80,7 @@ class Rehearsing:
         failed = known.failed | {index: f"it is not made without step {without}"}
         self._keep(plan_id, known.model_copy(update={"failed": failed}))
 
-    async def _step(self, plan_id: str, index: int, answer: Consented, *, simulated: bool) -> None:
+    async def _step(self, plan_id: str, index: int, answer: Consented, seconds: float, *, simulated: bool) -> None:
         run, rehearsal = self.context.state.plan_run(plan_id), self._known(plan_id)
         if isinstance(answer, ToolResult) or rehearsal.entry(index) is not None or index in rehearsal.failed:
             return
@@ -88,7 +93,6 @@ class Rehearsing:
             await self.context.gate()
             purpose = Purpose.SIMULATE if simulated or answer.effectful else Purpose.PLAN_STEP
             known = RehearsedCall(idx=index, name=f"{plan_id} {run.plan.hash}")
-            seconds = run.plan.steps[index].seconds
             rehearsal, _ = await rehearse_call(
                 self.tool_calls, rehearsal, answer, known, purpose, refers=True, deadline_s=seconds
             )

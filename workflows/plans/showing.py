@@ -6,13 +6,13 @@ from typing import Any
 
 from backstay.approvals import deciding
 from backstay.approvals.approval import RequestedCall
-from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
+from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.canonical import canonical
 from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep
-from backstay.tools.tool import ToolCall
+from backstay.tools.tool import BUILTIN, ToolCall, WorkspaceLimits
 from workflows.consent import SHOWN_CHARACTERS, Ruled, shown_call
 
 SIDE_EFFECTS = 40
@@ -81,6 +81,7 @@ def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
     asks: Sequence[Ruled],
     parts: tuple[ProposalPart, ...],
     needs: Needs,
+    jail: WorkspaceLimits,
     diffs: Mapping[int, str | None],
     taken: int = 0,
 ) -> ShownPlan:
@@ -106,7 +107,7 @@ def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
         steps=steps,
         estimated_side_effects=_side_effects(steps),
         parts=parts,
-        toggles=_toggles(run.plan.steps, steps),
+        toggles=_toggles(run.plan.steps, known.ruled, jail),
         alternatives=run.alternatives,
     )
     room = max(LEAST_BYTES, SHOWN_BYTES // (1 + len(run.alternatives)) - taken)
@@ -176,6 +177,7 @@ def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most
         undoable=shown.undoable,
         undo_how=shown.undo_how,
         limits=call.limits,
+        starts_process=call.tool.starts_process,
     )
 
 
@@ -206,7 +208,13 @@ def _changed_file(diff: str | None) -> str | None:
     return None if first.startswith("(") else first
 
 
-def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
-    processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
-    longest = max(step.seconds for step in planned)
-    return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
+def _toggles(planned: Sequence[PlanStep], ruled: Sequence[Ruled], jail: WorkspaceLimits) -> PlanToggles:
+    """Return what can be narrowed so that it holds: what no step would do is null."""
+    processes = any(item.call.tool.starts_process for item in ruled)
+    jailed = [item.call.limits for item in ruled if item.call.tool.provider in BUILTIN]
+    limits: dict[str, Any] = {"timeout_s": max(planned[item.index].seconds for item in ruled)} if ruled else {}
+    for name, usual in jail:
+        most = [getattr(own, name, None) or usual for own in jailed]
+        if usual is not None and most:
+            limits[name] = max(most)
+    return PlanToggles(external_processes=processes or None, limits=PlanLimits(**limits) if limits else None)

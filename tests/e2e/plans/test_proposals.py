@@ -129,6 +129,24 @@ async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_i
     assert await state_of(handle, "p2") == ("COMPLETED", "", ["success"])
 
 
+@promise("plans:chosen")
+async def test_notes_and_the_query_are_about_the_alternative_that_people_chose(shared):
+    opened, scripts = shared
+    other = plan(send("c@one.example", subject="second way"))
+    noted = Reply(calls=[marks(0, "done"), ("ask_person", {"question": "all right?"})])
+    task = scripts.task(propose(send("b@one.example", subject="first way"), alternatives=[other]), noted)
+    handle = await opened.start(task)
+    first, _ = sorted(await pending(handle, 2), key=lambda request: request["proposal"]["plan_id"])
+    await decide(handle, first)
+    (question,) = await pending(handle)
+    assert (await handle.query("plan"))["plan"]["id"] == "p1"
+    await decide(handle, question, verdict="answer", answer="yes")
+    result = await ended(handle)
+    (said,) = [event for event in result["events"] if event["name"] == "plan.noted"]
+    assert said["data"] == {"plan": "p1", "idx": 0}
+    assert '{"engine":"success","noted":true}' in told(opened, task)
+
+
 @promise("plans:stopped")
 async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment(temporal, tmp_path):
     queue, scripts = f"both-{uuid.uuid4()}", Scripts()
@@ -177,6 +195,23 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
     assert (await decide(handle, request, by=BO))["state"] == "decided"
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["s", "two", "free"]
+
+
+@promise("plans:left-out-by")
+async def test_a_step_that_one_of_several_people_left_out_carries_that_persons_name_and_comment(shared):
+    opened, scripts = shared
+    steps = [send("b@one.example"), send("c@one.example", subject="out"), send("d@two.example", subject="two")]
+    task = scripts.task(propose(*steps))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    left_out = {"1": {"verdict": "reject"}}
+    await decide(handle, request, option="approve_per_step", calls=left_out, comment="c has left")
+    await decide(handle, request, by=BO, comment="fine")
+    await ended(handle)
+    step = (await handle.query("plan"))["steps"][1]
+    assert step["error"] == f"Rejected: rejected by {ANA}: c has left"
+    assert f"rejected by {ANA}: c has left" in told(opened, task)
+    assert subjects(opened, handle) == ["s", "two"]
 
 
 @promise("plans:create-plan")
