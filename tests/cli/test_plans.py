@@ -129,6 +129,7 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
     assert "calls.1: nobody is asked about this step, because the policy allows it; name only [0, 2]" in wrong.err
     assert "toggles.limits.timeout_s: can only be narrowed" in wider.err
     assert "state COMPLETED" in running.splitlines()
+    assert "limits: " not in running
     assert [(step["status"], step["reason"]) for step in told["steps"]] == [
         *[("success", ""), ("success", ""), ("pending", "rejected")],
     ]
