@@ -20,6 +20,7 @@ from backstay.requests import OfRun
 from backstay.settings import Settings
 from backstay.task.event import EventDraft
 from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
+from sandbox.limits import shell_limits
 from sandbox.workspaces.client import WorkspaceClient
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
@@ -38,6 +39,8 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     facts: dict[str, Any] = {"changed": definition.name in catalog.changed, "undo_by_effect_id": by_id is not None}
     if (target := undo or by_id) is not None:
         facts["undo_tool"] = target.name
+    providers = {definition.provider, *(name.partition(".")[0] for name in definition.tool.calls)}
+    facts["starts_process"] = any(name == "shell" or catalog.kinds.get(name) == "plugin" for name in providers)
     return definition.tool.model_copy(update=facts)
 
 
@@ -51,6 +54,12 @@ def workspace_access_of(ask: OfRun, limits: WorkspaceLimits | None = None) -> Wo
     if not ask.workspace:
         return None
     return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True, limits=limits)
+
+
+def jail_limits(settings: Settings) -> WorkspaceLimits:
+    """Return what a call in a workspace may use at most."""
+    most = shell_limits()
+    return WorkspaceLimits(memory_mb=most.memory_mb, cpu_s=most.cpu_s, artifacts_mb=settings.artifacts_mb)
 
 
 async def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.source import Sources
-from backstay.tools.tool import Tool
+from backstay.tools.tool import Tool, WorkspaceLimits
 
 
 class ModelChoice(Message):
@@ -64,6 +64,8 @@ class Opened(Message):
     """The workspace that the run holds until it ends."""
     builtin: tuple[str, ...] = ()
     """Which providers of the workspace the run may use."""
+    jail: WorkspaceLimits = WorkspaceLimits()
+    """What a call of theirs may use at most, where that is known."""
     started_by: str = ""
     """Who proved to have started the run; empty when nobody did."""
     page: str = ""

@@ -97,7 +97,7 @@ class Consent:
         for item in ruled:
             match item.ruling.verdict:
                 case "allow":
-                    self._record_line(item.ruling)
+                    self.record_line(item.ruling)
                     answered[item.index] = item.call
                 case "ask":
                     asks = self.with_default(item, purpose)
@@ -167,7 +167,8 @@ class Consent:
             found = rule_on_repeat(self.context.state.opened.policy, found, item.repeats)
         return found.verdict == "allow"
 
-    def _record_line(self, ruling: Ruling) -> None:
+    def record_line(self, ruling: Ruling) -> None:
+        """Say once by which accepted line a call was permitted."""
         if ruling.line and ruling.line not in self.obeyed:
             self.obeyed.add(ruling.line)
             self.context.record("policy.obeyed", ruling.rule, line=ruling.line)

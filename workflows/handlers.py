@@ -15,6 +15,7 @@ from backstay.authority import Authority, Principal
 from backstay.canonical import canonical, longer_than
 from backstay.effects.compensation import UndoOutcome, UndoStack
 from backstay.frozen import Frozen
+from backstay.plans.plan_run import current_plan
 from backstay.shown import one_line
 from backstay.task.event import Timeline
 from backstay.task.reading import Reading
@@ -151,7 +152,9 @@ class Handlers:
         wanted, offset = known.get("plan_id"), known.get("offset", 0)
         offset = offset if isinstance(offset, int) else 0
         plans = self._known_state().plans
-        return next((run.shown(offset) for run in reversed(plans) if wanted in (None, run.id)), None)
+        named = next((run for run in reversed(plans) if run.id == wanted), None)
+        run = current_plan(plans) if wanted is None else named
+        return None if run is None else run.shown(offset)
 
     @workflow.query(description="What undo would do, last first, and what cannot be undone")
     def undo_preview(self) -> dict[str, Any]:

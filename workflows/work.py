@@ -34,6 +34,8 @@ class Decided(Frozen):
     on_expiry: str = "reject"
     per_step: bool = False
     """Whether a plan goes on without the steps that were rejected."""
+    left_out_by: dict[int, tuple[str, str]] = Field(default_factory=dict)
+    """Who left out which step of a plan, and why."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do."""
     dry_run: bool = False

@@ -17,7 +17,7 @@ from activities.model.output import require_usable
 from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, PERCEPTION_OUTPUT, prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
 from activities.records import PERSON
-from activities.resources import Activities, Resources
+from activities.resources import Activities, Resources, jail_limits
 from activities.retrying import implements
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
@@ -35,7 +35,7 @@ from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.result import KEPT, Result
 from backstay.task.task import Task
-from backstay.tools.tool import Safety
+from backstay.tools.tool import Safety, WorkspaceLimits
 from store.runs.runs import RunRow
 from toolbox.catalog.catalog import Catalog
 
@@ -101,6 +101,7 @@ class Runs(Activities):
             transient_s=self.transient_s,
             workspace=task.workspace or "",
             builtin=builtin,
+            jail=jail_limits(self.settings) if builtin else WorkspaceLimits(),
             **more,
         )
         await self._remember(ask, opened, followed)

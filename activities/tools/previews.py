@@ -29,7 +29,6 @@ _PREVIEWED = 20_000
 """Characters of all diffs of one request; every query answer must stay under 128 KiB."""
 _PREVIEWED_LINE = 400
 _PREVIEW_S = 20
-_SHOWN_VALUE = 120
 _MOST_SHOWN = 5
 
 
@@ -77,7 +76,7 @@ class Rehearsing:
         wanted = {token.idx for token in tokens_in(foretold)}
         answers = {idx: await self.records.shown(ask.run, ref) for idx, ref in ask.answers.items() if idx in wanted}
         found = differences(foretold, real, answers, ask.forecast.idx)
-        said = [f"{at.pointer or '/'}: foretold {_said(at.foretold)}, now {_said(at.real)}" for at in found]
+        said = [f"{at.pointer or '/'}: {at.words}" for at in found]
         more = f"; and {len(said) - _MOST_SHOWN} more" if len(said) > _MOST_SHOWN else ""
         return folded, "; ".join(said[:_MOST_SHOWN]) + more
 
@@ -100,10 +99,6 @@ def _filled(template: Any, idx: int, arguments: dict[str, Any], pointer: str) ->
             return [_filled(item, idx, arguments, pointer_to(pointer, at)) for at, item in enumerate(template)]
         case _:
             return template
-
-
-def _said(value: Any) -> str:
-    return one_line(repr(value), _SHOWN_VALUE)
 
 
 class Previews:

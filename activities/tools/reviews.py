@@ -79,7 +79,8 @@ class Reviews(Activities):
             return CheckResult(**known, error=one_line(await self.records.text(ask.run, why), 500))
         score = score_of(rule.name, report.counted, report.failed)
         kept = await self.records.keep(ask.run, f"review.{rule.name}", vars(report) | {"score": score}, "review")
-        return CheckResult(**known, score=score, ref=kept.ref)
+        found = "" if score == 1 else one_line(await self.records.text(ask.run, "; ".join(report.lines[:5])), 400)
+        return CheckResult(**known, score=score, ref=kept.ref, found=found)
 
     async def _report(self, ask: calls.ReviewWork, place: int, rule: CheckRule) -> Report:
         if rule.name == "custom":

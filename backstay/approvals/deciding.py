@@ -205,15 +205,12 @@ def _refused_option(request: ApprovalRequest, approval: Approval) -> DecisionRef
         return DecisionRefused("calls: approve_all leaves no step out; use approve_per_step, or leave calls out")
     if approval.option == "dry_run_only" and approval.calls:
         return DecisionRefused("calls: a dry run makes no call that could be left out; leave calls out")
-    toggles, shown = approval.toggles, proposal.toggles
-    if toggles is None:
+    if approval.toggles is None:
         return None
-    if toggles.external_processes and shown.external_processes is False:
-        return DecisionRefused("toggles.external_processes: can only be narrowed; set it to false, or leave it out")
-    limit = None if shown.limits is None else shown.limits.timeout_s
-    if toggles.limits and limit and (toggles.limits.timeout_s or 0) > limit:
-        return DecisionRefused(f"toggles.limits.timeout_s: can only be narrowed; give at most {limit:g}")
-    return None
+    if approval.verdict is not Verdict.APPROVE:
+        return DecisionRefused("toggles: only with verdict approve; leave it out")
+    refusal = proposal.toggles.refusal(approval.toggles)
+    return None if refusal is None else DecisionRefused(refusal)
 
 
 def _refused_digest(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:
@@ -282,7 +279,7 @@ def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 def constraint(ruling: Ruling) -> tuple[Any, ...]:
     """Return what calls must share in order to be asked about in one request: who may decide, and who may later."""
     later = (ruling.escalate_to, ruling.timeout_s) if ruling.escalate_to else ()
-    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, later)
+    return (ruling.approvers, ruling.quorum, ruling.no_self_approval, ruling.verified, later)
 
 
 def authority_over_run(policy: Policy) -> Authority:

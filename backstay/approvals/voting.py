@@ -92,7 +92,7 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
         return Voted(request.model_copy(update={"decided": decided}), True, changes, said)
     parts = deciding.parts_to_decide(request, approval, starters)
     rejected = {index for index, verdict in changes.items() if verdict.verdict == "reject"}
-    proposal = proposal.with_vote(parts, vote, rejected)
+    proposal = proposal.with_vote(parts, vote, rejected, one_line(approval.comment, 500))
     toggles = proposal.toggles if approval.toggles is None else proposal.toggles.narrowed(approval.toggles)
     proposal = proposal.model_copy(update={"toggles": toggles})
     if approval.option == "approve_per_step":

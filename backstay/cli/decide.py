@@ -1,5 +1,6 @@
 """The commands of people who decide: approve, reject, answer, reveal; and sign, for gateways."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -34,6 +35,34 @@ PlanOption = Annotated[
 NoProcesses = Annotated[bool, Parameter(negative="", help="Of a plan: let it start no processes.")]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class StepLimits:
+    """Give each step of a plan less than it would have."""
+
+    step_timeout: Annotated[float | None, Parameter(help="Of a plan: give each step at most so many seconds.")] = None
+    step_memory: Annotated[
+        int | None, Parameter(help="Of a plan: give each step in the workspace so many megabytes of memory.")
+    ] = None
+    step_cpu: Annotated[
+        int | None, Parameter(help="Of a plan: give each step in the workspace so many seconds of processor time.")
+    ] = None
+    step_artifacts: Annotated[
+        int | None, Parameter(help="Of a plan: let each step write so many megabytes to the workspace.")
+    ] = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Return what was given, by its name in the decision."""
+        limits = {
+            "timeout_s": self.step_timeout,
+            "memory_mb": self.step_memory,
+            "cpu_s": self.step_cpu,
+            "artifacts_mb": self.step_artifacts,
+        }
+        return {name: most for name, most in limits.items() if most is not None}
+
+
 async def approve(
     workflow: Asking,
     request: Request,
@@ -46,7 +75,7 @@ async def approve(
     option: PlanOption = None,
     reject_step: list[int] | None = None,
     no_processes: NoProcesses = False,
-    step_timeout: float | None = None,
+    less: StepLimits | None = None,
     plan_id: str | None = None,
     comment: Comment = "",
 ) -> None:
@@ -59,8 +88,6 @@ async def approve(
         that is changed, name every call: otherwise all of them are asked about again, with the change.
     reject_step
         Of a plan: leave this step out, and what needs its result; give it once for each.
-    step_timeout
-        Of a plan: give each step at most so many seconds.
     plan_id
         Of a plan: refuse the decision when the request is about another one.
     """
@@ -71,7 +98,8 @@ async def approve(
         more["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
         if any(isinstance(call, dict) and call.get("verdict") == "modify" for call in more["calls"].values()):
             verdict = "modify"
-    more |= _of_plan(option, reject_step or [], more.get("calls"), step_timeout, plan_id, no_processes=no_processes)
+    limits = {} if less is None else less.given
+    more |= _of_plan(option, reject_step or [], more.get("calls"), limits, plan_id, no_processes=no_processes)
     await _decide(workflow, request, verdict, by, comment=comment, **more)
 
 
@@ -79,7 +107,7 @@ def _of_plan(
     option: str | None,
     left_out: list[int],
     calls: dict[str, Any] | None,
-    timeout_s: float | None,
+    limits: dict[str, float],
     plan_id: str | None,
     *,
     no_processes: bool,
@@ -88,7 +116,7 @@ def _of_plan(
     if left_out and calls:
         raise DecisionInvalid("--reject-step: not beside --calls; name the step there, or leave --calls out")
     toggles: dict[str, Any] = {"external_processes": False} if no_processes else {}
-    toggles |= {} if timeout_s is None else {"limits": {"timeout_s": timeout_s}}
+    toggles |= {"limits": limits} if limits else {}
     said = {
         "option": option or ("approve_per_step" if left_out else None),
         "calls": {str(index): {"verdict": "reject"} for index in left_out},

@@ -35,6 +35,8 @@ from backstay.shown import one_line, shell_words
 from backstay.task.result import Result
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
+_LOOKED_AT = 100
+"""How many open and how many closed runs are looked at, so that the newest are found."""
 
 
 async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
@@ -108,9 +110,17 @@ async def _show_request(settings: Settings, terminal: Terminal, workflow: str, r
 
 async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
     try:
-        found = [execution async for execution in backstay.client.list_workflows(RUNS, limit=limit)]
+        # Temporal lists all open runs before the closed ones, which it sorts by their end.
+        found = [
+            execution
+            for which in ("=", "!=")
+            async for execution in backstay.client.list_workflows(
+                f"({RUNS}) AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
+            )
+        ]
     except RPCError as error:
         raise error_from_rpc(error, "") from None
+    found = sorted(found, key=lambda execution: execution.start_time, reverse=True)[:limit]
     return list(await asyncio.gather(*(_row(backstay, execution) for execution in found)))
 
 
@@ -125,11 +135,24 @@ async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, An
     return {
         "id": execution.id,
         "run_id": execution.run_id,
-        "state": known.get("BackstayState", status) if status == "running" else status,
+        "state": await _state(backstay, execution, status, known),
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
         "started": _minute(execution.start_time.timestamp()),
         "text": text or "",
     }
+
+
+async def _state(backstay: Backstay, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
+    """Return where a run stands; to Temporal every run that ended by itself is completed, whatever its outcome."""
+    if status == "running":
+        return str(known.get("BackstayState", status))
+    if status != "completed":
+        return status
+    handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
+    with contextlib.suppress(Exception):  # a result that cannot be read takes nothing from the list
+        result: Any = await handle.result(follow_runs=False)
+        return str(result.get("outcome") or status) if isinstance(result, dict) else status
+    return status
 
 
 def _stored(row: Any) -> dict[str, Any]:

@@ -192,6 +192,13 @@ class PlanRun(Frozen):
         """Return whether nothing of it is to be done any more."""
         return self.state in ENDED
 
+    @property
+    def begun(self) -> bool:
+        """Return whether it was approved, whatever became of it then."""
+        before = {PlanState.DRAFT, PlanState.PROPOSED}
+        never: set[PlanReason] = {"invalid", "rejected", "expired", "not_chosen", "superseded", "cancelled"}
+        return self.state not in before and not (self.state is PlanState.FAILED and self.reason in never)
+
     def moved(self, state: PlanState, reason: PlanReason = "") -> "PlanRun":
         """Return the plan in another state; raises ValueError where no edge leads there."""
         if state not in PLAN_EDGES[self.state]:
@@ -299,6 +306,15 @@ class PlanRun(Frozen):
     def done(self) -> int:
         """Return how many steps succeeded."""
         return sum(step.status is StepStatus.SUCCESS for step in self.steps)
+
+
+def current_plan(plans: Sequence[PlanRun]) -> PlanRun | None:
+    """Return the plan that a run is about: the last one, or the one that people chose instead of it."""
+    if not plans:
+        return None
+    last = plans[-1]
+    beside = [run for run in plans if run.id in last.alternatives and run.begun]
+    return beside[-1] if beside and not last.begun else last
 
 
 def _short(text: str, most: int) -> str:

@@ -13,6 +13,7 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.canonical import canonical, digest_of, texts_of
 from backstay.frozen import Frozen
 from backstay.provenance.source import pointer_to
+from backstay.shown import one_line
 from backstay.tools.tool import ToolResult
 
 OPEN, CLOSE = "⟦sim:", "⟧"
@@ -183,12 +184,29 @@ def value_at(document: Any, pointer: str) -> Any:
     return found
 
 
+SHOWN_VALUE = 120
+"""How many characters of each of two values that differ people are shown."""
+_KEPT_BEFORE = 20
+
+
 class Difference(NamedTuple):
     """Name where a call is not as it was foretold."""
 
     pointer: str
     foretold: Any
     real: Any
+
+    @property
+    def words(self) -> str:
+        """Return both values as people compare them: of long ones, what comes where they begin to differ."""
+        texts = repr(self.foretold), repr(self.real)
+        start = 0
+        if max(map(len, texts)) > SHOWN_VALUE:
+            equal = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+            start = max(0, equal - _KEPT_BEFORE)
+        said = [one_line(f"{'...' if start else ''}{text[start:]}", SHOWN_VALUE) for text in texts]
+        after = f"after {start} equal characters: " if start else ""
+        return f"{after}foretold {said[0]}, now {said[1]}"
 
 
 def differences(foretold: Any, real: Any, answers: Mapping[int, Any], before: int) -> list[Difference]:

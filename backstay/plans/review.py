@@ -18,6 +18,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from backstay.frozen import Frozen
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
+from backstay.shown import one_line
 from backstay.tools.tool import Safety
 
 CheckName = Literal["lint", "types", "import", "tests", "artifacts", "schema", "custom"]
@@ -172,6 +173,14 @@ class CheckResult(Frozen):
     """The stored report."""
     error: str | None = None
     """Why it could not be made; its score is 0 then."""
+    found: str = Field(default="", exclude_if=lambda found: not found)
+    """The first of what it found, on one line; the report has all of it."""
+
+    @property
+    def words(self) -> str:
+        """Return how it ended, as people read it."""
+        why = self.error or self.found
+        return f"{self.name} {self.score:g}{f' ({one_line(why, 200)})' if why else ''}"
 
     @property
     def failed(self) -> bool:

@@ -92,6 +92,8 @@ def story_of(
 
 def _step(index: int, step: PlanStep, run: StepRun, seen: ProposedStep | None) -> dict[str, Any]:
     known = {} if seen is None else seen.model_dump(mode="json", exclude={"idx", "action", "arguments", "summary"})
+    if seen is not None and seen.limits is None:
+        del known["limits"]
     usual = {"timeout_s"} if step.seconds == USUAL_STEP_S else set[str]()
     planned = step.model_dump(mode="json", exclude={"tool", "safety"} | usual, exclude_defaults=True)
     facts = {"idx": index, "action": step.tool, "summary": step.summary, "arguments": {}} | planned

@@ -100,6 +100,8 @@ class Policy(Frozen):
     """strict: ask when a write goes where only others' words say: an address, account, path, URL or command."""
     accepting: Accepting | None = None
     """Whose decisions may be remembered as lines that later runs obey."""
+    plans: Permission | None = None
+    """Whether people are asked about a model's plan as a whole; only the operator's `allow` counts."""
     floor: "Policy | None" = None
     """The operator's policy below a task's own: both apply, the stricter wins."""
 

@@ -27,6 +27,8 @@ class Ruling(Frozen):
     timeout_s: float | None = None
     on_expiry: OnExpiry = "reject"
     no_self_approval: bool = False
+    verified: bool = False
+    """Whether a verified person must decide even where none is named."""
     remind_after_s: float | None = None
     """How long nothing happens before people are reminded, and reminded again."""
     escalate_to: tuple[str, ...] = ()
@@ -39,7 +41,12 @@ class Ruling(Frozen):
     @property
     def authority(self) -> Authority:
         """Return who may decide."""
-        return Authority(approvers=self.approvers, quorum=self.quorum, no_self_approval=self.no_self_approval)
+        return Authority(
+            approvers=self.approvers,
+            quorum=self.quorum,
+            no_self_approval=self.no_self_approval,
+            verified=self.verified,
+        )
 
     def escalated_after(self, timeout_s: float | None) -> tuple[str, ...]:
         """Return who may decide, too, when nobody did for so long."""
@@ -67,6 +74,7 @@ def stricter(left: Ruling, right: Ruling) -> Ruling:
         timeout_s=min(timeouts, default=None),
         on_expiry=max(left.on_expiry, right.on_expiry, key=lambda at_expiry: _AT_EXPIRY[at_expiry]),
         no_self_approval=left.no_self_approval or right.no_self_approval,
+        verified=left.verified or right.verified,
         remind_after_s=min((r.remind_after_s for r in (left, right) if r.remind_after_s is not None), default=None),
         escalate_to=_escalated(left, right, approvers),
         unseen=left.unseen or right.unseen,

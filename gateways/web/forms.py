@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import FormField, answer_of, fields_of
+from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import narrowed_limits
 from backstay.budgets.budget import TopUp
 from backstay.shown import one_line
 from gateways.web.sent import Sent
@@ -70,7 +72,7 @@ def _approval(sent: Sent, request: ApprovalRequest) -> dict[str, Any]:
     if request.proposal is None:
         return said | ({"calls": left_out} if left_out else {})
     option = sent.get("option") or ("approve_per_step" if left_out else "approve_all")
-    toggles = _toggles(sent)
+    toggles = _toggles(sent, request.proposal)
     return said | {
         "option": option,
         "plan_id": request.proposal.plan_id,
@@ -79,11 +81,14 @@ def _approval(sent: Sent, request: ApprovalRequest) -> dict[str, Any]:
     }
 
 
-def _toggles(sent: Sent) -> dict[str, Any]:
+def _toggles(sent: Sent, proposal: Proposal) -> dict[str, Any]:
     toggles: dict[str, Any] = {"external_processes": False} if sent.get("no_processes") else {}
-    if seconds := sent.get("step_timeout").strip():
-        toggles["limits"] = {"timeout_s": _number(seconds, "step_timeout")}
-    return toggles
+    limits = {
+        limit.field: _number(typed, limit.name, whole=limit.whole)
+        for limit in narrowed_limits(proposal)
+        if (typed := sent.get(limit.name).strip())
+    }
+    return toggles | ({"limits": limits} if limits else {})
 
 
 def _number(text: str, name: str, *, whole: bool = False) -> float:

@@ -153,7 +153,7 @@ class Requests:
             "request.html",
             status,
             known=known,
-            shown=shown(whole),
+            shown=shown(whole, waits=not known.became),
             missing=missing,
             opened=bool(request.query_params.get("all")),
             asked=asked_for,

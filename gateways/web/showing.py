@@ -7,7 +7,14 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestK
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.layout import argument_parts
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks
+from backstay.approvals.proposal_words import (
+    NarrowedLimit,
+    more_words,
+    narrowed_limits,
+    part_lines,
+    process_words,
+    step_marks,
+)
 from backstay.approvals.whole import unseen
 from backstay.provenance.source import told_of
 from backstay.shown import CLIPPED, MASKED, kept_bytes, one_line, unseen_words
@@ -69,6 +76,10 @@ class ShownRequest(NamedTuple):
     parts: list[str]
     more: str
     """How many steps of a plan are not shown."""
+    processes: str
+    """Which steps of a plan start processes, where an approver can forbid it."""
+    limits: list[NarrowedLimit]
+    """Of what an approver can give the steps of a plan less."""
     forecast: list[ForecastEntry]
     masked: str
     who: str
@@ -86,14 +97,16 @@ class ShownRequest(NamedTuple):
         return any(argument.more for argument in (*shown, *self.program))
 
 
-def shown(request: ApprovalRequest) -> ShownRequest:
-    """Return a request as a page shows it."""
+def shown(request: ApprovalRequest, *, waits: bool = True) -> ShownRequest:
+    """Return a request as a page shows it; of one that is decided, nobody is missing any more."""
     proposal = request.proposal
     return ShownRequest(
         request=request,
         calls=[_call(call) for call in request.calls] if proposal is None else _steps(proposal, request.calls),
-        parts=[] if proposal is None else list(part_lines(proposal)),
+        parts=[] if proposal is None else list(part_lines(proposal, waits=waits)),
         more="" if proposal is None else more_words(proposal),
+        processes="" if proposal is None else process_words(proposal),
+        limits=[] if proposal is None else list(narrowed_limits(proposal)),
         forecast=list(request.forecast),
         masked=MASKED if request.masked else "",
         who=_who(request),

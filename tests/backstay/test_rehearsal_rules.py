@@ -120,3 +120,13 @@ def test_a_forecast_is_drawn_in_lines_that_no_argument_can_break_out_of():
         "2. mail.get (assumed)",
         "   id: ⟦sim:1:/id⟧",
     ]
+
+
+@promise("plans:not-as-foretold")
+def test_two_long_values_are_shown_from_where_they_differ():
+    (found,) = differences({"body": f"{'a' * 500}1000 EUR"}, {"body": f"{'a' * 500}9000 EUR"}, {}, 1)
+    foretold, now = found.words.split(", now ")
+    assert foretold.endswith("1000 EUR'")
+    assert now.endswith("9000 EUR'")
+    (short,) = differences({"to": "a@x"}, {"to": "b@x"}, {}, 1)
+    assert short.words == "foretold 'a@x', now 'b@x'"

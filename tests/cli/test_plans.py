@@ -74,7 +74,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
     for line in (
         "  plan: letters (id p1, version 1)",
         "  [0] mail.list_sent  (read_only)  only reads",
-        "  [1] mail.send_email  (write_safe)  needs approval",
+        "  [1] mail.send_email  (write_safe)  needs approval; if it is left out, step 2 is not made either",
         "        tell a",
         "  [2] mail.send_email  (write_safe)  allowed by the policy; uses what step 1 returned",
         "        │ second",
@@ -129,6 +129,7 @@ async def test_flags_approve_a_plan_in_part_and_the_story_says_who_said_what(com
     assert "calls.1: nobody is asked about this step, because the policy allows it; name only [0, 2]" in wrong.err
     assert "toggles.limits.timeout_s: can only be narrowed" in wider.err
     assert "state COMPLETED" in running.splitlines()
+    assert "limits: " not in running
     assert [(step["status"], step["reason"]) for step in told["steps"]] == [
         *[("success", ""), ("success", ""), ("pending", "rejected")],
     ]

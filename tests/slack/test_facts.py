@@ -110,20 +110,26 @@ async def test_a_request_says_how_many_steps_of_a_long_plan_are_not_shown(office
 async def test_an_approver_lets_a_plan_start_no_processes(office):
     (office.settings.workspaces / "bare").mkdir(parents=True)
     steps = [
-        {"tool": "shell.run", "arguments": {"command": "touch made"}, "continue_on_failure": True},
+        {"tool": "shell.run", "arguments": {"command": "touch made"}},
         {"tool": "office.send", "arguments": {"to": "a@x.example"}},
+        {"tool": "office.send", "arguments": {"to": "b@x.example", "subject": "${steps.0.result.stdout}"}},
     ]
     plan = {"title": "a command and a letter", "steps": steps}
     handle = await office.engine.start({"plan": plan, "workspace": "bare", "filesystem": True, "shell": True})
     await pending(handle)
     message = await office.message("a command and a letter")
+    assert "needs approval; if it is left out, step 2 is not made either" in message.shown
+    processes = "tep 0 starts processes; without them step 2 is not made either"
+    assert f"S{processes}. Choose lets it go without them." in message.shown
+    assert "A step may use 2048 MB of memory; Choose gives it less." in message.shown
     await office.slack.press(message, "backstay.choose", user=U1)
     view = await office.slack.view("without those that you leave out", user=U1)
+    assert f"s{processes}" in view.shown
     await office.slack.submit(view, {"processes": "no"})
     result = await ended(handle)
     assert decisions(result) == [("approve", ANA, True)]
-    first, second = result["raw_outputs"]["steps"]
-    assert (first["success"], second["success"]) == (False, True)
+    first, second, third = result["raw_outputs"]["steps"]
+    assert (first["success"], second["success"], third["success"]) == (False, True, False)
     assert first["error"].startswith(f"Rejected: {ANA} lets the plan start no processes")
     assert not (office.settings.workspaces / "bare" / "made").exists()
 

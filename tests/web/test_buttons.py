@@ -188,17 +188,21 @@ async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_com
         steps = [
             {"tool": "shell.run", "arguments": {"command": "touch ran"}},
             {"tool": "fs.write_file", "arguments": {"path": "kept", "content": "k"}},
+            {"tool": "fs.write_file", "arguments": {"path": "told", "content": "${steps.0.result.stdout}"}},
         ]
         task = {"plan": {"title": "files", "steps": steps}, "filesystem": True, "shell": True}
         handle = await running.start({**task, "workspace": "letters"})
         async with opened(browser, served, handle) as page:
-            await page.get_by_label("without starting processes").check()
+            await page.get_by_text("if it is left out, step 2 is not made either").wait_for()
+            processes = "without starting processes: step 0 starts processes; without them step 2 is not made either"
+            await page.get_by_label(processes).check()
+            await page.get_by_label("Megabytes of memory for a step, at most 2048").fill("256")
             await press(page, "Approve the plan")
             await told(page, f"decided: approve by {ANA}")
         result = await ended(handle)
         assert (result["outcome"], verdicts(result)) == ("completed", [(ANA, "approve", True)])
-        refused, made = (await handle.query("plan"))["steps"]
-    assert (refused["reason"], made["status"]) == ("rejected", "success")
+        refused, made, fallen = (await handle.query("plan"))["steps"]
+    assert (refused["reason"], made["status"], fallen["reason"]) == ("rejected", "success", "dependency_failed")
     assert f"{ANA} lets the plan start no processes" in refused["error"]
     assert [path.name for path in rooms.iterdir()] == ["kept"]
 

@@ -194,8 +194,9 @@ TEXTLESS = {
     },
     RequestedCall: {"index", "safety", "undoable", "clipped", "left_out"},
     Proposal: {"version", "more", "estimated_cost_usd", "approve_options", "toggles", "per_step", "dry_run"},
-    ProposedStep: {"idx", "safety", "undoable", "depends_on", "limits", "needs_approval", "part"},
-    ProposalPart: {"part", "steps", "quorum", "no_self_approval"},
+    ProposedStep: {"idx", "safety", "undoable", "depends_on", "limits", "needs_approval", "part"}
+    | {"falls", "more_fall", "starts_process"},
+    ProposalPart: {"part", "steps", "quorum", "no_self_approval", "verified"},
     ForecastEntry: {"idx", "simulated", "assumed"},
 }
 """Numbers, flags and words of ours."""

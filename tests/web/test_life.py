@@ -186,6 +186,8 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
         await bo.get_by_text(f"approved by {ANA} without step 1").wait_for()
         await press(bo, "Approve the plan")
         await told(bo, f"decided: approve by {BO}")
+        await ana.reload()
+        assert "waits for" not in await ana.locator("main").inner_text()
     assert verdicts(await ended(handle)) == [(ANA, "approve", True), (BO, "approve", True)]
     sent = set(running.mailbox.sent())
     assert sent >= {"q@ana.example", "s@bo.example", "t@free.example"}

@@ -481,4 +481,5 @@ def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
         return {}
     proposal, toggles = request.proposal, request.proposal.toggles
     narrowed = toggles if toggles != PlanToggles() else None
-    return {"per_step": proposal.per_step, "dry_run": proposal.dry_run, "toggles": narrowed}
+    said = {"per_step": proposal.per_step, "dry_run": proposal.dry_run, "toggles": narrowed}
+    return said | {"left_out_by": proposal.left_out_by}

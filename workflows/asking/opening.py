@@ -66,6 +66,7 @@ def _of_ruling(ruling: Ruling, now: datetime) -> dict[str, Any]:
         "approvers": tuple(ruling.approvers),
         "quorum": ruling.quorum,
         "no_self_approval": ruling.no_self_approval,
+        "verified": ruling.verified,
         "on_expiry": ruling.on_expiry,
     }
     if ruling.timeout_s is not None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
+from backstay.plans.leaving_out import Needs
+from backstay.plans.plan_run import PlanRun
 from backstay.provenance.source import MODEL, Parts, Source, Sources, leaves
 from backstay.task.plan import Plan, PlanStep, references_in, resolve, step_named
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
@@ -81,6 +83,16 @@ class Checking:
         if not reaching:
             return Sources(by={"": ((self._author,),)})
         return Sources(by=by, reaching=tuple(reaching[:4]))
+
+
+def written(run: PlanRun, of_task: Plan | None) -> Plan:
+    """Return the plan as its author wrote it, with texts so long that they are stored apart once it is checked."""
+    return of_task if run.of_task and of_task is not None else run.plan
+
+
+def needs_of(run: PlanRun, of_task: Plan | None) -> Needs:
+    """Return which steps of a checked plan need each other."""
+    return Needs(written(run, of_task), run.plan.steps)
 
 
 def _require_fit(index: int, step: PlanStep, tool: Tool) -> None:

@@ -11,10 +11,10 @@ from backstay.effects.effect import DOUBTFUL
 from backstay.errors import StepFailed
 from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
 from backstay.policies.glob import matches
-from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import Consented
+from workflows.plans.checking import needs_of, written
 from workflows.plans.resolving import may_be_made, refers
 from workflows.reconcile import Performed
 from workflows.rehearsals import as_foretold
@@ -59,6 +59,11 @@ class Executing:
         self.tool_calls = tool_calls
         self.plan_id = plan_id
         self.work = work
+        run, task = self.run, context.state.task
+        self.needs = needs_of(run, task.plan)
+        left_out = [index for index, answer in work.answered.items() if isinstance(answer, ToolResult)]
+        self.fallen = self.needs.without(left_out)
+        """The steps that cannot be made without those that people leave out, or that the policy denies."""
 
     @property
     def run(self) -> PlanRun:
@@ -90,7 +95,7 @@ class Executing:
         for index in waiting[1:MOST_TOGETHER]:
             same_time = run.time_of(index) == run.time_of(wave[0])
             beside = index == wave[-1] + 1 and same_time and self._reads(index)
-            if not beside or set(self._needed(index)) & set(wave) or self._hindrance(index) is not None:
+            if not beside or set(self.needs.of[index]) & set(wave) or self._hindrance(index) is not None:
                 break
             wave.append(index)
         return wave
@@ -99,17 +104,8 @@ class Executing:
         answer = self.work.answered[index]
         return isinstance(answer, ToolCall) and not answer.effectful
 
-    def _needed(self, index: int) -> tuple[int, ...]:
-        """Return the steps whose results a step needs."""
-        answer = self.work.answered[index]
-        given = answer.arguments if isinstance(answer, ToolCall) else {}
-        # A text so long that it is stored apart shows its references only in the plan as it was written.
-        return steps_named(index, self._written(index), given)
-
     def _written(self, index: int) -> dict[str, Any]:
-        task = self.context.state.task
-        plan = task.plan if self.run.of_task and task.plan is not None else self.run.plan
-        return plan.steps[index].arguments
+        return written(self.run, self.context.state.task.plan).steps[index].arguments
 
     async def _may_begin(self, wave: Sequence[int]) -> bool:
         """Begin steps, unless the first one cannot be made; then the plan says why. Raises StepFailed."""
@@ -131,7 +127,10 @@ class Executing:
         answer, run = self.work.answered[index], self.run
         if isinstance(answer, ToolResult):
             return Hindrance("rejected", f"{answer.error_type}: {answer.error}", bearable=True)
-        for needed in self._needed(index):
+        if (without := self.fallen.get(index)) is not None:
+            # People saw beforehand that it falls away, so it ends nothing.
+            return Hindrance("dependency_failed", f"it is not made without step {without}", bearable=True)
+        for needed in self.needs.of[index]:
             if needed not in self.context.state.step_results:
                 fault = f"ArgumentsInvalid: it refers to step {needed}, which gave no result"
                 return Hindrance("dependency_failed", fault)

@@ -11,14 +11,14 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.approvals.approval import Verdict
 from backstay.approvals.edits import change_lines
-from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus
+from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus, current_plan
 from backstay.plans.review import Review
 from backstay.provenance.source import pointer_to
 from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
-from backstay.tools.tool import DECIDED_BY, ToolCall, ToolResult
+from backstay.tools.tool import BUILTIN, DECIDED_BY, ToolCall, ToolResult
 from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
@@ -96,12 +96,12 @@ class Plans:
 
     def mark_step(self, index: int, status: str, note: str) -> dict[str, Any]:
         """Keep what the model says of a step of the last plan; it changes no state."""
-        plans = self.context.state.plans
-        if not plans or index >= len(plans[-1].steps):
+        run = current_plan(self.context.state.plans)
+        if run is None or index >= len(run.steps):
             return {"error": f"idx: there is no step {index} of a plan", "type": "ArgumentsInvalid"}
-        text = f"step {index} of {plans[-1].id}: {one_line(status, 60)}: {one_line(note, 300)}"
-        self.context.record("plan.noted", text, plan=plans[-1].id, idx=index)
-        return {"noted": True, "engine": plans[-1].steps[index].status.value}
+        text = f"step {index} of {run.id}: {one_line(status, 60)}: {one_line(note, 300)}"
+        self.context.record("plan.noted", text, plan=run.id, idx=index)
+        return {"noted": True, "engine": run.steps[index].status.value}
 
     def _refusal(self, action: ProposePlan) -> str:
         if action.parent is None:
@@ -153,7 +153,7 @@ class Plans:
                 self._move(work.plan_id, PlanState.EXECUTING)
             if state.plan_run(work.plan_id).state is PlanState.EXECUTING:
                 if self._is_dry(state.plan_run(work.plan_id)):
-                    await self.rehearsing.dry_run(work.plan_id, work.answered)
+                    await self.rehearsing.dry_run(work.plan_id, work.answered, work.toggles)
                 else:
                     await Executing(self.context, self.tool_calls, work.plan_id, work).carry_out()
                 self._move(work.plan_id, PlanState.REVIEWING)
@@ -290,14 +290,30 @@ class Plans:
         work = self._work
         update: dict[str, Any] = {"plan_id": run.id, "answered": answered}
         if decided is not None:
+            update["answered"] = self._narrowed(answered, decided)
             update |= {"toggles": decided.toggles, "dry_run": decided.dry_run}
             said = {"by": one_line(decided.by, 200), "comment": one_line(decided.comment, 1000)}
             update |= {"people": (*work.people, said)} if decided.comment else {}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
-        # Who wants to see what a plan would do has not let the run do anything.
-        state.work.planned = state.work.planned or not self._is_dry(run)
+        # Who wants to see what a plan would do, or leaves all of it out, has not let the run do anything.
+        does = any(isinstance(answer, ToolCall) for answer in answered.values()) and not self._is_dry(run)
+        state.work.planned = state.work.planned or does
         self._move(run.id, PlanState.APPROVED)
+
+    def _narrowed(
+        self, answered: dict[int, ToolCall | ToolResult], decided: Decided
+    ) -> dict[int, ToolCall | ToolResult]:
+        """Return the calls of a plan with no more of their jails than people let them use."""
+        limits, usual = None if decided.toggles is None else decided.toggles.limits, self.context.state.opened.jail
+        if limits is None:
+            return answered
+        return {
+            index: answer.model_copy(update={"limits": limits.of_jail(usual, answer.limits)})
+            if isinstance(answer, ToolCall) and answer.tool.provider in BUILTIN
+            else answer
+            for index, answer in answered.items()
+        }
 
     def _amended(self, run: PlanRun, batch: list[ToolCall], decided: Decided) -> str:
         """Return the id of the plan that a person's changes make, which is proposed in place of this one."""

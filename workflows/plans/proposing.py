@@ -3,22 +3,25 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 from backstay import calls, errors
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
-from backstay.approvals.proposal import PROCESSES, Proposal
+from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
 from backstay.plans.plan_run import PlanRun
+from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
-from backstay.task.plan import PlanStep, references_in, steps_named
+from backstay.task.plan import references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
 from workflows.changing import checked_change
 from workflows.consent import DECISIONS, Answered, Consent, denied, refused
-from workflows.plans.showing import ShownPlan, shown_plan, size_of
+from workflows.plans.checking import needs_of
+from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
 from workflows.run_context import RunContext
 from workflows.work import Decided
 
@@ -33,6 +36,31 @@ class Agreed:
     decided: Decided | None
     """None when no rule asked."""
     answered: Answered
+
+
+class Whole(NamedTuple):
+    """Say by what people are asked about a plan as a whole."""
+
+    ruling: Ruling
+    by_rule: bool
+    """Whether a rule says so, which may name who must approve beside those of the steps."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Hold what people are asked about a plan."""
+
+    steps: list[Ruled]
+    """Each step that they may leave out or change, once."""
+    whole: list[Ruled]
+    """All steps that may be made, where the plan as a whole is asked about."""
+    own: frozenset[int] = frozenset()
+    """The steps that are asked about by rules of their own."""
+
+    @property
+    def each(self) -> list[Ruled]:
+        """Return each ruling that asks; of one step there may be two."""
+        return [*(item for item in self.steps if item.index in self.own), *self.whole]
 
 
 class Proposing:
@@ -58,22 +86,65 @@ class Proposing:
         """
         ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
         ruled = [self._with_change(run, item) for item in ruled]
+        whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
+        going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
+        if whole is not None and not going:
+            raise errors.Denied("denied by the policy: none of the calls may be made, so nothing is left to approve")
         await self.consent.afford([call for call in answered.values() if isinstance(call, ToolCall)])
-        asks = [i for i in ruled if i.ruling.verdict == "ask" and isinstance(answered[i.index], ToolCall)]
-        run = await rehearse(answered, frozenset(item.index for item in asks))
+        asks = [item for item in going if item.ruling.verdict == "ask"]
+        if whole is None or not run.plan.dry_run:
+            run = await rehearse(answered, self._simulated(ruled, asks))
         if run.rehearsal is not None and not run.plan.dry_run:
-            going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
             asks = [item.foretold for item in going if item in asks or _writes(item)]
-        plan = await self._shown(run, ruled, asks)
+        asked = _asked(going, asks, whole, dry_run=run.plan.dry_run)
+        plan = await self._shown(run, ruled, asked)
         opened()
-        if not asks or run.plan.dry_run:
+        if not asked.steps or (run.plan.dry_run and whole is None):
+            self._record_lines(ruled, answered)
             return Agreed(None, answered)
-        everything = {item.index: item.call for item in ruled if item.ruling.verdict != "deny"}
-        decided = await self._decided(plan, run, asks, everything, unless)
+        decided = await self._decided(plan, run, asked, ruled, unless)
         if decided.verdict is None and decided.on_expiry == "fail":
             raise errors.Expired(f"nobody decided about {run.name} in time")
-        return Agreed(decided, answered | self._said(asks, run.plan.steps, decided))
+        said = answered | self._said(asked.steps, batch, decided)
+        if decided.verdict is Verdict.APPROVE:
+            self._record_lines(ruled, said)
+        return Agreed(decided, said)
+
+    def _record_lines(self, ruled: Sequence[Ruled], answered: Answered) -> None:
+        """Say by which accepted lines calls are permitted that may be made."""
+        for item in ruled:
+            if item.ruling.verdict == "allow" and isinstance(answered[item.index], ToolCall):
+                self.consent.record_line(item.ruling)
+
+    def _whole(self, run: PlanRun, batch: Sequence[ToolCall]) -> Whole | None:
+        """Return by what people are asked about the plan as a whole, or None; raises Denied.
+
+        Nobody but a person chooses among plans, or lets a run that plans first do more than plan.
+        """
+        if run.of_task:
+            return None
+        policy = self.context.state.opened.policy
+        said = rule_on_plan(policy, [call.tool.name for call in batch])
+        if said.verdict == "deny":
+            raise errors.Denied(f"denied by the policy: {said.rule}")
+        if said.verdict == "ask":
+            return Whole(said, by_rule=True)
+        if run.alternatives:
+            return self._of_run("engine: people choose among the plans that are proposed together")
+        if self.context.state.planning and not goes_without_people(policy):
+            return self._of_run("engine: the run does nothing before a person has approved a plan")
+        return None
+
+    def _of_run(self, why: str) -> Whole:
+        """Ask the people who decide about the run."""
+        return Whole(Ruling(verdict="ask", rule=why, **dict(self.context.approvals.authority)), by_rule=False)
+
+    def _simulated(self, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> frozenset[int]:
+        """Return the steps whose calls a rehearsal may not make; a run that plans first makes none before approval."""
+        policy = self.context.state.opened.policy
+        first = self.context.state.planning and not goes_without_people(policy)
+        return frozenset(item.index for item in (ruled if first else asks))
 
     def _with_change(self, run: PlanRun, item: Ruled) -> Ruled:
         """Return a step with how it was before people changed it, where they did so in the plan before this one."""
@@ -102,26 +173,25 @@ class Proposing:
                 raise errors.StepFailed(f"step {index} ({tool}) failed: {answer.error_type}: {answer.error}")
         return answered
 
-    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled]) -> ShownPlan:
+    async def _shown(self, run: PlanRun, ruled: Sequence[Ruled], asked: Asked) -> ShownPlan:
         """Return what people are shown of a plan, after all of it was stored for later."""
         diffs = await self.consent.diffs(ruled)
         forecast = _forecast(run)
-        plan = shown_plan(run, ruled, asks, diffs, size_of([entry.plain() for entry in forecast]) if forecast else 0)
+        taken = size_of([entry.plain() for entry in forecast]) if forecast else 0
+        state = self.context.state
+        needs, jail = needs_of(run, state.task.plan), state.opened.jail
+        plan = shown_plan(run, ruled, asked.steps, parts_of(asked.each), needs, jail, diffs, taken)
         ask = calls.KeepPlan(plan=run.plan, proposal=plan.whole)
         await self.context.activities.execute(calls.keep_plan, ask, summary=f"keep {run.name}")
         return plan
 
-    async def _decided(  # called in one place, by what they are
-        self,
-        plan: ShownPlan,
-        run: PlanRun,
-        asks: list[Ruled],
-        everything: dict[int, ToolCall],
-        unless: Callable[[], bool],
+    async def _decided(
+        self, plan: ShownPlan, run: PlanRun, asked: Asked, ruled: Sequence[Ruled], unless: Callable[[], bool]
     ) -> Decided:
-        proposal = plan.proposal
+        proposal, asks = plan.proposal, asked.steps
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
-        asks = [self.consent.with_default(item, Purpose.PLAN_STEP) for item in asks]
+        # What only the plan as a whole is asked for needs no line that later calls obey.
+        by_default = [self.consent.with_default(i, Purpose.PLAN_STEP) if i.index in asked.own else i for i in asks]
         by_index = {item.index: item for item in asks}
 
         async def check_changes(named: dict[int, CallVerdict]) -> dict[int, CallVerdict]:
@@ -134,14 +204,14 @@ class Proposing:
 
         key = f"plan {run.id} {run.plan.hash}"
         return self.context.agreed_before.pop(key, None) or await self.context.approvals.ask(
-            self._request(plan, run, asks),
-            _people_of(asks, proposal, people),
+            self._request(plan, run, by_default),
+            _people_of(asked.each, proposal, people),
             check_changes,
             unless,
             key=key,
-            lines=lambda approval: self.consent.lines(asks, approval),
+            lines=lambda approval: self.consent.lines(by_default, approval),
             # Who approves a plan approves all of it, so each of its steps can be read whole.
-            calls=everything,
+            calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
 
     def _request(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled]) -> ApprovalRequest:
@@ -181,21 +251,33 @@ class Proposing:
         )
         return named
 
-    def _said(self, asks: Sequence[Ruled], steps: Sequence[PlanStep], decided: Decided) -> Answered:
+    def _said(self, asks: Sequence[Ruled], batch: Sequence[ToolCall], decided: Decided) -> Answered:
         """Return why steps may not be made that people left out, or whose processes they did not allow."""
         left_out: Answered = {}
         no_processes = decided.toggles is not None and decided.toggles.external_processes is False
-        said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
         for item in asks:
             named = decided.calls.get(item.index)
             if decided.verdict is None:
                 left_out[item.index] = refused(errors.Expired(f"nobody decided about {item.call.tool.name} in time"))
             elif decided.verdict is Verdict.REJECT or (named is not None and named.verdict == "reject"):
-                left_out[item.index] = refused(errors.Rejected(f"rejected by {decided.by}{said}"))
-        for index, step in enumerate(steps):
-            if no_processes and step.tool.partition(".")[0] in PROCESSES:
+                # Of several people, it is not always the last one who left it out.
+                by, comment = decided.left_out_by.get(item.index, (decided.by, one_line(decided.comment, 500)))
+                left_out[item.index] = refused(errors.Rejected(f"rejected by {by}{f': {comment}' if comment else ''}"))
+        for index, call in enumerate(batch):
+            if no_processes and call.tool.starts_process:
                 left_out[index] = refused(errors.Rejected(f"{decided.by} lets the plan start no processes"))
         return left_out
+
+
+def _asked(ruled: Sequence[Ruled], asks: Sequence[Ruled], whole: Whole | None, *, dry_run: bool) -> Asked:
+    """Return what people are asked about a plan, of which some steps are asked about by rules of their own."""
+    own = frozenset(item.index for item in asks)
+    # Where a person decides about a step, a person decides about the plan, unless a rule names who that must be.
+    if whole is None or (own and not whole.by_rule and not dry_run):
+        return Asked(list(asks), [], own)
+    every = [replace(item, ruling=whole.ruling) for item in ruled if item.ruling.verdict != "deny"]
+    steps = {item.index: item for item in (*every, *asks)}
+    return Asked([steps[index] for index in sorted(steps)], every, own)
 
 
 def _writes(item: Ruled) -> bool:
@@ -209,7 +291,7 @@ def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...
     together = together.model_copy(update={"approvers": people, "escalate_to": later})
     if len(proposal.parts) == 1:
         return together
-    return together.model_copy(update={"quorum": 1, "no_self_approval": False})
+    return together.model_copy(update={"quorum": 1, "no_self_approval": False, "verified": False})
 
 
 def _forecast(run: PlanRun) -> tuple[ForecastEntry, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from backstay.approvals.proposal import PlanToggles
 from backstay.errors import BackstayError, StepFailed, TaskInvalid
 from backstay.plans.plan_run import PlanRun, StepRun, StepStatus
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
@@ -9,6 +10,7 @@ from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import Answered, Consented, denied
+from workflows.plans.checking import needs_of
 from workflows.plans.resolving import could_differ, ruled_late
 from workflows.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 from workflows.run_context import RunContext
@@ -37,9 +39,9 @@ class Rehearsing:
             await self._rehearsed(plan_id, answered, asked)
         return self.context.state.plan_run(plan_id)
 
-    async def dry_run(self, plan_id: str, answered: Answered) -> None:
+    async def dry_run(self, plan_id: str, answered: Answered, toggles: PlanToggles | None) -> None:
         """Rehearse a plan unless that is done, and end its steps as far as that made them; raises StepFailed."""
-        await self._rehearsed(plan_id, answered, frozenset())
+        await self._rehearsed(plan_id, answered, frozenset(), toggles)
         state = self.context.state
         run = state.plan_run(plan_id)
         rehearsal = run.rehearsal or Rehearsal()
@@ -47,23 +49,40 @@ class Rehearsing:
             run = run.with_step(index, _after_dry_run(step, rehearsal, index, answered[index]))
         state.keep_plan_run(run)
 
-    async def _rehearsed(self, plan_id: str, answered: Answered, asked: frozenset[int]) -> None:
+    async def _rehearsed(
+        self, plan_id: str, answered: Answered, asked: frozenset[int], toggles: PlanToggles | None = None
+    ) -> None:
         async with self._turn:
             state = self.context.state
             known = state.plan_run(plan_id).rehearsal or Rehearsal()
             if known.done:
                 return
             self._keep(plan_id, known)
+            run = state.plan_run(plan_id)
+            left_out = [index for index, answer in answered.items() if isinstance(answer, ToolResult)]
+            most_s = None if toggles is None or toggles.limits is None else toggles.limits.timeout_s
+            fallen = needs_of(run, state.task.plan).without(left_out)
             try:
-                for index in range(len(state.plan_run(plan_id).steps)):
-                    await self._step(plan_id, index, answered[index], simulated=index in asked)
+                for index in range(len(run.steps)):
+                    if index in fallen:
+                        self._leave_out(plan_id, index, fallen[index])
+                    else:
+                        await self._step(plan_id, index, answered[index], most_s, simulated=index in asked)
             except BackstayError:
                 await end_rehearsal(self.context, self._known(plan_id))
                 raise
             await end_rehearsal(self.context, self._known(plan_id))
             self._keep(plan_id, self._known(plan_id).model_copy(update={"done": True}))
 
-    async def _step(self, plan_id: str, index: int, answer: Consented, *, simulated: bool) -> None:
+    def _leave_out(self, plan_id: str, index: int, without: int) -> None:
+        """Keep that a step is not made, because another is left out; that ends nothing."""
+        known = self._known(plan_id)
+        failed = known.failed | {index: f"it is not made without step {without}"}
+        self._keep(plan_id, known.model_copy(update={"failed": failed}))
+
+    async def _step(
+        self, plan_id: str, index: int, answer: Consented, most_s: float | None, *, simulated: bool
+    ) -> None:
         run, rehearsal = self.context.state.plan_run(plan_id), self._known(plan_id)
         if isinstance(answer, ToolResult) or rehearsal.entry(index) is not None or index in rehearsal.failed:
             return
@@ -74,19 +93,22 @@ class Rehearsing:
             rehearsal = rehearsal.model_copy(update={"failed": rehearsal.failed | {index: fault}})
         else:
             await self.context.gate()
-            rehearsal = await self._made(run, index, answer, rehearsal, simulated=simulated or answer.effectful)
+            simulated = simulated or answer.effectful
+            rehearsal = await self._rehearsed_step(run, index, answer, rehearsal, most_s, simulated=simulated)
         self._keep(plan_id, rehearsal)
         if (fault := rehearsal.failed.get(index)) and not run.plan.may_fail(index):
             raise StepFailed(f"step {index} ({run.plan.steps[index].tool}) failed when it was rehearsed: {fault}")
 
-    async def _made(
-        self, run: PlanRun, index: int, call: ToolCall, rehearsal: Rehearsal, *, simulated: bool
+    async def _rehearsed_step(  # called in one place, by what they are
+        self, run: PlanRun, index: int, call: ToolCall, rehearsal: Rehearsal, most_s: float | None, *, simulated: bool
     ) -> Rehearsal:
         purpose = Purpose.SIMULATE if simulated else await self._purpose(run, index, call, rehearsal)
         if isinstance(purpose, ToolResult):
             return rehearsal.without(index, f"{purpose.error_type}: {purpose.error}")
         known = RehearsedCall(idx=index, name=f"{run.id} {run.plan.hash}")
         seconds, usual = run.time_of(index)
+        if most_s is not None:
+            seconds, usual = min(seconds, most_s), False
         rehearsal, _ = await rehearse_call(
             self.tool_calls, rehearsal, call, known, purpose, refers=True, deadline_s=seconds, usual=usual
         )

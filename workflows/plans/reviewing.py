@@ -73,10 +73,7 @@ class Reviewing:
 def told_of(review: Review) -> str:
     """Return the checks of a review that are not all right, in one line."""
     below = [check for check in review.checks if check.score < 1]
-    told = [
-        f"{check.name} {check.score:g}{f' ({one_line(check.error, 100)})' if check.error else ''}" for check in below
-    ]
-    return ", ".join(told) or "all checks are good"
+    return ", ".join(check.words for check in below) or "all checks are good"
 
 
 def waiting_above(plans: list[PlanRun], run: PlanRun) -> list[PlanRun]:

@@ -6,18 +6,21 @@ from typing import Any
 
 from backstay.approvals import deciding
 from backstay.approvals.approval import RequestedCall
-from backstay.approvals.proposal import PROCESSES, PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
+from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
 from backstay.canonical import canonical
+from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
-from backstay.task.plan import PlanStep, steps_named
-from backstay.tools.tool import ToolCall
+from backstay.task.plan import PlanStep
+from backstay.tools.tool import BUILTIN, ToolCall, WorkspaceLimits
 from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, shown_call, shown_ruled
 
 SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""
 SHOWN_BYTES = 90_000
 """How much the request about a plan holds of its steps; alternatives share it. Every answer stays under 128 KiB."""
+FALLS = 40
+"""How many steps are named that fall away with another."""
 LEAST_BYTES = 10_000
 SHOWN_STEPS = 120
 """More steps do not fit into that, however short they are."""
@@ -45,6 +48,9 @@ class ShownSteps:
     asked: frozenset[int]
     parts: Mapping[int, int]
     """The part that each step is decided with."""
+    needs: Needs
+    falls: Mapping[int, tuple[int, ...]]
+    """The steps that are not made either when this one is left out."""
     diffs: Mapping[int, str | None]
     most: int
     """How many characters of its arguments a step shows."""
@@ -62,20 +68,32 @@ class ShownSteps:
 
     def _proposed(self, item: Ruled) -> ProposedStep:
         step = _proposed(item.call, item.index, self.steps[item.index], self.diffs.get(item.index), self.most)
+        falls = self.falls.get(item.index, ())
+        related = {"falls": falls[:FALLS], "more_fall": len(falls) > FALLS, "depends_on": self.needs.of[item.index]}
+        step = step.model_copy(update=related)
         part = self.parts.get(item.index)
         return step if part is None else step.model_copy(update={"needs_approval": True, "part": part})
 
 
-def shown_plan(
-    run: PlanRun, ruled: Sequence[Ruled], asks: Sequence[Ruled], diffs: Mapping[int, str | None], taken: int = 0
+def shown_plan(  # noqa: PLR0917  # called in one place, by what they are
+    run: PlanRun,
+    ruled: Sequence[Ruled],
+    asks: Sequence[Ruled],
+    parts: tuple[ProposalPart, ...],
+    needs: Needs,
+    jail: WorkspaceLimits,
+    diffs: Mapping[int, str | None],
+    taken: int = 0,
 ) -> ShownPlan:
     """Return a plan as people see it; `taken` bytes of the request hold something else."""
-    parts = _parts(asks)
     known = ShownSteps(
         steps=run.plan.steps,
         ruled=[item for item in ruled if item.ruling.verdict != "deny"],
         asked=frozenset(item.index for item in asks),
-        parts={index: part.part for part in parts for index in part.steps},
+        # A step of two parts is marked with the one that is about it, and not about the whole plan.
+        parts={index: part.part for part in reversed(parts) for index in part.steps},
+        needs=needs,
+        falls={item.index: tuple(sorted(needs.without([item.index], FALLS + 1))) for item in ruled},
         diffs=diffs,
         most=max(LEAST_CHARACTERS, min(2000, SHOWN_CHARACTERS // len(ruled))),
     )
@@ -89,7 +107,7 @@ def shown_plan(
         steps=steps,
         estimated_side_effects=_side_effects(steps),
         parts=parts,
-        toggles=_toggles(run.plan.steps, steps),
+        toggles=_toggles(run.plan.steps, known.ruled, jail),
         alternatives=run.alternatives,
     )
     room = max(LEAST_BYTES, SHOWN_BYTES // (1 + len(run.alternatives)) - taken)
@@ -124,7 +142,7 @@ def _cut(diff: str | None, most: int) -> str | None:
     return f"{diff[: most - 40]}\n... {len(diff) - most + 40} more characters"
 
 
-def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
+def parts_of(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
     """Return the parts of a plan: the steps that the same people decide, in order of their first step."""
     groups: dict[tuple[Any, ...], list[Ruled]] = {}
     for item in asks:
@@ -134,10 +152,11 @@ def _parts(asks: Sequence[Ruled]) -> tuple[ProposalPart, ...]:
     return tuple(
         ProposalPart(
             part=number,
-            steps=tuple(item.index for item in group),
+            steps=tuple(sorted({item.index for item in group})),
             approvers=group[0].ruling.approvers,
             quorum=group[0].ruling.quorum,
             no_self_approval=group[0].ruling.no_self_approval,
+            verified=group[0].ruling.verified,
             escalate_to=group[0].ruling.escalated_after(soonest),
             rule="; ".join(dict.fromkeys(item.ruling.rule for item in group))[:500],
         )
@@ -157,8 +176,8 @@ def _proposed(call: ToolCall, index: int, step: PlanStep, diff: str | None, most
         side_effects=shown.side_effects,
         undoable=shown.undoable,
         undo_how=shown.undo_how,
-        depends_on=steps_named(index, step.arguments, call.arguments),
         limits=call.limits,
+        starts_process=call.tool.starts_process,
     )
 
 
@@ -189,7 +208,13 @@ def _changed_file(diff: str | None) -> str | None:
     return None if first.startswith("(") else first
 
 
-def _toggles(planned: Sequence[PlanStep], steps: Sequence[ProposedStep]) -> PlanToggles:
-    processes = any(step.action.partition(".")[0] in PROCESSES for step in steps)
-    longest = max(step.seconds for step in planned)
-    return PlanToggles(external_processes=processes or None, limits=PlanLimits(timeout_s=longest))
+def _toggles(planned: Sequence[PlanStep], ruled: Sequence[Ruled], jail: WorkspaceLimits) -> PlanToggles:
+    """Return what can be narrowed so that it holds: what no step would do is null."""
+    processes = any(item.call.tool.starts_process for item in ruled)
+    jailed = [item.call.limits for item in ruled if item.call.tool.provider in BUILTIN]
+    limits: dict[str, Any] = {"timeout_s": max(planned[item.index].seconds for item in ruled)} if ruled else {}
+    for name, usual in jail:
+        most = [getattr(own, name, None) or usual for own in jailed]
+        if usual is not None and most:
+            limits[name] = max(most)
+    return PlanToggles(external_processes=processes or None, limits=PlanLimits(**limits) if limits else None)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from backstay.approvals.layout import argument_lines
+from backstay.plans.review import Review
 from backstay.shown import markdown_line, one_line, shown_arguments
 
 _ALL = 10_000_000
@@ -30,10 +31,19 @@ def story_lines(story: dict[str, Any]) -> Iterator[str]:
         yield f"what it changes in {one_line(story['parent'], 100)}:"
         yield from (f"  {line}" for line in change_lines(story["changes"]))
     if review := story["review"]:
-        yield f"review: {one_line(json.dumps(review, ensure_ascii=False), 2000)}"
+        yield "review:"
+        yield from (f"  {line}" for line in _review(review))
     if story["states"]:
         yield "states:"
         yield from (f"  {state['at'][:19]}  {_state(state)}" for state in story["states"])
+
+
+def _review(review: dict[str, Any]) -> Iterator[str]:
+    """Yield what a review found, check by check."""
+    told = Review.model_validate(review)
+    yield f"confidence {told.confidence:g}, {told.threshold:g} is enough"
+    for check in told.checks:
+        yield f"{check.words}{f'; report: {check.ref}' if check.ref else ''}"
 
 
 def _head(story: dict[str, Any]) -> Iterator[str]:
@@ -130,7 +140,7 @@ def markdown(workflow_id: str, stories: list[dict[str, Any]], undone: list[dict[
         if story["changes"]:
             title = f"Changes to plan {one_line(story['parent'], 100)}"
             lines += _section(title, list(change_lines(story["changes"])))
-        lines += _section("Review", [json.dumps(story["review"])] if story["review"] else [])
+        lines += _section("Review", list(_review(story["review"])) if story["review"] else [])
         lines += _section("States", [f"{state['at']} {_state(state)}" for state in story["states"]])
         lines.append("")
     taken = [f"effect {effect['effect']}, {effect['tool']}: {effect['state']}" for effect in undone]

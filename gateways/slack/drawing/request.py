@@ -12,7 +12,7 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.notice import Decision
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks
+from backstay.approvals.proposal_words import more_words, narrowed_limits, part_lines, process_words, step_marks
 from backstay.approvals.whole import unseen
 from backstay.frozen import Frozen
 from backstay.provenance.source import told_of
@@ -177,12 +177,12 @@ def _plan(page: Page, proposal: Proposal, calls: Sequence[RequestedCall]) -> Non
 
 def toggle_words(proposal: Proposal) -> Iterator[str]:
     """Yield what an approver can narrow."""
-    if proposal.toggles.external_processes:
-        yield "It starts processes; Choose lets it go without them."
+    if words := process_words(proposal):
+        yield f"{words[0].upper()}{words[1:]}. Choose lets it go without them."
     elif proposal.toggles.external_processes is False:
         yield "It may start no processes."
-    if proposal.toggles.limits is not None and proposal.toggles.limits.timeout_s is not None:
-        yield f"A step may take {proposal.toggles.limits.timeout_s:g} s; Choose gives it less."
+    for limit in narrowed_limits(proposal):
+        yield f"{limit.now[0].upper()}{limit.now[1:]}; Choose gives it less."
 
 
 def _step_lines(step: ProposedStep, marks: str) -> Iterator[str]:

@@ -5,12 +5,13 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, calls_of, choice_input, modal, several_input, text_input
 
 CALLBACK = "backstay.choose"
-_OUT, _PROCESSES, _TIMEOUT, _COMMENT = "leave_out", "processes", "timeout_s", "comment"
+_OUT, _PROCESSES, _COMMENT = "leave_out", "processes", "comment"
 
 
 def form(request: ApprovalRequest, place: Place, by: str) -> View:
@@ -30,14 +31,13 @@ def form(request: ApprovalRequest, place: Place, by: str) -> View:
 
 
 def _toggles(proposal: Proposal) -> list[Block]:
-    toggles = proposal.toggles
     blocks: list[Block] = []
-    if toggles.external_processes:
+    if words := process_words(proposal):
         options = [("yes", "It may start them"), ("no", "It may start none")]
-        blocks.append(choice_input(_PROCESSES, "Processes", options, initial="yes"))
-    if toggles.limits is not None and toggles.limits.timeout_s is not None:
-        hint = f"At most {toggles.limits.timeout_s:g}; empty leaves it so."
-        blocks.append(text_input(_TIMEOUT, "Seconds for each step", optional=True, hint=hint))
+        blocks.append(choice_input(_PROCESSES, "Processes", options, initial="yes", hint=words))
+    for limit in narrowed_limits(proposal):
+        hint = f"At most {limit.most:g}; empty leaves it so."
+        blocks.append(text_input(limit.field, limit.label, optional=True, hint=hint))
     return blocks
 
 
@@ -59,21 +59,21 @@ def read(request: ApprovalRequest, filled: Filled) -> dict[str, object]:
     if request.proposal is not None:
         said["option"] = "approve_per_step" if out else "approve_all"
         toggles: dict[str, object] = {"external_processes": False} if filled.chosen(_PROCESSES) == "no" else {}
-        if (seconds := _seconds(filled)) is not None:
-            toggles["limits"] = {"timeout_s": seconds}
+        limits = {limit.field: most for limit in narrowed_limits(request.proposal) if (most := _most(filled, limit))}
+        toggles |= {"limits": limits} if limits else {}
         said |= {"toggles": toggles} if toggles else {}
     return said
 
 
-def _seconds(filled: Filled) -> float | None:
-    typed = filled.text(_TIMEOUT).strip()
+def _most(filled: Filled, limit: NarrowedLimit) -> float | None:
+    typed = filled.text(limit.field).strip()
     if not typed:
         return None
     try:
-        seconds = float(typed)
+        most = int(typed) if limit.whole else float(typed)
     except ValueError:
-        seconds = 0
-    if not 0 < seconds <= 600:
-        filled.wrong(_TIMEOUT, "type a number of seconds, at most 600")
+        most = 0
+    if not 0 < most <= limit.most:
+        filled.wrong(limit.field, f"type a {'whole ' if limit.whole else ''}number, at most {limit.most:g}")
         return None
-    return seconds
+    return most

@@ -75,6 +75,24 @@ def names(result):
     return [event["name"] for event in result["events"]]
 
 
+@promise("plans:permitted-by-line")
+async def test_a_line_by_which_a_write_of_a_plan_is_permitted_is_told(accepting):
+    opened, scripts = accepting
+    answer, first = await asked(
+        opened,
+        task(scripts, mail("a@line.example"), user="lines"),
+        remember="always",
+        remember_arguments="any",
+    )
+    await ended(first)
+    steps = [{"tool": "mail.send_email", "arguments": {"to": "b@line.example", "subject": "s", "body": "b"}}]
+    handle = await opened.start({"plan": {"steps": steps}, "user_id": "lines"})
+    result = await ended(handle)
+    assert (result["outcome"], names(result).count("approval.asked")) == ("completed", 0)
+    (line,) = [event["data"]["line"] for event in result["events"] if event["name"] == "policy.obeyed"]
+    assert line == answer["remembered"][0]["line"]
+
+
 @promise("approvals:remember-scopes")
 async def test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked_in_the_next(plain):
     opened, scripts = plain

@@ -130,6 +130,24 @@ async def test_of_two_alternatives_the_one_that_is_approved_runs_and_the_other_i
     assert await state_of(handle, "p2") == ("COMPLETED", "", ["success"])
 
 
+@promise("plans:chosen")
+async def test_notes_and_the_query_are_about_the_alternative_that_people_chose(shared):
+    opened, scripts = shared
+    other = plan(send("c@one.example", subject="second way"))
+    noted = Reply(calls=[marks(0, "done"), ("ask_person", {"question": "all right?"})])
+    task = scripts.task(propose(send("b@one.example", subject="first way"), alternatives=[other]), noted)
+    handle = await opened.start(task)
+    first, _ = sorted(await pending(handle, 2), key=lambda request: request["proposal"]["plan_id"])
+    await decide(handle, first)
+    (question,) = await pending(handle)
+    assert (await handle.query("plan"))["plan"]["id"] == "p1"
+    await decide(handle, question, verdict="answer", answer="yes")
+    result = await ended(handle)
+    (said,) = [event for event in result["events"] if event["name"] == "plan.noted"]
+    assert said["data"] == {"plan": "p1", "idx": 0}
+    assert '{"engine":"success","noted":true}' in told(opened, task)
+
+
 @promise("plans:stopped")
 async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment(temporal, tmp_path):
     queue, scripts = f"both-{uuid.uuid4()}", Scripts()
@@ -178,6 +196,23 @@ async def test_each_part_of_a_plan_is_decided_by_its_own_people_and_the_plan_wai
     assert (await decide(handle, request, by=BO))["state"] == "decided"
     assert (await ended(handle))["outcome"] == "completed"
     assert subjects(opened, handle) == ["s", "two", "free"]
+
+
+@promise("plans:left-out-by")
+async def test_a_step_that_one_of_several_people_left_out_carries_that_persons_name_and_comment(shared):
+    opened, scripts = shared
+    steps = [send("b@one.example"), send("c@one.example", subject="out"), send("d@two.example", subject="two")]
+    task = scripts.task(propose(*steps))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    left_out = {"1": {"verdict": "reject"}}
+    await decide(handle, request, option="approve_per_step", calls=left_out, comment="c has left")
+    await decide(handle, request, by=BO, comment="fine")
+    await ended(handle)
+    step = (await handle.query("plan"))["steps"][1]
+    assert step["error"] == f"Rejected: rejected by {ANA}: c has left"
+    assert f"rejected by {ANA}: c has left" in told(opened, task)
+    assert subjects(opened, handle) == ["s", "two"]
 
 
 @promise("plans:create-plan")
@@ -231,23 +266,32 @@ async def test_a_plan_that_is_approved_per_step_goes_on_without_the_steps_that_w
     steps = [
         send("b@one.example", subject="1"),
         send("c@one.example", subject="2"),
-        send(subject="3", body="${steps.0.result.message_id}", continue_on_failure=True),
+        send(subject="3", body="${steps.0.result.message_id}"),
+        send(subject="4", body="${steps.2.result.message_id}"),
+        send(subject="5", body="${steps.1.result.message_id}", transactional="pair"),
+        send(subject="6", body="${steps.3.result.message_id}", transactional="pair"),
+        send(subject="7", body="${steps.1.result.message_id}"),
     ]
     handle = await opened.start(scripts.task(propose(*steps)))
     (request,) = await pending(handle)
     left_out = {"0": {"verdict": "reject"}}
+    falls = [step["falls"] for step in request["proposal"]["steps"]]
+    assert falls == [[2, 3, 4, 5], [4, 5, 6], [3, 4, 5], [4, 5], [], [], []]
     assert "approve_all leaves no step out" in await refusal(
         decide(handle, request, option="approve_all", calls=left_out)
     )
     await decide(handle, request, option="approve_per_step", calls=left_out)
     assert (await ended(handle))["outcome"] == "completed"
-    assert subjects(opened, handle) == ["2"]
+    assert subjects(opened, handle) == ["2", "7"]
     shown = await handle.query("plan")
+    fallen = ("pending", "dependency_failed")
     assert [(step["status"], step["reason"]) for step in shown["steps"]] == [
         ("pending", "rejected"),
         ("success", ""),
-        ("pending", "dependency_failed"),
+        *[fallen] * 4,
+        ("success", ""),
     ]
+    assert shown["state"] == "COMPLETED"
 
 
 @promise("plans:groups")

@@ -72,6 +72,9 @@ async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_b
     assert await states(handle, "p1", "p2") == [("COMPLETED", "")] * 2
     first, second = [(await handle.query("plan", {"plan_id": plan_id}))["review"] for plan_id in ("p1", "p2")]
     assert (first["confidence"], second["confidence"]) == (0, 1)
+    assert "shop.py:2: Incompatible return value" in next(
+        check["found"] for check in first["checks"] if check["name"] == "types"
+    )
     assert {check["name"]: check["score"] for check in first["checks"]} == {"types": 0.9, "lint": 1}
     assert (rooms / "corrected" / "shop.py").read_text() == GOOD
     moves = [event["data"] for event in result["events"] if event["name"] == "plan.changed"]

@@ -1,0 +1,152 @@
+"""What approvers do not let a plan do: start processes, and use more time, memory, processor or space than they say."""
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowUpdateFailedError
+
+from tests.cli.commands import environment_of, forked
+from tests.engine import Scripts, ended, engine, pending, share_images, update
+from tests.requirements import promise
+
+POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+PLUGIN = """
+import argparse
+import json
+from pathlib import Path
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(description="Pings.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    ping = commands.add_parser("ping", help="Ping somebody.")
+    ping.add_argument("--who", required=True)
+    return parser
+
+
+def main():
+    arguments = make_parser().parse_args()
+    with (Path(__file__).parent / "pinged").open("a") as file:
+        file.write(arguments.who + "\\n")
+    print(json.dumps({"pinged": arguments.who}))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    """A folder that the users of jails can reach."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "rooms"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory, rooms):
+    folder = tmp_path_factory.mktemp("toggles")
+    share_images(folder / "home")
+    place = folder / "plugins" / "pinger" / "cli.py"
+    place.parent.mkdir(parents=True)
+    place.write_text(PLUGIN, encoding="utf-8")
+    toolbox = folder / "toolbox.json"
+    tools = {"ping": {"safety": "write_safe"}}
+    given = {"plugins": str(folder / "plugins"), "providers": {"pinger": {"tools": tools}}}
+    toolbox.write_text(json.dumps(given), encoding="utf-8")
+    async with engine(temporal, folder, Scripts(), policy=POLICY, workspaces=rooms, toolbox=toolbox) as found:
+        yield found, place.parent / "pinged"
+
+
+def step(tool, **arguments):
+    return {"tool": tool, "arguments": arguments}
+
+
+async def approve(handle, **more):
+    (request,) = await pending(handle)
+    return await update(handle, "decide", {"request_id": request["id"], "verdict": "approve", "by": "ana", **more})
+
+
+async def refused(handle, **more):
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await approve(handle, **more)
+    return caught.value.cause.message
+
+
+@promise("plans:processes-plugins")
+async def test_a_plan_that_may_start_no_processes_runs_no_plugin_either(opened, rooms):
+    found, pinged = opened
+    (rooms / "quiet").mkdir(parents=True)
+    steps = [
+        step("pinger.ping", who="ana"),
+        step("fs.write_file", path="told", content="${steps.0.result.pinged}"),
+        step("fs.write_file", path="kept", content="k"),
+    ]
+    handle = await found.start({"plan": {"steps": steps}, "workspace": "quiet", "filesystem": True})
+    (request,) = await pending(handle)
+    assert request["proposal"]["toggles"]["external_processes"] is True
+    assert [step.get("starts_process", False) for step in request["proposal"]["steps"]] == [True, False, False]
+    await approve(handle, toggles={"external_processes": False})
+    assert (await ended(handle))["outcome"] == "completed"
+    shown = await handle.query("plan")
+    assert [each["reason"] for each in shown["steps"]] == ["rejected", "dependency_failed", ""]
+    assert not pinged.exists()
+    assert [path.name for path in (rooms / "quiet").iterdir()] == ["kept"]
+
+
+@promise("plans:toggles-offered")
+async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_refused(opened, rooms):
+    found, _ = opened
+    (rooms / "plain").mkdir(parents=True)
+    writes = {"plan": {"steps": [step("fs.write_file", path="kept", content="k")]}, "filesystem": True}
+    handle = await found.start({**writes, "workspace": "plain"})
+    (request,) = await pending(handle)
+    limits = {"timeout_s": 30, "memory_mb": 2048, "cpu_s": 300, "artifacts_mb": 200}
+    assert request["proposal"]["toggles"] == {"external_processes": None, "limits": limits}
+    said = await refused(handle, toggles={"external_processes": False})
+    assert said == "toggles.external_processes: no step of the plan starts a process; leave it out"
+    for name, most in limits.items():
+        more = await refused(handle, toggles={"limits": {name: most + 1}})
+        assert more == f"toggles.limits.{name}: can only be narrowed; give at most {most}"
+    await handle.terminate()
+    pings = await found.start({"plan": {"steps": [step("pinger.ping", who="bo")]}})
+    (request,) = await pending(pings)
+    assert request["proposal"]["toggles"] == {"external_processes": True, "limits": {"timeout_s": 30}}
+    for name in ("memory_mb", "cpu_s", "artifacts_mb"):
+        said = await refused(pings, toggles={"limits": {name: 100}})
+        assert said.startswith(f"toggles.limits.{name}: no step of the plan works in a jail")
+    said = await refused(
+        pings,
+        verdict="modify",
+        calls={"0": {"verdict": "modify", "arguments": {"who": "cy"}}},
+        toggles={"external_processes": False},
+    )
+    assert said == "toggles: only with verdict approve; leave it out"
+    await pings.terminate()
+
+
+@promise("plans:toggles-limits")
+async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_space(opened, rooms, nursery, tmp_path):
+    found, _ = opened
+    (rooms / "narrow").mkdir(parents=True)
+    commands = (
+        "python3 -c 'print(len(bytearray(400 << 20)))'",
+        "ulimit -t",
+        "head -c 3M /dev/zero > plenty; sleep 3; rm plenty; head -c 2M /dev/zero > two",
+    )
+    steps = [step("shell.run", command=command) | {"continue_on_failure": True} for command in commands]
+    handle = await found.start({"plan": {"steps": steps}, "workspace": "narrow", "shell": True})
+    (request,) = await pending(handle)
+    flags = ("--step-memory", "256", "--step-cpu", "7", "--step-artifacts", "1")
+    arguments = ("approve", handle.id, request["id"], *flags, "--by", "ana")
+    done = await forked(nursery, *arguments, environment=environment_of(found), folder=tmp_path)
+    assert done.code == 0, done.err
+    made = (await asyncio.wait_for(handle.result(), 90))["raw_outputs"]["steps"]
+    assert "MemoryError" in made[0]["data"]["stderr"]
+    assert made[1]["data"]["stdout"] == "7\n"
+    assert "it wrote more than 1 MB" in made[2]["data"]
