@@ -18,7 +18,7 @@ def quoted(value: Any, name: str = "") -> str:
         case bool() | None | int() | float() if len(repr(value)) <= _LONGEST_WORD and not telling:
             return repr(value)
         case str() if len(value) <= _LONGEST and not telling and not _may_hold_a_secret(value):
-            return json.dumps(value, ensure_ascii=False)
+            return repr(value)
         case str():
             return f"a text of {len(value):,} characters"
         case dict():

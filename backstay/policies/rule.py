@@ -13,12 +13,11 @@ from backstay.policies.condition import Conditions, Judgement, judge, parse_cond
 from backstay.policies.glob import matches
 from backstay.policies.operators import FROM
 from backstay.provenance.source import Sources
-from backstay.quoting import quoted
+from backstay.quoting import named, quoted
 from backstay.shown import one_line
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _YEAR = 366 * 86400
-_VALUE_SHOWN = 80
 
 OnExpiry = Literal["reject", "escalate", "fail"]
 """What happens when nobody decides in time."""
@@ -157,9 +156,8 @@ def _spell(conditions: Conditions) -> str:
 def explain(fault: Any, fields_at: Callable[[Sequence[int | str]], list[str]]) -> str:
     """Return one line for one fault that pydantic found; `fields_at` names what may be written at a place."""
     path = fault["loc"]
-    field = one_line(".".join(map(str, path)), 200) or "Policy"
-    value = repr(fault.get("input"))
-    shown = value if len(value) <= _VALUE_SHOWN else value[: _VALUE_SHOWN - 3] + "..."
+    field = one_line(".".join(map(named, path)), 200) or "Policy"
+    shown = quoted(fault.get("input"), field)
     match fault["type"]:
         case "extra_forbidden":
             known = fields_at(path[:-1])

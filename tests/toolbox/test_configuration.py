@@ -52,7 +52,7 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         ({"mcpServer": {}}, "mcpServer: unknown field; did you mean 'mcpServers'?"),
         (
             {"mcpServers": {"m": {"comand": "x"}}},
-            "mcpServers.m.comand: unknown field (value \"x\"); did you mean 'command'?",
+            "mcpServers.m.comand: unknown field (value 'x'); did you mean 'command'?",
         ),
         ({"mcpServers": {"m": {}}}, "mcpServers.m: needs either `command` (stdio) or `url`"),
         ({"mcpServers": {"m": {"command": "x", "url": "http://h/"}}}, "mcpServers.m: needs either"),

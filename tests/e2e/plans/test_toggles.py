@@ -126,7 +126,7 @@ async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_ref
         calls={"0": {"verdict": "modify", "arguments": {"who": "cy"}}},
         toggles={"external_processes": False},
     )
-    assert said == "toggles: only with verdict approve; leave it out"
+    assert said == "toggles: only with verdict approve, not modify; leave it out"
     await pings.terminate()
 
 
