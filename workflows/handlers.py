@@ -143,17 +143,14 @@ class Handlers:
             "active_seconds": round(self.context.stopwatch.seconds, 3),
         }
 
-    @workflow.query(
-        description='A plan and how far it came, the latest without {"plan_id": "p1", "offset": 0}; null without a plan'
-    )
+    @workflow.query(description='A plan by {"plan_id": "p1", "offset": 0}, or the current one; null without a plan')
     def plan(self, ask: Any = None) -> dict[str, Any] | None:
         """Return a plan with the states of its steps, as many from an offset on as fit into an answer."""
         known = ask if isinstance(ask, dict) else {}
         wanted, offset = known.get("plan_id"), known.get("offset", 0)
         offset = offset if isinstance(offset, int) else 0
         plans = self._known_state().plans
-        named = next((run for run in reversed(plans) if run.id == wanted), None)
-        run = current_plan(plans) if wanted is None else named
+        run = current_plan(plans) if wanted is None else next((run for run in plans[::-1] if run.id == wanted), None)
         return None if run is None else run.shown(offset)
 
     @workflow.query(description="What undo would do, last first, and what cannot be undone")

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
@@ -12,6 +10,7 @@ from backstay.authority import NOBODY, Authority, principal
 from backstay.bounds import DECISION, DEEPEST, size_of
 from backstay.canonical import deeper_than, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
+from backstay.frozen import Frozen
 from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule
@@ -48,12 +47,19 @@ def _refuse_large(data: Any) -> None:
     if deeper_than(data, DEEPEST):
         raise DecisionInvalid(f"decision: nested deeper than {DEEPEST} levels; flatten it")
     try:
-        # Python programs give verdicts as objects.
-        large = size_of(to_jsonable_python(data)) > DECISION
+        large = size_of(_as_json(data)) > DECISION
     except ValueError:
         raise DecisionInvalid("decision: a number is NaN or infinite, which JSON cannot say; give a text") from None
     if large:
         raise DecisionInvalid(f"decision: larger than {DECISION:,} bytes of JSON; put large content in a file")
+
+
+def _as_json(value: Any) -> Any:
+    """Return a decision without the objects of Python programs, such as verdicts of single calls."""
+    if isinstance(value, Frozen):
+        return value.plain()
+    known: dict[Any, Any] = value if isinstance(value, dict) else {}
+    return {name: _as_json(item) for name, item in known.items()} if known else value
 
 
 def answer_digest(approval: Approval) -> str | None:

@@ -148,7 +148,7 @@ def test_the_verdict_of_each_call_is_what_is_done_with_it():
     part = Approval(request_id="r1", verdict="approve", calls={1: {"verdict": "reject"}}, by="ana")
     assert verdict_of_each(batch, part) == {0: "approve", 1: "reject"}
     changed = Approval(request_id="r1", verdict="modify", calls={1: {"verdict": "modify", "arguments": {}}}, by="ana")
-    assert (most_permissive(changed), verdict_of_each(batch, changed)) == ("modify", {0: "approve", 1: "modify"})
+    assert (most_permissive(changed), verdict_of_each(batch, changed)) == ("modify", {1: "modify"})
     beside = Approval.model_validate(changed.model_dump() | {"verdict": "approve"})
     assert (most_permissive(beside), verdict_of_each(batch, beside)) == ("modify", {0: "approve", 1: "modify"})
     assert verdict_of_each(REQUESTS["question"], Approval(request_id="r1", verdict="answer", answer=1, by="a")) == {}
