@@ -478,6 +478,7 @@ OTHERS = [
     "test_a_token_that_is_not_for_this_page_lets_nobody_in",
     "test_a_link_lets_one_person_in_and_an_altered_one_nobody",
     "test_a_link_that_has_expired_lets_nobody_in",
+    "test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_who_is_there",
     "test_links_are_for_this_machine_only",
     "test_a_connection_that_says_nothing_is_closed",
     "test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_theirs",
