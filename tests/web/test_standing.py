@@ -134,7 +134,7 @@ async def test_the_page_of_a_rehearsed_plan_shows_what_it_would_change_and_what_
 
 
 @promise("page:long-plan")
-async def test_the_page_of_a_long_plan_says_how_many_steps_it_leaves_out_and_where_they_are(browser, shared):
+async def test_the_page_of_a_long_plan_holds_also_the_steps_that_the_request_leaves_out(browser, shared):
     running, _, served = shared
     steps = [
         {"tool": "mail.send_email", "arguments": MAIL},
@@ -145,11 +145,8 @@ async def test_the_page_of_a_long_plan_says_how_many_steps_it_leaves_out_and_whe
     left_out = 150 - len(request["proposal"]["steps"])
     assert left_out >= 30
     async with opened(browser, served, handle) as page:
-        await expect(page.locator("article.call")).to_have_count(150 - left_out)
-        note = page.get_by_text(f"{left_out} more steps not shown.")
-        await note.get_by_role("link").click()
-        await expect(page.locator(".plan-steps > li")).to_have_count(150)
-        await expect(page.locator(".plan-steps > li").last).to_contain_text("148@x.example")
+        await expect(page.locator("article.call")).to_have_count(150)
+        await expect(page.locator("article.call").last).to_contain_text("148@x.example")
     await handle.terminate()
 
 
