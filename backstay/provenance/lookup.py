@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
 from backstay.provenance.index import MOST_PLACES, Index
 from backstay.provenance.listed import is_identifier
-from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part, comes_from_others, reaches, told_codes
+from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part, comes_from_others, reaches
 from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
@@ -40,8 +40,6 @@ SHORT = 40
 MOST_TARGETS = 100
 """So many targets of a call are looked at closely, and of further ones somebody must vouch for every part."""
 LONGEST_PAGE = 2000
-MOST_TOLD = 8
-"""Of how many arguments people are told where they came from."""
 _REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
 """A reference of a plan says nothing itself; what it brings is looked at once it is known."""
 MOST_CODES = 5
@@ -60,7 +58,6 @@ class Lookup:
     def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> Sources:
         """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
         by: dict[str, Parts] = {}
-        told: dict[str, tuple[str, ...]] = {}
         foreign: dict[str, None] = {}
         reaching: dict[str, None] = {}
         targets = 0
@@ -75,16 +72,12 @@ class Lookup:
                 foreign[pointer] = None
             if egress and reaches(parts, page=is_address_of_a_page(name, str(value)[:LONGEST_PAGE])):
                 reaching[pointer] = None
-            if codes := told_codes(parts, shape):
-                told[pointer] = tuple(dict.fromkeys((*told.get(pointer, ()), *codes)))[:MOST_CODES]
         shown, more = bounded(collapsed(arguments, by), {*foreign, *reaching})
-        first = sorted(told, key=lambda at: at not in foreign)[:MOST_TOLD]
         return Sources(
             by=shown,
             foreign=tuple(foreign)[:MOST_LEAVES],
             reaching=tuple(reaching)[:4],
             more=more,
-            told={at: told[at] for at in told if at in first},
         )
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:

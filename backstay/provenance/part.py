@@ -9,12 +9,6 @@ LEAST_PIECE = 4
 """A word with fewer letters says nothing about where a value came from, unless it is the whole value."""
 LEAST_PHRASE = 6
 """How many letters words in a row must have together, so that others' words make a path, URL or command theirs."""
-LEAST_RUN = 5
-"""So many words in a row say where a part of a text came from."""
-LEAST_TELLING = 9
-"""A shorter word without a digit is too common to say where it came from."""
-_DESCRIBING = frozenset({"!engine.search_tools", "operator"})
-"""What servers say of their tools holds common words, and is told of for targets only."""
 
 
 @dataclass(frozen=True)
@@ -74,22 +68,3 @@ def reaches(parts: list[Part], *, page: bool) -> bool:
 
 def _sent_by(part: Part) -> bool:
     return any(code in {"task", "person", "operator"} for code in part.codes)
-
-
-def told_codes(parts: list[Part], shape: Shape) -> tuple[str, ...]:
-    """Return the places that people are told of: of a target, and of what stood there whole or in a long run."""
-    known = [part for part in parts if set(part.codes) - {MODEL, *_DESCRIBING} and _says(part, parts, shape)]
-    codes = (code for part in known for code in part.codes)
-    return tuple(dict.fromkeys(code for code in codes if shape != "other" or code not in _DESCRIBING))
-
-
-def _says(part: Part, parts: list[Part], shape: Shape) -> bool:
-    """Return whether a part is so long or so particular that where it stood says something."""
-    whole, digits = len(parts) == 1, any(map(str.isdigit, "".join(part.words)))
-    if any(map(is_computed, part.codes)):
-        return True
-    if shape == "atom" or (shape == "place" and (whole or digits or len(part.words) > 1)):
-        return True
-    if whole and (len(part.words) > 1 or digits or part.letters >= LEAST_TELLING):
-        return part.letters >= LEAST_PIECE
-    return len(part.words) >= LEAST_RUN

@@ -101,9 +101,6 @@ class Sources(Message):
     """Pointers of what would leave with a read that reaches out, and is not from task, person or operator."""
     more: int = 0
     """Of how many further arguments nothing is told."""
-    told: dict[str, tuple[str, ...]] | None = None
-    """What people are told, by pointer: the places of targets, and of what stood somewhere whole or in a long run.
-    None where all that is known says something."""
 
     def under(self, pointer: str) -> list[Parts] | None:
         """Return the parts of all values at and below a pointer; None when they are not known."""
