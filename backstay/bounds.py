@@ -19,7 +19,6 @@ REFERENCES = 1_000
 PAYLOAD = 1_900_000
 """What the engine itself may hand over in one piece."""
 _NAME = 1_200
-_COMMENT = 16_000
 _ANSWER = 65_536
 _QUOTAS = 32_768
 
@@ -40,7 +39,6 @@ def _at_most(most: int) -> AfterValidator:
 
 Name = Annotated[str, _at_most(_NAME)]
 """Of a person, a session, a request, a tool, an event or a proof."""
-Comment = Annotated[str, _at_most(_COMMENT)]
 AnswerOfPerson = Annotated[object, _at_most(_ANSWER)]
 """It goes to the model as a text within a text."""
 Quotas = _at_most(_QUOTAS)
