@@ -46,6 +46,7 @@ async def rehearse_call(
     refers: bool = False,
     deadline_s: float | None = None,
     usual: bool = False,
+    most_s: float | None = None,
 ) -> tuple[Rehearsal, ToolResult]:
     """Make one call of a rehearsal, for real with a purpose that reads; return what the rehearsal is after it.
 
@@ -53,8 +54,8 @@ async def rehearse_call(
     """
     known = known.model_copy(update={"simulated": rehearsal.simulated})
     results = rehearsal.results if refers else {}
-    more: dict[str, Any] = {"rehearsal": known, "results": results, "deadline_s": deadline_s, "usual": usual}
-    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, **more)
+    more: dict[str, Any] = {"deadline_s": deadline_s, "usual": usual, "most_s": most_s}
+    (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=results, **more)
     result = made.result
     if result.simulated and purpose is not Purpose.SIMULATE:
         # It would have read by a simulated value, which no server knows.

@@ -53,10 +53,10 @@ class PlanToggles(Frozen):
             limits=other.limits if self.limits is None else self.limits.narrowed(other.limits),
         )
 
-    def seconds(self, planned: float) -> float:
-        """Return how long a step may take that was planned to take so many seconds at most."""
-        most = None if self.limits is None else self.limits.timeout_s
-        return planned if most is None else min(planned, most)
+    @property
+    def most_s(self) -> float | None:
+        """Return how long a step may take at most, however long it was planned to take."""
+        return None if self.limits is None else self.limits.timeout_s
 
     def refusal(self, given: "PlanToggles") -> str | None:
         """Return why a plan that shows these cannot be narrowed so, or None."""

@@ -173,14 +173,13 @@ class Executing:
 
     async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
         seconds, usual = self.run.time_of(wave[0])
-        limits = None if self.work.toggles is None else self.work.toggles.limits
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
             Purpose.PLAN_STEP,
             batch,
             deadline_s=seconds,
             usual=usual,
-            most_s=None if limits is None else limits.timeout_s,
+            most_s=None if self.work.toggles is None else self.work.toggles.most_s,
             answered=dict(enumerate(answers)),
         )
 

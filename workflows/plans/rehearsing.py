@@ -1,6 +1,7 @@
 """Rehearse plans: make their reads, simulate their writes, and keep what that foretells."""
 
 import asyncio
+from typing import Any
 
 from backstay.approvals.proposal import PlanToggles
 from backstay.errors import BackstayError, StepFailed, TaskInvalid
@@ -60,7 +61,7 @@ class Rehearsing:
             self._keep(plan_id, known)
             run = state.plan_run(plan_id)
             left_out = [index for index, answer in answered.items() if isinstance(answer, ToolResult)]
-            most_s = None if toggles is None or toggles.limits is None else toggles.limits.timeout_s
+            most_s = None if toggles is None else toggles.most_s
             fallen = needs_of(run, state.task.plan).without(left_out)
             try:
                 for index in range(len(run.steps)):
@@ -105,13 +106,10 @@ class Rehearsing:
         purpose = Purpose.SIMULATE if simulated else await self._purpose(run, index, call, rehearsal)
         if isinstance(purpose, ToolResult):
             return rehearsal.without(index, f"{purpose.error_type}: {purpose.error}")
-        known = RehearsedCall(idx=index, name=f"{run.id} {run.plan.hash}")
         seconds, usual = run.time_of(index)
-        if most_s is not None:
-            seconds, usual = min(seconds, most_s), False
-        rehearsal, _ = await rehearse_call(
-            self.tool_calls, rehearsal, call, known, purpose, refers=True, deadline_s=seconds, usual=usual
-        )
+        known = RehearsedCall(idx=index, name=f"{run.id} {run.plan.hash}")
+        given: dict[str, Any] = {"deadline_s": seconds, "usual": usual, "most_s": most_s}
+        rehearsal, _ = await rehearse_call(self.tool_calls, rehearsal, call, known, purpose, refers=True, **given)
         return rehearsal
 
     async def _purpose(self, run: PlanRun, index: int, call: ToolCall, rehearsal: Rehearsal) -> Purpose | ToolResult:
