@@ -7,11 +7,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from backstay.frozen import Frozen
+from backstay.lookalikes import code_at
 from backstay.shown import one_line
 
-_CODE = "<U+"
-_HEX = frozenset("0123456789ABCDEF")
-_LONGEST_CODE = len("<U+10FFFF>")
 _LONGEST = 1000
 """Characters of a name that is looked at; nobody has a longer one, and every door refuses it."""
 
@@ -32,7 +30,8 @@ def principal(name: str) -> str:
 
 def is_plain(name: str) -> bool:
     """Return whether each sign of a name can be seen, and passes for no other."""
-    return "<U+" not in principal(name) and "⏎" not in principal(name)
+    canonical = principal(name)
+    return "<U+" not in canonical and "⏎" not in canonical
 
 
 Principal = Annotated[str, AfterValidator(principal)]
@@ -54,13 +53,9 @@ def _in_small_letters(name: str) -> Iterator[str]:
     """Yield the signs of a name in small letters; the codes of signs stay as they are."""
     at = 0
     while at < len(name):
-        end = name.find(">", at, at + _LONGEST_CODE) if name.startswith(_CODE, at) else -1
-        if end > 0 and _HEX.issuperset(name[at + len(_CODE) : end]):
-            yield name[at : end + 1]
-            at = end
-        else:
-            yield _folded(name[at])
-        at += 1
+        code = code_at(name, at)
+        yield code or _folded(name[at])
+        at += len(code) or 1
 
 
 def _folded(sign: str) -> str:

@@ -42,6 +42,12 @@ def lookalikes(text: str) -> frozenset[int]:
     return frozenset(places[at] for at in found if places[at] >= 0)
 
 
+def code_at(text: str, at: int) -> str:
+    """Return what stands at a place in the form of a sign that is written as its code; empty for anything else."""
+    end = text.find(">", at, at + _LONGEST_CODE) if text.startswith(_CODE, at) else -1
+    return text[at : end + 1] if end >= 0 and _HEX.issuperset(text[at + len(_CODE) : end]) else ""
+
+
 def _decoded(text: str) -> tuple[str, Sequence[int]]:
     """Return the text as it was before it was marked, and where each sign stands; -1 for what is written out already.
 
@@ -53,12 +59,12 @@ def _decoded(text: str) -> tuple[str, Sequence[int]]:
     places: list[int] = []
     at = 0
     while at < len(text):
-        end = text.find(">", at, at + _LONGEST_CODE) if text.startswith(_CODE, at) else -1
-        digits = text[at + len(_CODE) : end] if end >= 0 else ""
-        if digits and _HEX.issuperset(digits) and int(digits, 16) <= sys.maxunicode:
+        code = code_at(text, at)
+        digits = code[len(_CODE) : -1]
+        if digits and int(digits, 16) <= sys.maxunicode:
             signs.append(chr(int(digits, 16)))
             places.append(-1)
-            at = end + 1
+            at += len(code)
             continue
         signs.append("\n" if text[at] == "⏎" else text[at])
         places.append(at)
