@@ -1,5 +1,6 @@
 """The one shape all nouns share: frozen data that reads old history and forbids surprises only at the door."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 from pydantic import (
@@ -32,7 +33,7 @@ class Frozen(BaseModel):
         try:
             return cls.model_validate(data, extra="forbid")
         except ValidationError as error:
-            raise TaskInvalid(_explained(cls.__name__, error)) from None
+            raise TaskInvalid(first_faults(error, lambda fault: _explain(cls.__name__, fault))) from None
 
     def plain(self) -> dict[str, Any]:
         """Return the JSON form, as other programs read it."""
@@ -62,10 +63,10 @@ class Message(Frozen):
         }
 
 
-def _explained(noun: str, error: ValidationError) -> str:
+def first_faults(error: ValidationError, explain: Callable[[Any], str]) -> str:
     """Return the first faults, one after the other; what is sent decides their number and the length of names."""
     faults = error.errors(include_url=False)
-    told = [_explain(noun, fault) for fault in faults[:FAULTS]]
+    told = [explain(fault) for fault in faults[:FAULTS]]
     more = len(faults) - len(told)
     return "; ".join([*told, f"and {more:,} more faults"] if more else told)
 

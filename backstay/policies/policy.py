@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationEr
 
 from backstay.canonical import digest_of
 from backstay.errors import PolicyInvalid
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, first_faults
 from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
@@ -114,7 +114,7 @@ class Policy(Frozen):
         try:
             policy = cls.model_validate(given, extra="forbid")
         except ValidationError as error:
-            raise PolicyInvalid("; ".join(explain(fault, _fields_at) for fault in error.errors())) from None
+            raise PolicyInvalid(first_faults(error, lambda fault: explain(fault, _fields_at))) from None
         policy.check()
         return policy
 
