@@ -145,10 +145,14 @@ class ApprovalRequest(Frozen):
     model_config = Frozen.model_config | {"populate_by_name": True, "serialize_by_alias": True}
 
     @property
+    def shown(self) -> tuple[RequestedCall, ...]:
+        """Return all that it shows arguments of: its calls, and the program that makes them."""
+        return self.calls if self.program is None else (*self.calls, self.program)
+
+    @property
     def masked(self) -> bool:
         """Return whether the calls, as they are shown, hold masks or handles in place of values."""
-        shown = self.calls if self.program is None else (*self.calls, self.program)
-        return any(holds_mask([call.arguments, call.diff]) for call in shown)
+        return any(holds_mask([call.arguments, call.diff]) for call in self.shown)
 
     @property
     def place(self) -> str:

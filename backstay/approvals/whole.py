@@ -27,7 +27,7 @@ class WholeCall(Frozen):
 
 def unseen(request: ApprovalRequest) -> str:
     """Return in words what a request does not show of what it asks about; empty where it shows everything."""
-    proposal, calls = request.proposal, _with_program(request)
+    proposal, calls = request.proposal, request.shown
     said = unseen_words(
         sum(call.left_out for call in calls),
         sum(call.count for call in calls),
@@ -43,7 +43,7 @@ def unseen(request: ApprovalRequest) -> str:
 
 def hidden_calls(request: ApprovalRequest) -> frozenset[int]:
     """Return of which calls that a request shows something is not shown."""
-    hidden = {call.index for call in _with_program(request) if call.clipped or call.left_out or _hides(call.arguments)}
+    hidden = {call.index for call in request.shown if call.clipped or call.left_out or _hides(call.arguments)}
     steps = () if request.proposal is None else request.proposal.steps
     return frozenset(hidden | {step.idx for step in steps if _hides(step.arguments)})
 
@@ -51,7 +51,7 @@ def hidden_calls(request: ApprovalRequest) -> frozenset[int]:
 def shown_calls(request: ApprovalRequest) -> frozenset[int]:
     """Return the calls of which a request shows anything."""
     steps = () if request.proposal is None else request.proposal.steps
-    return frozenset({*(call.index for call in _with_program(request)), *(step.idx for step in steps)})
+    return frozenset({*(call.index for call in request.shown), *(step.idx for step in steps)})
 
 
 def with_all(request: ApprovalRequest, whole: Mapping[int, WholeCall]) -> ApprovalRequest:
@@ -75,10 +75,6 @@ def all_shown(arguments: dict[str, Any]) -> dict[str, Any]:
         for name, value in arguments.items()
     }
     return shown_arguments(as_text, _ALL).arguments
-
-
-def _with_program(request: ApprovalRequest) -> tuple[RequestedCall, ...]:
-    return request.calls if request.program is None else (*request.calls, request.program)
 
 
 def _hides(arguments: dict[str, Any]) -> bool:
