@@ -1,5 +1,6 @@
 """The calls that one request is about: how they were ruled on, and how people see them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backstay.approvals.approval import RequestedCall, RequestKind
@@ -65,18 +66,22 @@ def key_of(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     return f"{kind} {purpose} {digest_of(about)}"
 
 
+def tools_of(group: Sequence[Ruled]) -> str:
+    """Return the tools of calls in words, each once."""
+    names = list(dict.fromkeys(item.call.tool.name for item in group))
+    return one_line(", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else ""), 300)
+
+
 def question_of(group: list[Ruled], kind: RequestKind, purpose: Purpose) -> str:
     """Return what people are asked about these calls."""
     if purpose is Purpose.UNDO:
         return f"May the run undo an effect: {one_line(str(group[0].call.arguments['undo']), 300)}?"
     if kind is RequestKind.PROGRAM:
         return "May the run start this program? Each call it makes is ruled on when it is made."
-    names = list(dict.fromkeys(item.call.tool.name for item in group))
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     what = f"{len(group)} calls" if len(group) > 1 else "one call"
     people = ", ".join(dict.fromkeys(person for item in group for person in item.changed_by))
     changed_by = f", as changed by {one_line(people, 300)}" if people else ""
-    return f"May the run make {what} of {one_line(listed, 300)}{changed_by}?"
+    return f"May the run make {what} of {tools_of(group)}{changed_by}?"
 
 
 def shown_call(

@@ -17,7 +17,7 @@ from backstay.shown import one_line
 from backstay.task.plan import references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
+from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
 from workflows.changing import checked_change
 from workflows.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.plans.checking import needs_of
@@ -215,11 +215,9 @@ class Proposing:
         )
 
     def _request(self, plan: ShownPlan, run: PlanRun, asks: list[Ruled]) -> ApprovalRequest:
-        names = list(dict.fromkeys(item.call.tool.name for item in asks))
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         return ApprovalRequest(
             kind=RequestKind.PLAN,
-            question=f"May the run make the plan's calls of {one_line(listed, 300)}?",
+            question=f"May the run make the plan's calls of {tools_of(asks)}?",
             calls=plan.calls,
             options=DECISIONS,
             reason=one_line(run.plan.summary or run.plan.title, 500),
