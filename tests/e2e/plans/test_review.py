@@ -1,10 +1,8 @@
 """Reviews of what a plan has done, through a worker: jails, files, answers of tools, and what cannot be checked."""
 
 import json
-import tempfile
 import uuid
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,14 +35,6 @@ class ReviewAlone:
             heartbeat_timeout=timedelta(seconds=10),
         )
         return review.plain()
-
-
-@pytest.fixture(scope="module")
-def rooms():
-    """A folder that the users of jails can reach."""
-    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "rooms"
 
 
 def finish(_conversation: Conversation) -> Reply:

@@ -1,8 +1,5 @@
 """Plans whose review finds too much: corrected by a child plan, or decided about by a person."""
 
-import tempfile
-from pathlib import Path
-
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
@@ -19,14 +16,6 @@ writing: {review: {checks: [{name: custom, tool: fs.delete, arguments: {path: a}
 """
 BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
 GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
-
-
-@pytest.fixture(scope="module")
-def rooms():
-    """A folder that the users of jails can reach."""
-    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "rooms"
 
 
 @pytest_asyncio.fixture(scope="module")

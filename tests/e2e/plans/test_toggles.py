@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import tempfile
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -38,14 +36,6 @@ def main():
 if __name__ == "__main__":
     main()
 """
-
-
-@pytest.fixture(scope="module")
-def rooms():
-    """A folder that the users of jails can reach."""
-    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "rooms"
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import tempfile
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -51,14 +49,6 @@ SCRIPTS = Labelled(
         DONE,
     ],
 )
-
-
-@pytest.fixture(scope="module")
-def rooms():
-    """A folder that the users of jails can reach."""
-    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "rooms"
 
 
 @pytest_asyncio.fixture(scope="module")
