@@ -37,6 +37,11 @@ class Window:
         """Return how many seconds it has."""
         return max(1, math.ceil(self.end - self.begin))
 
+    @property
+    def start(self) -> float:
+        """Return the first step: whole steps before the end, so that the last one shows what has just come."""
+        return self.end - self.length
+
     def filled(self, expression: str) -> str:
         """Return an expression with this time in the places that Grafana fills."""
         filled = expression.replace("$__rate_interval", f"{RATE_S}s").replace("$__range", f"{self.length}s")
@@ -128,7 +133,7 @@ async def _values(panel: dict[str, Any], prometheus: Prometheus, window: Window)
 
 
 async def _lines(panel: dict[str, Any], prometheus: Prometheus, window: Window) -> dict[str, Any]:
-    span = {"start": str(window.begin), "end": str(window.end), "step": str(STEP_S)}
+    span = {"start": str(window.start), "end": str(window.end), "step": str(STEP_S)}
     found: list[tuple[str, str, list[tuple[float, float]]]] = []
     for target in panel["targets"]:
         answer = await prometheus.get("query_range", query=window.filled(target["expr"]), **span)
@@ -172,7 +177,7 @@ def _pieces(points: list[tuple[float, float]], window: Window, top: float) -> It
         if piece and at - before > 1.5 * STEP_S:
             yield " ".join(piece)
             piece = []
-        piece.append(f"{100 * (at - window.begin) / window.length:.2f},{100 - 100 * value / top:.2f}")
+        piece.append(f"{100 * (at - window.start) / window.length:.2f},{100 - 100 * value / top:.2f}")
         before = at
     # A line of one point is drawn as a dot.
     yield " ".join(piece if len(piece) > 1 else piece * 2)
