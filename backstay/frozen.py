@@ -1,7 +1,7 @@
 """The one shape all nouns share: frozen data that reads old history and forbids surprises only at the door."""
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -40,6 +40,21 @@ class Frozen(BaseModel):
         return self.model_dump(mode="json", by_alias=True)
 
 
+class PublicInput(Frozen):
+    """Hold what people write in Python, JSON or a form: its constructor refuses unknown fields, at any depth.
+
+    History is read without the constructor, so that newer and older ones both decode.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_: Any, **given: Any) -> Self:
+            """Raise TaskInvalid with a line per unknown field; other faults are left to pydantic."""
+            if given:
+                _refuse_unknown(cls, given)
+            return super().__new__(cls)
+
+
 class Message(Frozen):
     """Hold what workflows and activities say to each other; what equals its default does not reach history.
 
@@ -65,10 +80,22 @@ class Message(Frozen):
 
 def first_faults(error: ValidationError, explain: Callable[[Any], str]) -> str:
     """Return the first faults, one after the other; what is sent decides their number and the length of names."""
-    faults = error.errors(include_url=False)
+    return _first(error.errors(include_url=False), explain)
+
+
+def _first(faults: Sequence[Any], explain: Callable[[Any], str]) -> str:
     told = [explain(fault) for fault in faults[:FAULTS]]
     more = len(faults) - len(told)
     return "; ".join([*told, f"and {more:,} more faults"] if more else told)
+
+
+def _refuse_unknown(noun: type[Frozen], given: dict[str, Any]) -> None:
+    try:
+        noun.model_validate(given, extra="forbid")
+    except ValidationError as error:
+        faults = [fault for fault in error.errors(include_url=False) if fault["type"] == "extra_forbidden"]
+        if faults:
+            raise TaskInvalid(_first(faults, lambda fault: _explain(noun.__name__, fault))) from None
 
 
 def _explain(noun: str, fault: Any) -> str:

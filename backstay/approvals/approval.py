@@ -10,7 +10,7 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority, Principal
 from backstay.bounds import AnswerOfPerson, Name
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source
 from backstay.shown import for_user, holds_mask, one_line
@@ -251,7 +251,7 @@ class RecordedDecision(Frozen):
     """What it changed of calls."""
 
 
-class CallVerdict(Frozen):
+class CallVerdict(PublicInput):
     """Decide one call of a batch."""
 
     verdict: Literal["approve", "modify", "reject"]
@@ -261,7 +261,7 @@ class CallVerdict(Frozen):
     """Of `modify`: the arguments that are left out."""
 
 
-class Approval(Frozen):
+class Approval(PublicInput):
     """A person's decision on one request."""
 
     request_id: Name

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.authority import Authority
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, PublicInput
 from backstay.tools.tool import Safety, WorkspaceLimits
 
 ApproveOption = Literal["approve_all", "approve_per_step", "dry_run_only"]
@@ -36,7 +36,7 @@ class PlanLimits(WorkspaceLimits):
         return WorkspaceLimits(**less) if less else own
 
 
-class PlanToggles(Frozen):
+class PlanToggles(PublicInput):
     """Say what a plan may do; whoever approves can only narrow it, and only what is not null."""
 
     external_processes: bool | None = None

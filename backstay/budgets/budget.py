@@ -8,7 +8,7 @@ from pydantic import Field
 from backstay.bounds import Quotas
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, PublicInput
 
 MICRO = 1_000_000
 """Money is kept in whole millionths of a US dollar, rounded up, so that sums are exact and never too low."""
@@ -31,7 +31,7 @@ class Limit(StrEnum):
     PROGRAM_CALLS = "max_calls_per_program"
 
 
-class Budget(Frozen):
+class Budget(PublicInput):
     """Limit what a run may spend; None means no limit."""
 
     max_steps: int = Field(default=10, ge=1, le=100_000)
@@ -79,7 +79,7 @@ class Budget(Frozen):
         return added | ({"quotas": raised} if raised else {})
 
 
-class TopUp(Frozen):
+class TopUp(PublicInput):
     """Amounts to add to the limits of a budget."""
 
     max_steps: int | None = Field(default=None, gt=0)

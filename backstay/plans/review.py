@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, PublicInput
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.shown import one_line
 from backstay.tools.tool import Safety
@@ -58,7 +58,7 @@ ModuleName = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(
 Conditions_ = Annotated[dict[str, dict[str, Any]], AfterValidator(parse_conditions)]
 
 
-class ExpectedArtifact(Frozen):
+class ExpectedArtifact(PublicInput):
     """Say what a file in the workspace must be; without hash and size, it must exist."""
 
     path: RelativePath
@@ -66,7 +66,7 @@ class ExpectedArtifact(Frozen):
     size: Annotated[int, Field(ge=0)] | None = None
 
 
-class ValueRange(Frozen):
+class ValueRange(PublicInput):
     """Bound a number in the answer of a tool."""
 
     path: str = Field(min_length=1, max_length=200)
@@ -97,7 +97,7 @@ class CheckCall(NamedTuple):
     arguments: dict[str, Any]
 
 
-class CheckRule(Frozen):
+class CheckRule(PublicInput):
     """Declare one check of a review."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)

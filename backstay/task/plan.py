@@ -9,7 +9,7 @@ from pydantic import Field
 from backstay.bounds import ARGUMENTS, REFERENCES, size_of
 from backstay.canonical import digest_of, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
-from backstay.frozen import Frozen
+from backstay.frozen import PublicInput
 from backstay.shown import one_line
 from backstay.tools.tool import Safety, WorkspaceLimits
 
@@ -104,7 +104,7 @@ USUAL_STEP_S = 30
 """How many seconds the call of a step may take where neither plan nor operator says anything else."""
 
 
-class PlanStep(Frozen):
+class PlanStep(PublicInput):
     """One call of a plan."""
 
     tool: str
@@ -142,7 +142,7 @@ class PlanStep(Frozen):
 MOST_STEPS = 1000
 
 
-class Plan(Frozen):
+class Plan(PublicInput):
     """Steps that run in order without a model."""
 
     id: str = Field(default="plan", min_length=1, max_length=100)

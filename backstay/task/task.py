@@ -9,7 +9,7 @@ from backstay.bounds import TASK, Name, size_of
 from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
-from backstay.frozen import Frozen
+from backstay.frozen import PublicInput
 from backstay.shown import NOBODY
 from backstay.task.plan import Plan, refuse_many_references
 
@@ -45,7 +45,7 @@ OutputSchema = Annotated[
 ]
 
 
-class Follows(Frozen):
+class Follows(PublicInput):
     """Name a run that has ended and whose context is continued."""
 
     workflow_id: str = Field(min_length=1, max_length=1000)
@@ -53,7 +53,7 @@ class Follows(Frozen):
     """Of its first execution, as `status` and the Result say, or of a later one."""
 
 
-class Task(Frozen):
+class Task(PublicInput):
     """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
 
     text: str = Field(default="", max_length=100_000)

@@ -2,18 +2,20 @@
 
 import importlib
 import json
+import pickle
 import pkgutil
+import re
 
 import pytest
 
 import backstay
-from backstay.approvals.approval import Approval
-from backstay.budgets.budget import Budget
+from backstay.approvals.approval import Approval, CallVerdict
+from backstay.budgets.budget import Budget, TopUp
 from backstay.calls import DATA_CONVERTER, OpenRun
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.decision import CallTools, Decision
-from backstay.task.plan import Plan
+from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Result
 from backstay.task.task import Task
 from tests.requirements import promise
@@ -96,3 +98,37 @@ def test_history_holds_of_a_message_what_says_something_and_of_a_noun_in_it_what
     }
     assert converter.from_payloads([payload], [OpenRun]) == [asked]
     assert asked.plain()["user_id"] == "singleton"
+
+
+MISSPELLED = {
+    "budgets": lambda: Task(text="x", budgets={"max_steps": 3}),
+    "polcy": lambda: Task(text="x", polcy=None),
+    "budget.max_step": lambda: Task(text="x", budget={"max_step": 3}),
+    "follows.run": lambda: Task(text="x", follows={"workflow_id": "w", "run_id": "r", "run": "r"}),
+    "plan.steps.0.argument": lambda: Task(plan={"steps": [{"tool": "mail.send", "argument": {}}]}),
+    "max_step": lambda: Budget(max_step=3),
+    "max_tool_call": lambda: TopUp(max_tool_call=3),
+    "step": lambda: Plan(step=[]),
+    "tool_name": lambda: PlanStep(tool="mail.send", tool_name="x"),
+    "calls.0.argument": lambda: Approval(
+        request_id="r1", verdict="approve", by="ana", calls={0: {"verdict": "approve", "argument": {}}}
+    ),
+    "toggles.process": lambda: Approval(request_id="r1", verdict="approve", by="ana", toggles={"process": False}),
+    "args": lambda: CallVerdict(verdict="modify", args={"to": "bo"}),
+}
+
+
+@promise("runs:history-python")
+@pytest.mark.parametrize("field", MISSPELLED)
+def test_a_misspelled_field_of_a_python_program_is_refused_by_its_name(field):
+    with pytest.raises(TaskInvalid, match=rf"^{re.escape(field)}: unknown field \(value .*\); remove it or correct"):
+        MISSPELLED[field]()
+
+
+@promise("runs:history-python")
+def test_what_a_python_program_builds_is_still_read_from_history_with_unknown_fields():
+    task = Task(text="x", budget=Budget(max_steps=3), follows={"workflow_id": "w", "run_id": "r"})
+
+    assert Task.model_validate(task.plain() | {"later": 1, "budget": {"max_steps": 3, "later": 1}}) == task
+    assert task.model_copy(update={"text": "y"}).budget == Budget(max_steps=3)
+    assert pickle.loads(pickle.dumps(task)) == task
