@@ -289,7 +289,7 @@ class SettleEffect(OfRun):
     effect: int
     undo: bool = False
     """Whether the effect meant is the compensation of effect n."""
-    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"]
+    verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "taken_back"]
     by: str = ""
 
 
@@ -305,6 +305,8 @@ class LoadEffects(OfRun):
     """Only those with a lower number. Without it, the answer also says who may undo all of them together."""
     limit: int
     """How many at most, the newest of them."""
+    parked: int | None = None
+    """Only the effect of this number; raises ArgumentsInvalid where its undo is not parked."""
 
 
 class CheckProof(OfRun):

@@ -116,7 +116,7 @@ class Reconcile:
     async def settle(
         self,
         effect: int,
-        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept"],
+        verdict: Literal["look", "happened", "did_not_happen", "failed", "kept", "taken_back"],
         by: str = "",
         *,
         undo: bool = False,

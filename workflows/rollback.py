@@ -7,8 +7,9 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.effects.compensation import Compensation, Undone, UndoOutcome, compensation_of
-from backstay.effects.effect import Effect, EffectState, told_of_later
-from backstay.errors import Expired, Rejected
+from backstay.effects.effect import SAYS_SO, Effect, EffectState, told_of_later
+from backstay.errors import DecisionRefused, Expired, Rejected
+from backstay.shown import one_line
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
@@ -75,6 +76,15 @@ class Rollback:
                     # The effects beside it still wait in the store.
                     below = {"below": max(0, before.below - 1), "below_effect": before.below_effect}
                     state.undo = state.undo.model_copy(update=below)
+        self.context.settle_plans()
+
+    async def taken_back_by_hand(self, slot: Compensation, by: str, comment: str) -> None:
+        """Record that a person took an effect back; raises DecisionRefused where it is known not to stand."""
+        effect = await self.reconcile.settle(slot.effect, "taken_back", f"{by}{SAYS_SO}")
+        if effect.state is not EffectState.COMPENSATED:
+            raise DecisionRefused(f"done: effect {slot.effect} is recorded as {effect.state}; look at it again")
+        said = f"taken back by hand, {one_line(by, 200)}{SAYS_SO}"
+        self._ended(slot, "compensated", f"{said}: {one_line(comment, 1000)}" if comment else said)
         self.context.settle_plans()
 
     async def _stored(self, effect: int) -> Effect | None:

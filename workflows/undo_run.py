@@ -1,9 +1,10 @@
 """UndoRun: undo the effects of a run that has ended."""
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -13,8 +14,8 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.proof import UNDO_RUN
 from backstay.authority import Authority, Principal
 from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_of
-from backstay.effects.effect import EffectState
-from backstay.errors import BackstayError, Expired, NotVerified, TaskInvalid
+from backstay.effects.effect import SAYS_SO, EffectState
+from backstay.errors import BackstayError, DecisionRefused, Expired, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.policies.ruling import Ruling
 from backstay.responses import NOT_OPENED
@@ -24,6 +25,7 @@ from backstay.task.status import State
 from backstay.task.task import Task
 from workflows import carrying, rollback
 from workflows.activity_calls import as_application_error
+from workflows.asking.hiding import without_secrets
 from workflows.consent import rejected
 from workflows.ending import ended_by
 from workflows.handlers import Handlers
@@ -36,9 +38,23 @@ class UndoRequest(Frozen):
     workflow_id: str
     run_id: str | None = None
     to_step: int | None = Field(default=None, strict=True, ge=0)
+    done: int | None = Field(default=None, strict=True, ge=1)
+    """The parked effect that a person has taken back by hand: it is recorded as that, and nothing is called."""
+    comment: str = Field(default="", max_length=4000)
+    """What that person says of it."""
     by: Principal = ""
     proof: str | None = None
     """Proves `by`: signed for the update `UndoRun` of the run that is taken back."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.done is None and self.comment:
+            raise ValueError("comment: only with done; leave it out")
+        if self.done is not None and self.to_step is not None:
+            raise ValueError("to_step: done is about one effect; leave it out")
+        if self.done is not None and not self.by:
+            raise ValueError("by: required with done; name who took the effect back")
+        return self
 
 
 @workflow.defn(name="UndoRun")
@@ -96,6 +112,7 @@ class UndoRun(Handlers):
             workflow_run_id=self.ask.run_id,
             to_step=self.ask.to_step,
             limit=rollback.PAGE,
+            parked=self.ask.done,
         )
         loaded = await self.context.activities.execute(
             calls.load_effects, load, summary=f"load effects of {self.ask.workflow_id}"
@@ -117,6 +134,9 @@ class UndoRun(Handlers):
 
     async def _undone(self) -> None:
         """Undo the effects; from here on the next execution may go on, since it is proven who asks."""
+        if self.ask.done is not None:
+            await self._taken_back_by_hand()
+            return
         carries = self.carrying = carrying.Carrying(self.context, with_task=True)
         self.context.continues = lambda: carries.wanted
         listening = asyncio.ensure_future(self.listen())
@@ -131,6 +151,16 @@ class UndoRun(Handlers):
             undoing.cancel()
             listening.cancel()
         await undoing
+        await self._told()
+
+    async def _taken_back_by_hand(self) -> None:
+        context, ask = self.context, self.ask
+        if not context.state.undo.slots:
+            raise DecisionRefused(f"done: effect {ask.done} does not stand any more; look at it again")
+        typed = await without_secrets(context.activities, {"comment": ask.comment}, {"by": [ask.by]})
+        with context.doing(State.UNDOING):
+            (slot,) = context.state.undo.slots
+            await rollback.Rollback(context).taken_back_by_hand(slot, ask.by, str(typed["comment"]))
         await self._told()
 
     async def _told(self) -> None:
@@ -165,7 +195,7 @@ class UndoRun(Handlers):
         rule = "engine: several people must agree to an undo"
         decided = await self.context.ask(
             RequestKind.QUESTION,
-            f"{one_line(ask.by, 200)} asks to undo {count} effects of {one_line(ask.workflow_id, 200)}; agree?",
+            _question(ask, count, tools),
             Verdict.APPROVE,
             Verdict.REJECT,
             rule=rule,
@@ -184,6 +214,8 @@ class UndoRun(Handlers):
         info = workflow.info()
         effects = counted(undone.compensated, "effect")
         summary = f"{effects} undone, {undone.parked} parked, {undone.kept} cannot be undone"
+        if self.ask.done is not None:
+            summary = f"effect {self.ask.done} was taken back by hand, {one_line(self.ask.by, 200)}{SAYS_SO}"
         return Result(
             outcome=Outcome.ROLLBACK_FAILED if undone.parked else outcome,
             success=not undone.parked,
@@ -193,6 +225,15 @@ class UndoRun(Handlers):
             workflow_id=info.workflow_id,
             run_id=info.run_id,
         )
+
+
+def _question(ask: UndoRequest, count: int, tools: Iterable[str]) -> str:
+    by, run = one_line(ask.by, 200), one_line(ask.workflow_id, 200)
+    if ask.done is None:
+        return f"{by} asks to undo {count} effects of {run}; agree?"
+    return (
+        f"{by} says that effect {ask.done} of {run} ({one_line(', '.join(tools), 200)}) was taken back by hand; agree?"
+    )
 
 
 def _of_people(authority: Authority) -> dict[str, Any]:

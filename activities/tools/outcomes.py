@@ -13,17 +13,19 @@ from activities.tools.effects import FIRST_LATE
 from backstay import calls
 from backstay.effects.compensation import all_of
 from backstay.effects.effect import Effect, EffectState, Touch
-from backstay.errors import EffectConflict, RunNotFound, RunOpen, StoreUnavailable
+from backstay.errors import ArgumentsInvalid, EffectConflict, RunNotFound, RunOpen, StoreUnavailable
 from store.effects.types import EffectRow
 from toolbox.catalog.catalog import Catalog
 
 MOST_CHARACTERS = 500_000
 """Of all effects in one answer; the server refuses payloads of 2 MiB."""
+_MOST_NAMED = 20
 VERDICTS = {
     "happened": EffectState.APPLIED,
     "did_not_happen": EffectState.NOT_SENT,
     "failed": EffectState.FAILED,
     "kept": EffectState.KEPT,
+    "taken_back": EffectState.COMPENSATED,
 }
 
 
@@ -45,7 +47,7 @@ class Outcomes(Activities):
     async def _settled(self, row: EffectRow, ask: calls.SettleEffect) -> EffectRow:
         state = VERDICTS[ask.verdict]
         try:
-            if ask.verdict == "kept":
+            if ask.verdict in {"kept", "taken_back"}:
                 return await self.store.effects.mark(row.effect_id, state)
             return await self.store.effects.resolve(row.effect_id, state=state, outcome=ask.by)
         except EffectConflict as error:
@@ -63,7 +65,10 @@ class Outcomes(Activities):
             calls.LoadedEffects(run=ask.run) if ask.workflow_id is None else await self._found(ask, ask.workflow_id)
         )
         run, open_of_run = loaded.run, self.store.effects.open_of_run
-        rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=ask.limit + 1)
+        if ask.parked is None:
+            rows = await open_of_run(run, to_step=ask.to_step, before=ask.before, limit=ask.limit + 1)
+        else:
+            rows = await self._parked(run, ask.parked)
         builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
         effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
         requests = await self.store.events.requests(run, [effect.n for effect in effects])
@@ -76,6 +81,13 @@ class Outcomes(Activities):
             count, authorities = await self.store.effects.authorities_of_open(run, to_step=ask.to_step)
             answer |= {"count": count, "authority": all_of(authorities)}
         return loaded.model_copy(update=answer)
+
+    async def _parked(self, run: str, effect: int) -> list[EffectRow]:
+        parked = await self.store.parked.of_run(run)
+        if effect not in parked:
+            known = ", ".join(map(str, sorted(parked)[:_MOST_NAMED])) or "none"
+            raise ArgumentsInvalid(f"done: the undo of effect {effect} is not parked; parked are {known}")
+        return await self.store.effects.open_of_run(run, before=effect + 1, limit=1)
 
     async def _found(self, ask: calls.LoadEffects, workflow_id: str) -> calls.LoadedEffects:
         """Find an ended run by its workflow id, and note that this workflow works on it."""

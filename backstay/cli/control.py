@@ -47,6 +47,8 @@ async def undo(
     *,
     to_step: int | None = None,
     preview: Annotated[bool, Parameter(negative="")] = False,
+    done: int | None = None,
+    comment: str = "",
     yes: Yes = False,
     by: By = None,
     output: Output = "text",
@@ -59,25 +61,43 @@ async def undo(
         Keep the effects of this step and all earlier ones.
     preview
         Only list what would be undone, and what cannot be.
+    done
+        Record that you have taken this parked effect back by hand; nothing is called.
+    comment
+        With `--done`: how you did it.
     """
     settings, terminal, name = Settings.load(), Terminal(), by or account_name()
+    _refuse_misfits(done, comment, alone=not preview and to_step is None)
     async with session_of(workflow, settings) as run:
         if preview:
             return await _preview(terminal, settings, run, to_step, output)
         if await _is_open(run, settings):
-            undone = await run.undo(to_step, by=name)
-            for effect in undone:
-                terminal.say(undone_line(effect), "magenta")
-            terminal.say(f"{counted(len(undone), 'effect')} looked at; the run continues", "green")
-            return 6 if any(effect.state == "parked" for effect in undone) else 0
-        if await _did_nothing(run):
+            return await _undo_open(terminal, run, to_step, done, name)
+        if done is None and await _did_nothing(run):
             nothing = Result(outcome=Outcome.COMPLETED, success=True, final_summary=_NO_EFFECT, workflow_id=run.id)
             terminal.results(output, nothing.plain(), [_NO_EFFECT])
             return 0
-        undoing = await run.start_undo(to_step, by=name)
+        undoing = await run.start_undo(to_step, done=done, comment=comment, by=name)
         terminal.say(f"run {undoing.id}", "bold")
         code = await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
         return 0 if code == 5 else code  # the run was rolled back, as this command asks
+
+
+def _refuse_misfits(done: int | None, comment: str, *, alone: bool) -> None:
+    if done is not None and not alone:
+        raise TaskInvalid("done: is about one effect; leave --preview and --to-step out")
+    if done is None and comment:
+        raise TaskInvalid("comment: only with --done; leave it out")
+
+
+async def _undo_open(terminal: Terminal, run: Run, to_step: int | None, done: int | None, by: str) -> int:
+    if done is not None:
+        raise DecisionRefused(f"done: {run.id} is open; record it when it has ended")
+    undone = await run.undo(to_step, by=by)
+    for effect in undone:
+        terminal.say(undone_line(effect), "magenta")
+    terminal.say(f"{counted(len(undone), 'effect')} looked at; the run continues", "green")
+    return 6 if any(effect.state == "parked" for effect in undone) else 0
 
 
 async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:

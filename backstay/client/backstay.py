@@ -110,13 +110,24 @@ class Backstay:
         follows = {"workflow_id": workflow_id, "run_id": first}
         return await self.start({"text": text, **same, "follows": follows, **fields}, id)
 
-    async def start_undo(self, workflow_id: str, *, to_step: int | None = None, by: str = "") -> Run:
+    async def start_undo(
+        self,
+        workflow_id: str,
+        *,
+        to_step: int | None = None,
+        done: int | None = None,
+        comment: str = "",
+        by: str = "",
+    ) -> Run:
         """Start to undo the effects of a run that has ended, or attach to the same undo that is already open.
 
-        Raises DecisionRefused where something else is open under the id of the undo, or an undo to another step.
+        `done` names a parked effect that `by` has taken back by hand: it is recorded as that, with the comment, and
+        nothing is called. Raises DecisionRefused where something else is open under the id of the undo.
         """
         ask: dict[str, Any] = {"workflow_id": workflow_id}
         ask |= {} if to_step is None else {"to_step": to_step}
+        ask |= {} if done is None else {"done": done}
+        ask |= {"comment": comment} if comment else {}
         ask |= {"by": principal(by)} if by else {}
         if self._key is not None and by:
             ask = await self.run(workflow_id).sign(UNDO_RUN, ask)
@@ -184,6 +195,8 @@ class Backstay:
         other = given if isinstance(given, dict) else {}
         if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_earlier(other, found):
             raise DecisionRefused(f"id: {shown} is open and takes back another run; let it end, and undo again")
+        if other.get("done") != ask.get("done"):
+            raise DecisionRefused(f"done: another undo of this run is under way: {shown}; let it end, and try again")
         if other.get("to_step") != ask.get("to_step"):
             steps = "everything" if other.get("to_step") is None else f"what came after step {other['to_step']!r}"
             raise DecisionRefused(

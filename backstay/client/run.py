@@ -383,9 +383,9 @@ class Run(Decisions):
             raise QuorumPending(f"{', '.join(answer['by'])} asked for this undo; {missing} more must ask for the same")
         return tuple(Undone.model_validate(undone) for undone in answer["undone"])
 
-    async def start_undo(self, to_step: int | None = None, *, by: str = "") -> "Run":
-        """Start to undo the effects of this run, which must have ended, and return the run that does it."""
-        return await self._start_undo(to_step=to_step, by=by)
+    async def start_undo(self, to_step: int | None = None, *, by: str = "", **more: Any) -> "Run":
+        """Start to undo the effects of this run, which must have ended; see `Backstay.start_undo`."""
+        return await self._start_undo(to_step=to_step, by=by, **more)
 
     async def reveal(self, handle: str, *, by: str, proof: str | None = None, key: bytes | None = None) -> str:
         """Return the secret behind a handle, to a person who may be shown it; that is recorded first.

@@ -246,6 +246,25 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
     assert "an undo of it has failed; a person must take it back by hand, or undo the run again" in why
 
 
+@promise("undo:done-by-hand")
+async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, opened):
+    await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "by-hand")
+    cannot_be_recalled(opened.mailbox, "by-hand")
+    early = await run("undo", "by-hand", "--done", "1", "--by", "ana")
+    assert (await run("undo", "by-hand", "--by", "ana")).code == 6
+    wrong = await run("undo", "by-hand", "--done", "1", "--to-step", "1", "--by", "ana")
+    silent = await run("undo", "by-hand", "--comment", "so", "--by", "ana")
+    done = await run("undo", "by-hand", "--done", "1", "--comment", "deleted it myself", "--by", "ana")
+    shown = (await run("show", "by-hand")).out
+
+    assert (early.code, wrong.code, silent.code, done.code) == (1, 2, 2, 0)
+    assert "the undo of effect 1 is not parked" in early.err
+    assert "done: is about one effect; leave --preview and --to-step out" in wrong.err
+    assert "comment: only with --done; leave it out" in silent.err
+    assert "taken back by hand, ana says so: deleted it myself" in done.err
+    assert "can be undone" not in shown
+
+
 @promise("clients:steers")
 async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")

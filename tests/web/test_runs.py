@@ -1,6 +1,7 @@
 """Runs on the page: the list, one run, what it has stored, what happens in it, and what people do to it."""
 
 import asyncio
+import html
 import json
 import re
 import sqlite3
@@ -397,6 +398,11 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
         assert (await undo.result()).outcome == "rollback_failed"
         in_run = (await ana.get(f"/runs/{stopped.id}")).text
         after_end = (await ana.get(f"/runs/{completed.id}")).text
+        here = f"/runs/{completed.id}/taken_back"
+        odd = [(await post(ana, here, **given)).text for given in ({}, {"effect": "one"})]
+        none_parked = await post(ana, here, effect="2")
+        recorded = await post(ana, here, effect="1", comment="deleted it in the shop")
+        handled = (await ana.get(recorded.headers["location"])).text
 
     result, effects = card(in_run, "result"), card(in_run, "effects")
     assert (result.count("not taken back"), result.count(BY_HAND)) == (1, 1)
@@ -404,6 +410,12 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
     assert (effects.count("not taken back"), effects.count(BY_HAND)) == (1, 1)
     only = card(after_end, "effects")
     assert (only.count("not taken back"), only.count(BY_HAND)) == (1, 1)
+    assert "1: mail.recall_email(message_id=" in card(after_end, "do")
+    assert ["effect: the number of the effect" in odd[0], "effect: &#39;one&#39; is no number" in odd[1]] == [True] * 2
+    assert "the undo of effect 2 is not parked; parked are 1" in none_parked.text
+    assert (recorded.status_code, said(handled)) == (303, "Effect 1 is recorded as taken back by hand.")
+    assert (card(handled, "effects").count("not taken back"), "taken-back" in handled) == (0, False)
+    assert f"taken back by hand, {ANA} says so: deleted it in the shop" in html.unescape(handled)
 
 
 @promise("page:undo")

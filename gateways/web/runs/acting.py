@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -105,11 +106,26 @@ class Acting:
         words = f"{counted(len(undone), 'effect')} dealt with; see below what became of each."
         return words, {"undone": [each.plain() for each in undone]}
 
+    async def taken_back(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+        """Record that the visitor took a parked effect back by hand; nothing is called."""
+        effect = said.get("effect")
+        if not isinstance(effect, int) or isinstance(effect, bool):
+            raise DecisionInvalid("effect: the number of the effect that you took back by hand")
+        if found.is_open:
+            raise DecisionRefused("the run is open; record it when it has ended")
+        recording = await run.start_undo(done=effect, comment=_text(said, "comment"), by=by)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_UNDO_S):
+                await recording.result()
+                return f"Effect {effect} is recorded as taken back by hand.", {"workflow_id": recording.id}
+        words = "It is being recorded; where several people must agree, the others are asked now."
+        return words, {"workflow_id": recording.id, "state": "under way"}
+
 
 def routes(page: Page) -> list[BaseRoute]:
     """Return the routes by which people change runs."""
     acting = Acting(page)
-    deeds = (acting.pause, acting.resume, acting.message, acting.top_up, acting.cancel, acting.undo)
+    deeds = (acting.pause, acting.resume, acting.message, acting.top_up, acting.cancel, acting.undo, acting.taken_back)
     return [
         page.post(f"/runs/{{workflow_id:id}}/{deed.__name__}", _endpoint(page, deed.__name__, deed)) for deed in deeds
     ]
@@ -197,6 +213,8 @@ def _said(name: str, sent: Sent) -> dict[str, Any]:
     said: dict[str, Any] = {key: value for key, value in fields.items() if value}
     if name == "undo" and "to_step" in said:
         said["to_step"] = _number("to_step", said["to_step"], int)
+    if name == "taken_back" and "effect" in said:
+        said["effect"] = _number("effect", said["effect"], int)
     if name == "top_up":
         return {key: _number(key, value, _LIMITS[key]) if key in _LIMITS else value for key, value in said.items()}
     return said

@@ -35,6 +35,7 @@ _LIMITS = (
 def view_of(seen: Seen) -> dict[str, Any]:
     """Return everything that the page of a run shows."""
     result = None if seen.result is None else Result.model_validate(seen.result)
+    effects = _effects(seen)
     return {
         "head": _head(seen, result),
         "limits": list(_limits(seen, result)),
@@ -42,7 +43,8 @@ def view_of(seen: Seen) -> dict[str, Any]:
         "timeline": list(_timeline(seen)),
         "earlier": seen.events[0].n if seen.earlier_events and seen.events else None,
         "plans": plans_of(seen),
-        "effects": _effects(seen),
+        "effects": effects,
+        "parked": [effect for effect in effects if effect["by_hand"]],
         "more_effects": max(0, sum(not row.undo for row in seen.effects) - MOST_EFFECTS),
         "undo": undo_view(seen.undo),
         "waiting": [_request(seen, request) for request in seen.pending],
