@@ -156,11 +156,14 @@ def holds_mask(value: Any) -> bool:
 
 def kept_bytes(value: Any) -> int:
     """Return how many bytes of long texts a JSON value only refers to."""
-    return sum(
-        size
-        for item in _items(value)
-        if isinstance(item, dict) and "$ref" in item and isinstance(size := item.get("bytes"), int)
-    )
+    return sum(size for _, size in kept_texts(value))
+
+
+def kept_texts(value: Any) -> Iterator[tuple[str, int]]:
+    """Yield the ref and the bytes of each long text that a JSON value only refers to."""
+    for item in _items(value):
+        if isinstance(item, dict) and "$ref" in item and isinstance(size := item.get("bytes"), int):
+            yield str(item["$ref"]), size
 
 
 def _items(value: Any) -> Iterator[Any]:

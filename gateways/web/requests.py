@@ -15,7 +15,7 @@ from backstay.approvals.fields import fields_of
 from backstay.approvals.whole import unseen, with_all
 from backstay.budgets.budget import TopUp
 from backstay.errors import BackstayError, DecisionRefused
-from backstay.shown import one_line
+from backstay.shown import kept_texts, one_line
 from gateways.web.deciding import (
     Asked,
     Shown,
@@ -38,6 +38,12 @@ from gateways.web.sent import Sent
 from gateways.web.showing import OUTCOMES, hindrance, reminders, shown
 
 LABELS = {name: (field.description or name) for name, field in TopUp.model_fields.items()}
+
+
+def _kept(request: ApprovalRequest) -> list[tuple[str, int]]:
+    """Return the texts that a request only refers to; while it waits, they stand in it."""
+    steps = () if request.proposal is None else request.proposal.steps
+    return sorted({*kept_texts([each.arguments for each in (*request.shown, *steps)])})
 
 
 def routes(page: Page) -> list[BaseRoute]:
@@ -162,6 +168,7 @@ class Requests:
             others=await self._others(known, visitor),
             beside=await self._beside(known),
             form=_form(asked_for),
+            kept=() if known.live is not None else _kept(asked_for),
             edited=edited,
             edited_fields=fields,
             nonce=secrets.token_hex(16),

@@ -43,7 +43,11 @@ async def test_a_long_letter_stands_whole_in_the_page_without_scripts_and_is_app
         assert "the last words" in await page.locator("main").inner_text()
         await press(page, "Approve")
         await told(page, f"decided: approve by {ANA}")
-    assert verdicts(await ended(handle)) == [(ANA, "approve", True)]
+        result = await ended(handle)
+        await page.reload()
+        await page.get_by_role("link", name=f"a text of {len(body):,} bytes").click()
+        assert "the last words" in await page.locator("main").inner_text()
+    assert verdicts(result) == [(ANA, "approve", True)]
     assert running.mailbox.rows("SELECT body FROM sent WHERE recipient = 'a@letter.example'") == [(body,)]
 
 
