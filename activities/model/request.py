@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
 
 from activities.endpoints.endpoints import Target
@@ -32,9 +32,14 @@ def _source(name: str) -> str:
     return (FOLDER / f"{name}.md.j2").read_text(encoding="utf-8")
 
 
+@cache
+def _template(name: str) -> Template:
+    return _ENVIRONMENT.from_string(_source(name))
+
+
 def prompt(name: str, **variables: Any) -> str:
     """Return one prompt, filled in."""
-    return _ENVIRONMENT.from_string(_source(name)).render(**variables).strip()
+    return _template(name).render(**variables).strip()
 
 
 def prompt_hash(profile: Profile) -> str:

@@ -1,6 +1,7 @@
 """Render the operator's templates over what tools answered; values keep their own type."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
@@ -31,6 +32,7 @@ class _Environment(SandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+_MOST_COMPILED = 1024
 _ENVIRONMENT = _Environment(undefined=StrictUndefined, autoescape=False)
 
 
@@ -97,6 +99,12 @@ def _render(value: Any, variables: Mapping[str, Any]) -> Any:
     return with_texts(value, rendered)
 
 
+# Compiling a template takes milliseconds, and a tool's templates are the same at every call.
+_expression_of = lru_cache(_MOST_COMPILED)(partial(_ENVIRONMENT.compile_expression, undefined_to_none=False))
+_template_of = lru_cache(_MOST_COMPILED)(_ENVIRONMENT.from_string)
+
+
+@lru_cache(_MOST_COMPILED)
 def _expression(text: str) -> str | None:
     """Return what stands between the braces when the text is one expression and nothing else."""
     if not (text.startswith("{{") and text.endswith("}}")):
@@ -114,7 +122,7 @@ def _expression(text: str) -> str | None:
 
 def _evaluate(expression: str, template: str, variables: Mapping[str, Any]) -> Any:
     try:
-        value = _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)(**variables)
+        value = _expression_of(expression)(**variables)
         if isinstance(value, Undefined):
             str(value)  # a strict undefined says here what is missing
     except Exception as error:  # a hostile value can make any filter fail
@@ -125,7 +133,7 @@ def _evaluate(expression: str, template: str, variables: Mapping[str, Any]) -> A
 def _text(template: str, variables: Mapping[str, Any]) -> str:
     text = ""
     try:
-        for part in _ENVIRONMENT.from_string(template).generate(**variables):
+        for part in _template_of(template).generate(**variables):
             text += part
             if len(text) > LIMIT:
                 break
