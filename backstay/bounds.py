@@ -19,13 +19,21 @@ REFERENCES = 1_000
 PAYLOAD = 1_900_000
 """What the engine itself may hand over in one piece."""
 _NAME = 1_200
-_ANSWER = 65_536
+ANSWER = 65_536
 _QUOTAS = 32_768
 
 
 def size_of(value: object) -> int:
     """Return the bytes of a JSON value as history holds it."""
     return len(canonical(value).encode("utf-8", "surrogatepass"))
+
+
+def cut_to(text: str, most: int) -> str:
+    """Return the beginning of a text that has at most so many bytes of JSON, and says that the rest is missing."""
+    kept = text
+    while (size := size_of(said := f"{kept} … (cut; all of it had {len(text):,} characters)")) > most:
+        kept = kept[: len(kept) * most // (size + 1)]
+    return said
 
 
 def _at_most(most: int) -> AfterValidator:
@@ -39,6 +47,6 @@ def _at_most(most: int) -> AfterValidator:
 
 Name = Annotated[str, _at_most(_NAME)]
 """Of a person, a session, a request, a tool, an event or a proof."""
-AnswerOfPerson = Annotated[object, _at_most(_ANSWER)]
+AnswerOfPerson = Annotated[object, _at_most(ANSWER)]
 """It goes to the model as a text within a text."""
 Quotas = _at_most(_QUOTAS)

@@ -184,7 +184,7 @@ class Handlers:
     async def approval(self, *given: Any) -> None:
         """Accept one decision; a refused one becomes an event."""
         # A signal with several arguments is refused like any other list.
-        data = given[0] if len(given) == 1 else given
+        data = deciding.readable(given[0] if len(given) == 1 else given)
         if self.carrying is None:
             return await self._signalled(data)
         self.carrying.signals += 1

@@ -7,7 +7,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
 from backstay.authority import NOBODY, Authority, principal
-from backstay.bounds import DECISION, DEEPEST, size_of
+from backstay.bounds import ANSWER, DECISION, DEEPEST, cut_to, size_of
 from backstay.canonical import deeper_than, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
@@ -39,6 +39,19 @@ def admit(data: Any) -> Approval:
     if fault := unfit(approval):
         raise DecisionInvalid(fault)
     return approval
+
+
+def readable(data: Any) -> Any:
+    """Return a decision that came without a way back, its answer cut to what the model can be given.
+
+    Whoever sends a signal would not learn that it was refused. What is signed, and what is no text, stays as it is.
+    """
+    if not isinstance(data, dict) or data.get("verdict") != Verdict.ANSWER or data.get("proof") is not None:
+        return data
+    answer = data.get("answer")
+    if not isinstance(answer, str) or size_of(answer) <= ANSWER:
+        return data
+    return data | {"answer": cut_to(answer, ANSWER)}
 
 
 def _refuse_large(data: Any) -> None:

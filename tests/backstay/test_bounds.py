@@ -2,7 +2,7 @@
 
 import pytest
 
-from backstay.approvals.deciding import DecisionInvalid, admit
+from backstay.approvals.deciding import DecisionInvalid, admit, readable
 from backstay.bounds import ARGUMENTS, REFERENCES
 from backstay.budgets.budget import Budget
 from backstay.errors import ArgumentsInvalid, TaskInvalid
@@ -27,6 +27,19 @@ def test_a_field_longer_than_its_bound_is_refused_by_name_whatever_fills_it(sign
     with pytest.raises(TaskInvalid, match=r"quotas: .* bytes"):
         Budget().raised({"quotas": {sign * 33_000: 1}})
     assert too_long({"text": "t", "input": {"a": sign * 1_000_000}}) is not None
+
+
+@promise("runs:long-answers")
+@pytest.mark.parametrize("sign", SIGNS)
+def test_only_a_text_that_nobody_signed_is_cut(sign):
+    long = {"request_id": "r1", "verdict": "answer", "by": "ana", "answer": "first " + sign * 300_000}
+    cut = admit(readable(long)).answer
+
+    assert cut.startswith(f"first {sign}")
+    assert cut.endswith("(cut; all of it had 300,006 characters)")
+    for other in ({"proof": "x"}, {"answer": {"a": sign * 300_000}}, {"verdict": "approve"}, {"answer": "short"}):
+        assert readable(long | other) == long | other
+    assert readable(["list"]) == ["list"]
 
 
 @promise("runs:short-refusals")

@@ -199,3 +199,24 @@ async def test_a_request_shows_what_is_called_how_it_is_undone_and_what_cannot_b
     assert "cannot be undone" in details.current_details
     await handle.execute_update("decide", {"request_id": "r2", "verdict": "reject", "by": "ana"})
     assert (await ended(handle))["outcome"] == "completed"
+
+
+@promise("runs:long-answers")
+@pytest.mark.parametrize("sign", ['"', "\x01", "中"])
+async def test_a_very_long_answer_by_signal_is_cut_and_the_run_goes_on(shared, sign):
+    opened, scripts = shared
+    task = scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})]))
+    handle = await opened.start(task)
+    (request,) = await pending(handle)
+    decision = {"request_id": request["id"], "verdict": "answer", "by": "ana"}
+    with pytest.raises(WorkflowUpdateFailedError):
+        await handle.execute_update("decide", decision | {"answer": sign * 200_000})
+    await handle.signal("approval", decision | {"answer": f"the second one {sign * 200_000}"})
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert_no_task_failure(await handle.fetch_history())
+    asked = [request for request in opened.model.requests if task["text"] in str(request["messages"][1])]
+    (told,) = [message["content"] for message in asked[-1]["messages"] if message["role"] == "tool"]
+    assert "the second one" in told
+    assert "(cut; all of it had 200,015 characters)" in told
