@@ -36,6 +36,7 @@ SCRIPTS: dict[str, Script] = {
     "message": [[("ask_person", {"question": "go on?"})], [READ], [FINISH]],
     "undo-run": [[find("pay")], [pay()], [pay()], [FINISH]],
     "undo-run-lost": [[find("pay")], [pay("pay_for_good")], [FINISH]],
+    "undo-by-hand": [[find("pay")], [pay("pay_for_good")], [FINISH]],
 }
 
 
@@ -165,13 +166,21 @@ async def undo_run_lost(engine: Engine) -> Handle:
     return await _undo(engine, "golden-undo-run-lost-first", "golden-undo-run-lost")
 
 
+async def undo_by_hand(engine: Engine) -> Handle:
+    """A person records that they took back what the undo has parked."""
+    name = "golden-undo-by-hand"
+    await ended(await engine.start({"text": "undo-by-hand"}, f"{name}-first"))
+    await ended(await _undo(engine, f"{name}-first", f"{name}-before"))
+    return await _undo(engine, f"{name}-first", name, done=1, comment="paid it back")
+
+
 async def undone_after_its_end(engine: Engine, name: str) -> Handle:
     await ended(await engine.start({"text": name}, f"golden-{name}-first"))
     return await _undo(engine, f"golden-{name}-first", f"golden-{name}")
 
 
-async def _undo(engine: Engine, workflow_id: str, name: str) -> Handle:
-    ask = {"workflow_id": workflow_id, "by": "ana"}
+async def _undo(engine: Engine, workflow_id: str, name: str, **more: object) -> Handle:
+    ask = {"workflow_id": workflow_id, "by": "ana", **more}
     return await engine.client.start_workflow("UndoRun", ask, id=name, task_queue=engine.settings.task_queue)
 
 
@@ -187,4 +196,5 @@ SHAPES: dict[str, Play] = {
     "message": message,
     "undo-run": undo_run,
     "undo-run-lost": undo_run_lost,
+    "undo-by-hand": undo_by_hand,
 }
