@@ -54,6 +54,7 @@ def kind_of(group: list[Ruled], kind: RequestKind | None) -> RequestKind:
 def shown_ruled(item: Ruled, most: int, diff: str | None) -> RequestedCall:
     """Return a call that is asked about as people see it, with what they have changed of it."""
     call = shown_call(item.call, item.index, most, diff, item.repeats or None)
+    call = call.model_copy(update={"minded": item.ruling.minds})
     if item.first is None:
         return call
     lines = change_lines(item.first.arguments, item.call.arguments, most)

@@ -1,6 +1,6 @@
 """Change calls as people want them: check what they change, and keep what they said for the model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from backstay.approvals.approval import CallVerdict
 from backstay.approvals.edits import edited, touched
@@ -51,13 +51,17 @@ async def checked_change(
     return CallVerdict(verdict="modify", arguments=checked.arguments), anew
 
 
-def changed(call: ToolCall, arguments: dict[str, object]) -> ToolCall:
+def changed(call: ToolCall, arguments: dict[str, object], by: str = "") -> ToolCall:
     """Return a call with the arguments that a person gave it; what was changed comes from that person."""
     update: dict[str, object] = {"arguments": arguments}
     if call.sources is not None:
-        by_person = [pointer_to("", key) for key in touched(call.arguments, arguments)]
-        update["sources"] = call.sources.decided_by_person(by_person)
+        update["sources"] = call.sources.given_by(edits_of(touched(call.arguments, arguments), by))
     return call.model_copy(update=update)
+
+
+def edits_of(names: Iterable[str], by: str) -> dict[str, str]:
+    """Return who gave some arguments their values, as the sources of a call keep it."""
+    return {pointer_to("", name): one_line(by, 200) for name in names}
 
 
 def said_of(call: ToolCall, first: ToolCall, comments: tuple[str, ...], decided: Decided) -> ToolCall:

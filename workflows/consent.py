@@ -296,7 +296,7 @@ class Consent:
             return item
         comments = (*comments, decided.comment) if decided.comment else comments
         people = tuple(dict.fromkeys((*item.changed_by, one_line(decided.by, 200))))
-        call = changed(item.call, named.arguments)
+        call = changed(item.call, named.arguments, decided.by)
         (anew,) = self.with_repeats([Ruled(item.index, call, self.ruling(call, purpose))])
         if anew.ruling.verdict == "deny":
             return denied(anew.ruling)

@@ -15,7 +15,6 @@ from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
 from backstay.budgets.budget import MICRO
-from backstay.provenance.source import told_of
 from backstay.shown import (
     MASKED,
     clipped_words,
@@ -168,7 +167,7 @@ class _Page:
         for name, value in call.arguments.items():
             head, *rest = argument_lines(name, value)
             if self._fits(head, *rest):
-                where = told_of(call.sources, name)
+                where = call.told(name).text
                 lines.append(f"    - {_whole(head)}{f' ({markdown_line(where)})' if where else ''}{_lines(rest)}")
             else:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

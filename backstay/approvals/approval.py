@@ -12,7 +12,8 @@ from backstay.authority import Authority, Principal
 from backstay.bounds import AnswerOfPerson, Name
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Remember
-from backstay.provenance.source import Source
+from backstay.provenance.source import Source, among, pointer_to
+from backstay.provenance.telling import COMPOSED, Told, told_of
 from backstay.shown import for_user, holds_mask, one_line
 from backstay.tools.tool import Safety
 
@@ -71,12 +72,20 @@ class RequestedCall(Frozen):
     changed_by: str = Field(default="", exclude_if=lambda who: not who)
     """Who changed it."""
     sources: dict[str, tuple[Source, ...]] = Field(default_factory=dict)
-    """By JSON pointer into the arguments: where the text of each first appeared; none for the model's own words."""
+    """By JSON pointer into the arguments: where what is told of came from; none for the model's own words."""
+    minded: tuple[str, ...] = Field(default=(), exclude_if=lambda pointers: not pointers)
+    """The arguments because of whose sources policy asks, as JSON pointers."""
 
     @property
     def count(self) -> int:
         """Return how many arguments the call has; one entry of those shown stands for all that are left out."""
         return len(self.arguments) + max(self.left_out - 1, 0)
+
+    def told(self, name: str) -> Told:
+        """Return what people are told of where an argument came from."""
+        minded = any(among(at, [pointer_to("", name)]) for at in self.minded)
+        text = told_of(self.sources, name) or (COMPOSED if minded else "")
+        return Told(one_line(text, 500), minded)
 
 
 class Links(Frozen):

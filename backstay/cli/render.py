@@ -18,7 +18,6 @@ from backstay.approvals.whole import unseen
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Touch, told_of_later
-from backstay.provenance.source import told_of
 from backstay.rooms import room
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.task.event import Event
@@ -171,8 +170,9 @@ def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Itera
         yield f"        {summary}", "italic"
     for name, value in call.arguments.items():
         yield from ((f"        {line}", "") for line in argument_lines(name, value))
-        if where := told_of(call.sources, name):
-            yield f"          {one_line(where, 500)}", "yellow" if "others write" in where else "dim"
+        where, minded = call.told(name)
+        if where:
+            yield f"          {where}", "yellow" if minded else "dim"
     if call.changed:
         yield f"        CHANGED by {one_line(call.changed_by, 300)}:", "bold cyan"
         yield from ((f"          {line}", "cyan") for line in call.changed)

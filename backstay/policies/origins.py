@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from backstay.policies.glob import matches
-from backstay.provenance.source import Sources, first_seen, source_of
+from backstay.provenance.source import Sources, source_of
+from backstay.provenance.telling import first_seen
 from backstay.shown import one_line
 
 KINDS = frozenset({"task", "person", "operator", "program", "model"})

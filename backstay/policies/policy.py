@@ -355,7 +355,8 @@ def _by_provenance(call: _Call) -> Ruling | None:
         return None
     if call.sources is None:
         return Ruling(verdict="ask", rule="provenance: nobody knows where the arguments came from")
-    return Ruling(verdict="ask", rule=clip_line(f"provenance: {origins(call.sources, call.sources.foreign)}"))
+    theirs = call.sources.foreign
+    return Ruling(verdict="ask", rule=clip_line(f"provenance: {origins(call.sources, theirs)}"), minds=theirs)
 
 
 def _own(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
@@ -412,7 +413,8 @@ def _by_default(policy: Policy, call: _Call, purpose: Purpose) -> Ruling:
     permission = policy.default.read_only_egress
     why = "" if call.sources is None else f" ({origins(call.sources, call.sources.reaching)})"
     line = clip_line(f"default: read_only_egress {_SAID[permission]}{why}")
-    return _by_line(policy, call, stricter(Ruling(verdict=permission, rule=line), by_class))
+    minds = () if call.sources is None else call.sources.reaching
+    return _by_line(policy, call, stricter(Ruling(verdict=permission, rule=line, minds=minds), by_class))
 
 
 def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:

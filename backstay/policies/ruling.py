@@ -37,6 +37,8 @@ class Ruling(Frozen):
     """Whether it asks because a rule could not look into an argument."""
     line: str = ""
     """The accepted line that decided in place of the default, by its id."""
+    minds: tuple[str, ...] = ()
+    """The arguments because of whose sources it asks, as JSON pointers."""
 
     @property
     def authority(self) -> Authority:
@@ -78,6 +80,7 @@ def stricter(left: Ruling, right: Ruling) -> Ruling:
         remind_after_s=min((r.remind_after_s for r in (left, right) if r.remind_after_s is not None), default=None),
         escalate_to=_escalated(left, right, approvers),
         unseen=left.unseen or right.unseen,
+        minds=tuple(dict.fromkeys((*left.minds, *right.minds))),
     )
 
 

@@ -10,7 +10,15 @@ from urllib.parse import unquote
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
 from backstay.provenance.index import MOST_PLACES, Index
 from backstay.provenance.listed import is_identifier
-from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part, comes_from_others, reaches
+from backstay.provenance.part import (
+    LEAST_PHRASE,
+    LEAST_PIECE,
+    Part,
+    comes_from_others,
+    reaches,
+    stood_whole,
+    told_partly,
+)
 from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
@@ -60,6 +68,8 @@ class Lookup:
         by: dict[str, Parts] = {}
         foreign: dict[str, None] = {}
         reaching: dict[str, None] = {}
+        whole: dict[str, None] = {}
+        partly: dict[str, tuple[str, ...]] = {}
         targets = 0
         for pointer, value, key in looked_at(arguments):
             name = "" if key else name_at(pointer)
@@ -70,6 +80,10 @@ class Lookup:
             by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
                 foreign[pointer] = None
+            if stood_whole(parts, value, shape):
+                whole[pointer] = None
+            elif told := told_partly(parts, shape, foreign=pointer in foreign):
+                partly[pointer] = told[:MOST_CODES]
             if egress and reaches(parts, page=is_address_of_a_page(name, str(value)[:LONGEST_PAGE])):
                 reaching[pointer] = None
         shown, more = bounded(collapsed(arguments, by), {*foreign, *reaching})
@@ -78,6 +92,8 @@ class Lookup:
             foreign=tuple(foreign)[:MOST_LEAVES],
             reaching=tuple(reaching)[:4],
             more=more,
+            whole=tuple(sorted(whole, key=lambda at: at not in foreign)[:MOST_LEAVES]),
+            partly=dict(sorted(partly.items(), key=lambda item: item[0] not in foreign)[:MOST_LEAVES]),
         )
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
@@ -91,7 +107,7 @@ class Lookup:
         if self.index.others and is_identifier_name(name) and not all(part.trusted for part in parts):
             # Which thing is meant must stand somewhere as a whole.
             return True
-        if not parts and self.index.others and words(str(value)):
+        if not parts and self.index.others and words(_REFERENCE.sub(" ", str(value))):
             # Words too short to be looked up: nobody knows who said them.
             return True
         if not isinstance(value, str):

@@ -1,14 +1,19 @@
 """Judge the parts that a value was put together from."""
 
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
 
 from backstay.provenance.source import MODEL, is_computed, is_others, vouched
 from backstay.provenance.targets import Shape
+from backstay.provenance.words import numbers, words
 
 LEAST_PIECE = 4
 """A word with fewer letters says nothing about where a value came from, unless it is the whole value."""
 LEAST_PHRASE = 6
 """How many letters words in a row must have together, so that others' words make a path, URL or command theirs."""
+LONG_RUN = 6
+"""So many words in a row are told of also where they are a part of a text that says nothing of where a call goes."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,21 @@ class Part:
     def letters(self) -> int:
         """Return how many letters and digits it has."""
         return sum(map(len, self.words))
+
+    @property
+    def known(self) -> bool:
+        """Return whether it stands anywhere but in the model's own words."""
+        return bool(self.codes) and self.codes != (MODEL,)
+
+    @property
+    def in_a_row(self) -> bool:
+        """Return whether it is more than one word."""
+        return len(self.words) > 1
+
+    @property
+    def digits(self) -> bool:
+        """Return whether it has a digit, so that it is no common word."""
+        return any(map(str.isdigit, "".join(self.words)))
 
     @property
     def trusted(self) -> bool:
@@ -46,14 +66,35 @@ def comes_from_others(parts: list[Part], shape: Shape) -> bool:
     return bool(theirs) and 2 * sum(part.letters for part in theirs) >= sum(part.letters for part in parts)
 
 
+def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
+    """Return whether a value stood somewhere as a whole, and not only as a word that anybody uses."""
+    if len(parts) != 1 or not parts[0].known:
+        return False
+    (part,) = parts
+    if shape == "other" and (part.letters < LEAST_PIECE or not (part.in_a_row or part.digits)):
+        return False
+    return part.letters >= sum(map(len, words(unquote(str(value))))) or list(part.words) in numbers(value)
+
+
+def told_partly(parts: list[Part], shape: Shape, *, foreign: bool) -> tuple[str, ...]:
+    """Return where the parts of a value stood that say something of it; common words do only where policy may mind."""
+    telling = [part for part in parts if part.known]
+    if shape == "other":
+        telling = [part for part in telling if len(part.words) >= LONG_RUN]
+    elif not foreign:
+        half = sum(part.letters for part in parts) / 2
+        telling = [part for part in telling if part.in_a_row or part.digits or part.letters >= half]
+    return tuple(dict.fromkeys(code for part in telling for code in part.codes))
+
+
 def _weighs(part: Part, shape: Shape) -> bool:
     if shape == "atom":
         return True
     if any(map(is_computed, part.codes)):
         return True
-    if len(part.words) > 1:
+    if part.in_a_row:
         return part.letters >= LEAST_PHRASE
-    return part.letters >= LEAST_PIECE and any(map(str.isdigit, "".join(part.words)))
+    return part.letters >= LEAST_PIECE and part.digits
 
 
 def reaches(parts: list[Part], *, page: bool) -> bool:

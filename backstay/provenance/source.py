@@ -1,6 +1,6 @@
 """Where a value came from, as plain data that travels with a call."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -8,7 +8,7 @@ from pydantic import Field
 from backstay.frozen import Frozen, Message
 from backstay.shown import one_line
 
-Kind = Literal["task", "person", "operator", "tool", "program", "model"]
+Kind = Literal["task", "person", "operator", "tool", "program", "model", "step"]
 Content = Literal["own", "others"]
 Parts = tuple[tuple[str, ...], ...]
 """What a value was put together from, in order: for each part the codes of all places where it stood."""
@@ -34,6 +34,12 @@ class Source(Frozen):
     """The stored result that holds it."""
     content: Content | None = None
     """Whose words a tool's answer holds; None where nobody but the kind itself speaks."""
+    part: bool = Field(default=False, exclude_if=lambda part: not part)
+    """Whether only a part of the value stood there."""
+    by: str | None = Field(default=None, exclude_if=lambda by: by is None)
+    """Which person gave the value in the request itself."""
+    step: int | None = Field(default=None, exclude_if=lambda step: step is None)
+    """Of kind `step`: which step of the plan gives the value once it has run."""
 
     @property
     def code(self) -> str:
@@ -101,6 +107,14 @@ class Sources(Message):
     """Pointers of what would leave with a read that reaches out, and is not from task, person or operator."""
     more: int = 0
     """Of how many further arguments nothing is told."""
+    whole: tuple[str, ...] = ()
+    """Pointers of what people are told of that stood somewhere as a whole."""
+    partly: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By pointer: the places of the parts that people are told of, where the whole value stood nowhere."""
+    refers: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """By pointer: the steps of the plan whose answers a value refers to, as long as these are not known."""
+    given: dict[str, str] = Field(default_factory=dict)
+    """By pointer: which person gave the value in a request."""
 
     def under(self, pointer: str) -> list[Parts] | None:
         """Return the parts of all values at and below a pointer; None when they are not known."""
@@ -117,26 +131,60 @@ class Sources(Message):
         # Below a pointer that is named itself nothing else stands; below others something may be missing.
         return below if pointer in self.by else None
 
-    def decided_by_person(self, pointers: Sequence[str]) -> "Sources":
-        """Return the sources after a person has given these arguments other values."""
-        by = {at: parts for at, parts in self.by.items() if not _among(at, pointers)}
-        by |= dict.fromkeys(pointers, (("person",),))
-        foreign = tuple(at for at in self.foreign if not _among(at, pointers))
-        reaching = tuple(at for at in self.reaching if not _among(at, pointers))
-        return Sources(by=by, foreign=foreign, reaching=reaching, more=self.more)
+    def given_by(self, people: Mapping[str, str]) -> "Sources":
+        """Return the sources after people have given arguments other values; `people` says who, by pointer.
+
+        What a value refers to is not known, whoever referred to it.
+        """
+        known = [at for at in people if not any(among(other, [at]) for other in self.refers)]
+        by = {at: parts for at, parts in self.by.items() if not among(at, known)}
+        return Sources(
+            by=by | dict.fromkeys(known, (("person",),)),
+            foreign=tuple(at for at in self.foreign if not among(at, known)),
+            reaching=tuple(at for at in self.reaching if not among(at, known)),
+            more=self.more,
+            whole=tuple(at for at in self.whole if not among(at, known)),
+            partly={at: codes for at, codes in self.partly.items() if not among(at, known)},
+            refers=self.refers,
+            given={at: name for at, name in self.given.items() if not among(at, people)} | dict(people),
+        )
+
+    @property
+    def given_but_referring(self) -> dict[str, str]:
+        """Return which persons gave values that refer to nothing, so that these stay theirs."""
+        return {at: by for at, by in self.given.items() if not any(among(other, [at]) for other in self.refers)}
 
     def of_leaves(self, arguments: dict[str, Any], most: int = 8) -> dict[str, tuple[Source, ...]]:
-        """Return the sources of so many leaves in full, as requests show them; first where only others vouch."""
+        """Return the sources of so many leaves in full, as requests tell of them; first where only others vouch."""
         shown: dict[str, tuple[Source, ...]] = {}
         for pointer, _ in sorted(leaves(arguments), key=lambda leaf: leaf[0] not in self.foreign):
-            found = self.under(pointer)
-            if found is None or found == [BY_MODEL]:
-                continue
             if len(shown) >= most:
                 break
-            codes = list(dict.fromkeys(code for parts in found for part in parts for code in part))[:MOST_SHOWN]
-            shown[one_line(pointer, 200)] = tuple(source_of(one_line(code, 300)) for code in codes)
+            if found := self._told(pointer):
+                shown[one_line(pointer, 200)] = found
         return shown
+
+    def _told(self, pointer: str) -> tuple[Source, ...]:
+        """Return what people are told of one leaf; nothing of what the model alone said, and of common words."""
+        steps = tuple(Source(kind="step", step=step) for step in self.refers.get(pointer, ()))
+        people = tuple(
+            Source(kind="person", by=one_line(by, 200)) for at, by in self.given.items() if among(pointer, [at])
+        )
+        if people:
+            return (*people, *steps)
+        # What is told of a key holds for all that stands below it.
+        partly = [code for at, codes in self.partly.items() if among(pointer, [at]) for code in codes]
+        if steps or partly:
+            return (*steps, *_shown(dict.fromkeys(partly), part=True))
+        found = self.under(pointer) if among(pointer, self.whole) else None
+        if found is None or found == [BY_MODEL]:
+            return ()
+        return _shown(dict.fromkeys(code for parts in found for part in parts for code in part), part=False)
+
+
+def _shown(codes: Iterable[str], *, part: bool) -> tuple[Source, ...]:
+    told = [source_of(one_line(code, 300)) for code in list(codes)[:MOST_SHOWN]]
+    return tuple(source.model_copy(update={"part": True}) if part else source for source in told)
 
 
 def sources_data(sources: Sources | None) -> dict[str, Any]:
@@ -164,36 +212,6 @@ def pointer_to(pointer: str, key: Any) -> str:
     return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
-def first_seen(found: Source) -> str:
-    """Return where that is, in words for people."""
-    match found.kind:
-        case "task":
-            return "the task"
-        case "person":
-            return "a person's answer" if found.content is None else "an answer of nobody verified"
-        case "operator":
-            return "the operator's files"
-        case "model":
-            return "the model's own words"
-        case "tool":
-            whose = "which others write" if found.content == "others" else "an own record"
-            return f"the answer of {one_line(found.tool or '', 100)}, {whose}"
-        case "program":
-            whose = ", which others write" if found.content == "others" else ""
-            return f"what a program computed from {one_line(found.tool or 'nothing', 100)}{whose}"
-
-
-def told_of(sources: Mapping[str, Sequence[Source]], name: str) -> str:
-    """Return where an argument of a request first appeared, in words for people; empty when only the model said it."""
-    places = [source for at, found in sources.items() if _among(at, [pointer_to("", name)]) for source in found]
-    told = dict.fromkeys(first_seen(source) for source in places)
-    return f"first seen in {_listed(list(told))}" if told else ""
-
-
-def _listed(told: Sequence[str]) -> str:
-    """Return places as a list; what is said of one of them behind a comma must not be taken for part of the next."""
-    return (", and in " if any("," in place for place in told[:-1]) else " and in ").join(told)
-
-
-def _among(pointer: str, pointers: Sequence[str]) -> bool:
+def among(pointer: str, pointers: Iterable[str]) -> bool:
+    """Return whether a pointer is one of others, or leads to something below one of them."""
     return any(pointer == other or pointer.startswith(f"{other}/") for other in pointers)

@@ -16,7 +16,7 @@ from backstay.approvals.proposal_words import (
     step_marks,
 )
 from backstay.approvals.whole import unseen
-from backstay.provenance.source import told_of
+from backstay.provenance.telling import told_together
 from backstay.shown import CLIPPED, MASKED, kept_bytes, one_line, unseen_words
 from gateways.web.words import moment
 from store.notices.requests import RequestRow
@@ -39,9 +39,6 @@ class ShownArgument(NamedTuple):
     """All of it, where that is so long that it is folded."""
     size: int
     """How many characters it has."""
-    source: str
-    foreign: bool
-    """Whether others write what it came from."""
 
 
 class ShownCall(NamedTuple):
@@ -66,6 +63,10 @@ class ShownCall(NamedTuple):
     changed: list[str]
     """What people have changed of it."""
     changed_by: str
+    sources: str
+    """Where its arguments came from, in one line."""
+    minded: str
+    """Of these, what policy asks because of."""
 
 
 class ShownRequest(NamedTuple):
@@ -114,7 +115,7 @@ def shown(request: ApprovalRequest, *, waits: bool = True) -> ShownRequest:
         unseen=unseen(request),
         program=[]
         if request.program is None
-        else [_argument(name, value, "") for name, value in request.program.arguments.items()],
+        else [_argument(name, value) for name, value in request.program.arguments.items()],
     )
 
 
@@ -137,7 +138,7 @@ def _call(call: RequestedCall, marks: str = "", summary: str = "") -> ShownCall:
         safety=str(call.safety),
         marks=marks,
         summary=summary,
-        arguments=[_argument(name, value, told_of(call.sources, name)) for name, value in call.arguments.items()],
+        arguments=[_argument(name, value) for name, value in call.arguments.items()],
         unseen=unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)),
         changes=", ".join(call.side_effects),
         diff=list(_diff(call.diff)),
@@ -148,6 +149,8 @@ def _call(call: RequestedCall, marks: str = "", summary: str = "") -> ShownCall:
         asked=True,
         changed=list(call.changed),
         changed_by=call.changed_by,
+        sources=_told(call, minded=False),
+        minded=_told(call, minded=True),
     )
 
 
@@ -158,7 +161,7 @@ def _step(step: ProposedStep, marks: str) -> ShownCall:
         safety=str(step.safety),
         marks=marks,
         summary=step.summary,
-        arguments=[_argument(name, value, "") for name, value in step.arguments.items()],
+        arguments=[_argument(name, value) for name, value in step.arguments.items()],
         unseen="",
         changes=", ".join(step.side_effects),
         diff=list(_diff(step.diff_preview)),
@@ -169,10 +172,18 @@ def _step(step: ProposedStep, marks: str) -> ShownCall:
         asked=False,
         changed=[],
         changed_by="",
+        sources="",
+        minded="",
     )
 
 
-def _argument(name: str, value: Any, source: str) -> ShownArgument:
+def _told(call: RequestedCall, *, minded: bool) -> str:
+    """Return where the arguments of a call came from, those that policy minds or the others."""
+    told = {name: call.told(name) for name in call.arguments}
+    return one_line(told_together({name: said.text for name, said in told.items() if said.minded == minded}), 1000)
+
+
+def _argument(name: str, value: Any) -> ShownArgument:
     said, lines = argument_parts(name, value)
     size = sum(map(len, lines)) + len(lines) - 1
     folded = size > _FOLDED or len(lines) > _FOLDED_LINES
@@ -181,8 +192,6 @@ def _argument(name: str, value: Any, source: str) -> ShownArgument:
         lines=_beginning(lines) if folded else lines,
         more=lines if folded else [],
         size=size,
-        source=one_line(source, 500),
-        foreign="others write" in source,
     )
 
 

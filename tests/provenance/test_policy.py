@@ -130,6 +130,6 @@ def test_a_task_without_an_opinion_on_reads_that_reach_out_changes_nothing():
 
 @promise("policy:strict-person")
 def test_what_a_person_changed_comes_from_that_person():
-    sources = came(THEIRS, foreign=("/to",)).decided_by_person(["/to"])
+    sources = came(THEIRS, foreign=("/to",)).given_by({"/to": "ann"})
 
     assert (sources.by["/to"], sources.foreign) == ((("person",),), ())

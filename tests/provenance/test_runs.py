@@ -305,3 +305,54 @@ async def test_where_no_rule_and_no_person_looks_at_it_history_holds_nothing_of_
         history = (await handle.fetch_history()).to_json()
 
     assert '"sources"' not in json.dumps(json.loads(history))
+
+
+def terminal_of(request):
+    return [line.strip() for line, _ in request_lines(request["id"], ApprovalRequest.model_validate(request))]
+
+
+@promise("policy:told-changed")
+@pytest.mark.parametrize("planned", [True, False], ids=["a plan of the task", "a call"])
+async def test_a_changed_argument_is_told_as_changed_by_that_person_when_it_is_asked_about_again(opened, planned):
+    policy = {"policy": {"ask": ["office.send"]}}
+    plan = {"plan": {"steps": [{"tool": "office.send", "arguments": {"to": ENEMY, "subject": "s"}}]}}
+    asks = call("send", to=ENEMY, subject="s")
+    handle = await opened.start(plan | policy if planned else SCRIPTS.task(asks, input={"owner": OWN}, **policy))
+    (request,) = await pending(handle)
+    change = {"0": {"verdict": "modify", "arguments": {"to": OWN}}}
+    decision = {"request_id": request["id"], "verdict": "modify", "calls": change, "by": "ann"}
+    await handle.execute_update("decide", decision | ({} if planned else {"ask_again": True}))
+    again = await another(handle, request)
+    details = (await handle.query("__temporal_workflow_metadata")).current_details
+    await decide(handle, again, "reject", stop=True)
+
+    assert again["calls"][0]["sources"] == {"/to": [source("person", None, None) | {"by": "ann"}]}
+    assert "changed by ann" in terminal_of(again)
+    assert "(changed by ann)" in details
+
+
+@promise("policy:told-referring")
+async def test_a_reference_is_told_as_that_and_then_by_where_its_value_was(opened):
+    send = {"to": "${steps.0.result.mails.0.text}", "subject": "s"}
+    steps = [{"tool": "office.inbox", "arguments": {}}, {"tool": "office.send", "arguments": send}]
+    handle = await opened.start({"plan": {"steps": steps}, "policy": {"ask": ["office.send"]}})
+    (request,) = await pending(handle)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ann"})
+    late = await another(handle, request)
+    await decide(handle, late, "reject", stop=True)
+
+    assert "refers to the answer of step 0" in terminal_of(request)
+    assert not any("first seen" in line for line in terminal_of(request))
+    assert "first seen in the answer of office.inbox, which others write" in terminal_of(late)
+    assert late["calls"][0]["minded"] == ["/to"]
+
+
+@promise("policy:told-referring")
+async def test_a_reference_in_a_plan_of_a_model_is_not_asked_about_for_what_others_wrote_before(opened):
+    reference = {"to": "${steps.0.result.email}", "subject": "s"}
+    steps = [{"tool": "office.customer", "arguments": {}}, {"tool": "office.send", "arguments": reference}]
+    plan = Reply(calls=[("propose_plan", {"plan": {"title": "t", "steps": steps}})])
+    handle = await opened.start(SCRIPTS.task(call("inbox"), plan))
+    result = await ended(handle)
+
+    assert [event for event in result["events"] if event["name"] == "approval.asked"] == []

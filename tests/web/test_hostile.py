@@ -72,7 +72,11 @@ def call(number, tool):
         "args_digest": evil("digest"),
         "changed": [evil("~ changed")],
         "changed_by": evil("editor"),
-        "sources": {f"/{evil('name')}": [{"kind": "tool", "tool": evil("tool"), "content": "others"}]},
+        "sources": {
+            f"/{evil('name')}": [{"kind": "tool", "tool": evil("tool"), "content": "others"}],
+            "/list": [{"kind": "person", "by": evil("giver")}],
+        },
+        "minded": [f"/{evil('name')}"],
     }
 
 

@@ -1,12 +1,13 @@
 """Check the steps of a plan against the catalog, before anybody is asked about it."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
 from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
-from backstay.provenance.source import MODEL, Parts, Source, Sources, leaves
+from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, Source, Sources, leaves
 from backstay.task.plan import Plan, PlanStep, references_in, resolve, step_named
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.run_context import RunContext
@@ -64,7 +65,7 @@ class Checking:
         referring = [pointer for pointer, value in leaves(arguments) if references_in(value)]
         by = {**known.by, **{pointer: found.by[pointer] for pointer in referring}}
         reaching = tuple(dict.fromkeys((*known.reaching, *(at for at in referring if at in found.reaching))))
-        return known.model_copy(update={"by": by, "reaching": reaching[:4]})
+        return known.model_copy(update={"by": by, "reaching": reaching[:4], "refers": found.refers})
 
     @property
     def _author(self) -> str:
@@ -73,16 +74,21 @@ class Checking:
     def _sources(self, arguments: dict[str, Any]) -> Sources:
         """Return where the arguments of a step come from: the task, and where they refer to a result, its tool."""
         by: dict[str, Parts] = {}
+        refers: dict[str, tuple[int, ...]] = {}
         for pointer, value in leaves(arguments):
-            named = [self._tools[int(path.split(".")[1])] for path in references_in(value)]
-            codes = [Source(kind="tool", tool=tool.name, content=tool.content).code for tool in named]
-            whole = named and isinstance(value, str) and value.startswith("${") and value.endswith("}")
+            steps = [int(path.split(".")[1]) for path in references_in(value)]
+            if steps:
+                refers[pointer] = tuple(dict.fromkeys(steps))[:MOST_SHOWN]
+            tools = [self._tools[step] for step in steps]
+            codes = [Source(kind="tool", tool=tool.name, content=tool.content).code for tool in tools]
+            whole = steps and isinstance(value, str) and value.startswith("${") and value.endswith("}")
             parts = [(code,) for code in codes] if whole else [(self._author,), *((code,) for code in codes)]
             by[pointer] = tuple(dict.fromkeys(parts))
         reaching = [pointer for pointer, parts in by.items() if parts != ((self._author,),)]
         if not reaching:
             return Sources(by={"": ((self._author,),)})
-        return Sources(by=by, reaching=tuple(reaching[:4]))
+        told = dict(islice(refers.items(), MOST_LEAVES))
+        return Sources(by=by, reaching=tuple(reaching[:4]), refers=told)
 
 
 def written(run: PlanRun, of_task: Plan | None) -> Plan:

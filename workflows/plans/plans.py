@@ -13,12 +13,12 @@ from backstay.approvals.approval import Verdict
 from backstay.approvals.edits import change_lines
 from backstay.plans.plan_run import PlanReason, PlanRun, PlanState, StepStatus, current_plan
 from backstay.plans.review import Review
-from backstay.provenance.source import pointer_to
 from backstay.shown import one_line
 from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
 from backstay.tools.tool import BUILTIN, DECIDED_BY, ToolCall, ToolResult
+from workflows.changing import edits_of
 from workflows.consent import rejected
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
@@ -330,8 +330,8 @@ class Plans:
             known = sources[index] if sources else None
             if known is not None:
                 before = batch[index].arguments
-                named = [pointer_to("", key) for key, given in verdict.arguments.items() if before.get(key) != given]
-                sources[index] = known.decided_by_person(named)
+                named = [key for key, given in verdict.arguments.items() if before.get(key) != given]
+                sources[index] = known.given_by(edits_of(named, decided.by))
         update = {
             "id": child_id,
             "parent": run.id,

@@ -1,12 +1,13 @@
 """Propose a plan: rule on its steps, show it to the people whom the rules name, and wait for their word."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backstay import calls, errors
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestedCall, RequestKind, Verdict
+from backstay.approvals.edits import touched
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.approvals.proposal import Proposal
 from backstay.errors import DecisionRefused
@@ -18,7 +19,7 @@ from backstay.task.plan import references_in, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
-from workflows.changing import checked_change
+from workflows.changing import checked_change, edits_of
 from workflows.consent import DECISIONS, Answered, Consent, denied, refused
 from workflows.plans.checking import needs_of
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
@@ -84,8 +85,7 @@ class Proposing:
         The request is withdrawn when `unless` becomes true. Raises Denied naming the step, Expired and Rejected as
         single calls do, and BudgetExceeded.
         """
-        ruled = [Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP)) for index, call in enumerate(batch)]
-        ruled = [self._with_change(run, item) for item in ruled]
+        ruled = [self._ruled(run, index, call) for index, call in enumerate(batch)]
         whole = self._whole(run, batch)
         answered = await self._allowed(run, ruled)
         going = [item for item in ruled if isinstance(answered[item.index], ToolCall)]
@@ -146,17 +146,33 @@ class Proposing:
         first = self.context.state.planning and not goes_without_people(policy)
         return frozenset(item.index for item in (ruled if first else asks))
 
-    def _with_change(self, run: PlanRun, item: Ruled) -> Ruled:
-        """Return a step with how it was before people changed it, where they did so in the plan before this one."""
+    def _ruled(self, run: PlanRun, index: int, call: ToolCall) -> Ruled:
+        """Return the ruling on a step, with how it was before people changed it in the plan before this one."""
+        before = list(self._before(run, index))
+        given: dict[str, str] = {}
+        now = call.arguments
+        for arguments, by in before:
+            given = edits_of(touched(arguments, now), by) | given
+            now = arguments
+        if given and call.sources is not None:
+            call = call.model_copy(update={"sources": call.sources.given_by(given)})
+        ruled = Ruled(index, call, self.consent.ruling(call, Purpose.PLAN_STEP))
+        if not before or before[0][0] == call.arguments:
+            return ruled
+        first, by = before[0]
+        return replace(ruled, first=call.model_copy(update={"arguments": first}), changed_by=(by,))
+
+    def _before(self, run: PlanRun, index: int) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the arguments of a step in the plans that people changed into this one, with who did; latest first."""
         state = self.context.state
-        parent = next((plan for plan in state.plans if plan.id == run.plan.parent), None)
         people = [] if state.work.plan is None else [said["by"] for said in state.work.plan.people if "changed" in said]
-        if parent is None or parent.reason != "superseded" or item.index >= len(parent.plan.steps) or not people:
-            return item
-        before = parent.plan.steps[item.index].arguments
-        if before == item.call.arguments:
-            return item
-        return replace(item, first=item.call.model_copy(update={"arguments": before}), changed_by=(people[-1],))
+        plans = {plan.id: plan for plan in state.plans}
+        parent = plans.get(run.plan.parent or "")
+        for by in reversed(people):
+            if parent is None or parent.reason != "superseded" or index >= len(parent.plan.steps):
+                return
+            yield parent.plan.steps[index].arguments, by
+            parent = plans.get(parent.plan.parent or "")
 
     async def _allowed(self, run: PlanRun, ruled: Sequence[Ruled]) -> Answered:
         """Return the calls, and why the policy or the operator's own checks deny some.

@@ -50,6 +50,8 @@ async def ruled_late(
         kind = checked.error_type or "ArgumentsInvalid"
         return ToolResult(success=False, error=checked.error, error_type=kind)
     sources = checked.sources or call.sources
+    if checked.sources is not None and call.sources is not None:
+        sources = checked.sources.given_by(call.sources.given_but_referring)
     real = call.model_copy(update={"arguments": checked.arguments, "sources": sources})
     return Late(real, consent.ruling(call, Purpose.PLAN_STEP), consent.ruling(real, Purpose.PLAN_STEP))
 

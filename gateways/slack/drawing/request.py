@@ -15,7 +15,6 @@ from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, narrowed_limits, part_lines, process_words, step_marks
 from backstay.approvals.whole import unseen
 from backstay.frozen import Frozen
-from backstay.provenance.source import told_of
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, unseen_words
 from gateways.slack.aim import Aim
 from gateways.slack.drawing.page import Page, escaped
@@ -135,8 +134,8 @@ def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Itera
         yield f"    {summary}"
     for name, value in call.arguments.items():
         yield from (f"    {line}" for line in argument_lines(name, value))
-        if where := told_of(call.sources, name):
-            yield f"      ({one_line(where, 500)})"
+        if where := call.told(name).text:
+            yield f"      ({where})"
     if call.changed:
         yield f"    CHANGED by {one_line(call.changed_by, 300)}:"
         yield from (f"      {line}" for line in call.changed)
