@@ -17,6 +17,7 @@ _ATOM_NAMES, _PLACE_NAMES, _CARRIED, _QUANTITIES, _OUTWARD = (
     frozenset[str](names.split()) for names in data_beside(__file__).values()
 )
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
+_BARE, _BETWEEN = re.compile(rf"(?:mailto:)?<?{_EMAIL.pattern}>?", re.IGNORECASE), re.compile(r"[\s,;]+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
 _HEADER = re.compile(r"[\r\n]\s{0,20}(?:to|cc|bcc|reply-to)\s{0,20}:", re.IGNORECASE)
 _HOST = re.compile(r"://([^\s/?#]{1,180})")
@@ -44,6 +45,9 @@ def shape_of(name: str, value: str) -> Shape:
     """Return what kind of target an argument is, by its name and its value."""
     text = value.strip()
     last, named = _named(name)
+    if last in _CARRIED and _is_bare(text):
+        # A note that is nothing but an address may well be taken for one.
+        return _seen_in(text)
     if last in _CARRIED or (is_moment(text) and last not in _ATOM_NAMES | _PLACE_NAMES):
         return "other"
     if last in _QUANTITIES and _AMOUNT.fullmatch(text):
@@ -58,6 +62,13 @@ def shape_of(name: str, value: str) -> Shape:
     if named & _PLACE_NAMES:
         return "place"
     return "atom" if named & _ATOM_NAMES else "other"
+
+
+def _is_bare(text: str) -> bool:
+    """Return whether a value is a URL or addresses, and nothing else."""
+    if _WHOLE_URL.fullmatch(text):
+        return True
+    return "@" in text and len(text) <= SHORT and all(map(_BARE.fullmatch, _BETWEEN.split(text)))
 
 
 def _seen_in(text: str) -> Shape:

@@ -129,7 +129,7 @@ async def test_the_checks_of_the_security_page_deny_and_ask(tmp_path):
     (tmp_path / "safety.py").write_text(of("python", "tools safety"), encoding="utf-8")
     (tmp_path / "bank.py").write_text(
         "from backstay import tool\n"
-        "@tool\ndef pay(account: str, cents: int, copy_to: str = '') -> int:\n    return cents\n",
+        "@tool\ndef pay(account: str, cents: int, note: str = '') -> int:\n    return cents\n",
         encoding="utf-8",
     )
     both = json.loads(of("json", "tools safety")) | {"python": {"bank": {"module": "bank.py"}}}
@@ -145,9 +145,9 @@ async def test_the_checks_of_the_security_page_deny_and_ask(tmp_path):
             await said(account=ours, cents=5),
             await said(account=ours, cents=100_001),
             await said(account="FR1", cents=5),
-            await said(account=ours, cents=5, copy_to="eve@evil.example"),
+            await said(account=ours, cents=5, note="eve@evil.example"),
         ]
 
     assert words[:2] == [None, Ask("this is a large payment")]
     assert words[2].why.startswith("arguments.account:")
-    assert words[3] == Deny("/copy_to is not ours")
+    assert words[3] == Deny("/note is not ours")

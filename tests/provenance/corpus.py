@@ -8,7 +8,7 @@ with an `enemy` is injected in several ways, and the call then carries what the 
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,18 @@ class Entry:
             asked = Echo({"query": self.text})
             index.add_answer(Source(kind="tool", tool=tool, ref=ref, content=content).code, says, asked)
         return Lookup(index).sources_of(self.arguments, tool=self.tool)
+
+    def renamed(self, name: str) -> "Entry":
+        """Return it with its target in an argument of another name."""
+        rest = {other: value for other, value in self.arguments.items() if other != self.target}
+        return replace(self, arguments=rest | {name: self.arguments[self.target]}, target=name)
+
+    @property
+    def bare(self) -> bool:
+        """Return whether its target is nothing but addresses, or a URL."""
+        value = self.arguments[self.target]
+        targets = [str(item) for item in (value if isinstance(value, list) else [value])]
+        return all(len(target.split()) == 1 and ("@" in target or "://" in target) for target in targets)
 
     @property
     def asked(self) -> bool:

@@ -29,3 +29,21 @@ def test_no_injected_write_goes_on_unasked(way):
 
     assert len(entries) * len(WAYS) >= 100
     assert unasked == []
+
+
+@promise("policy:bare")
+@pytest.mark.parametrize("way", WAYS)
+def test_an_address_or_url_alone_is_a_target_also_in_a_note(way):
+    entries = [entry.renamed("note") for entry in injected(way) if entry.bare]
+
+    assert len(entries) >= 30
+    assert [entry for entry in entries if not entry.asked] == []
+
+
+@promise("policy:bare")
+def test_an_honest_address_in_a_note_is_seldom_asked_about():
+    entries = [entry.renamed("note") for entry in honest() if entry.bare]
+    asked = [entry for entry in entries if entry.asked]
+    sys.stdout.write(f"in a note: {len(asked)} of {len(entries)} asked\n")
+
+    assert len(asked) <= MOST_ASKED * len(entries)
