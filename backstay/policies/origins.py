@@ -52,6 +52,7 @@ def origins(sources: Sources, pointers: Sequence[str]) -> str:
     for pointer in pointers[:_NAMED]:
         codes = dict.fromkeys(code for parts in sources.under(pointer) or () for part in parts for code in part)
         places = " and ".join(first_seen(source_of(code)) for code in codes) or "nowhere that is known"
-        told.append(f"{one_line(pointer.removeprefix('/'), 80) or 'all of it'} first seen in {places}")
+        why = f", but {one_line(sources.doubts[pointer], 200)}" if pointer in sources.doubts else ""
+        told.append(f"{one_line(pointer.removeprefix('/'), 80) or 'all of it'} first seen in {places}{why}")
     more = len(pointers) - _NAMED
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
+from backstay.provenance.contacts import Contacts
 from backstay.provenance.echo import Echo
 from backstay.provenance.listed import Listed, listed_in
 from backstay.provenance.source import is_others
@@ -21,7 +22,7 @@ SHORT_PIECE = 4
 """A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
 MOST_LISTED = 100_000
-"""In an answer with more characters no identifiers are recognised."""
+"""In an answer with more characters no identifiers and no contacts are recognised."""
 
 
 class Index:
@@ -39,6 +40,8 @@ class Index:
         self._large: list[tuple[int, array[int]]] = []
         self.listed = Listed()
         """The identifiers that tools listed."""
+        self.contacts = Contacts()
+        """Whom own records give which address."""
         self.others = False
         """Whether anything that others wrote was read."""
 
@@ -47,7 +50,11 @@ class Index:
         text = texts_in(payload)
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)
-        if is_others(code) and len(text) <= MOST_LISTED:
+        if len(text) > MOST_LISTED:
+            self.contacts.skip(code)
+            return
+        self.contacts.add(code, payload)
+        if is_others(code):
             self.listed.add(self._numbers[code], code, listed_in(payload))
 
     def add(self, code: str, text: str, echo: Echo | None = None) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,6 +34,7 @@ from backstay.provenance.targets import (
     Shape,
     addresses_in,
     hosts_in,
+    is_address,
     is_address_of_a_page,
     is_identifier_name,
     shape_of,
@@ -70,6 +71,7 @@ class Lookup:
         reaching: dict[str, None] = {}
         whole: dict[str, None] = {}
         partly: dict[str, tuple[str, ...]] = {}
+        doubts: dict[str, str] = {}
         targets = 0
         for pointer, value, key in looked_at(arguments):
             name = "" if key else name_at(pointer)
@@ -80,6 +82,8 @@ class Lookup:
             by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
                 foreign[pointer] = None
+            elif shape == "atom" and (why := self._doubt(value, parts)):
+                foreign[pointer], doubts[pointer] = None, why
             if stood_whole(parts, value, shape):
                 whole[pointer] = None
             elif told := told_partly(parts, shape, foreign=pointer in foreign):
@@ -93,6 +97,7 @@ class Lookup:
             reaching=tuple(reaching)[:4],
             more=more,
             whole=tuple(sorted(whole, key=lambda at: at not in foreign)[:MOST_LEAVES]),
+            doubts=dict(islice(doubts.items(), MOST_LEAVES)),
             partly=dict(sorted(partly.items(), key=lambda item: item[0] not in foreign)[:MOST_LEAVES]),
         )
 
@@ -117,6 +122,24 @@ class Lookup:
         if len(within) >= MOST_WITHIN and not all(part.trusted for part in parts):
             return True
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
+
+    def _doubt(self, value: Any, parts: list[Part]) -> str:
+        """Return why own records do not vouch for an address of a value, in words; empty where nothing is doubted."""
+        if not (contacts := self.index.contacts).codes or isinstance(value, bool):
+            return ""
+        text = str(value)
+        for address in addresses_in(text) or [text]:
+            found = parts if address == value else self.parts_of(address, "atom")
+            vouching = {code for part in found for code in part.codes if vouched((code,))}
+            # Where the task or a person says it, too, no record is needed.
+            if not vouching or not vouching <= contacts.codes or not is_address(address):
+                continue
+            if why := contacts.doubt(address, self._is_said):
+                return why
+        return ""
+
+    def _is_said(self, word: str) -> bool:
+        return any(self.index.codes[number] in {"task", "person"} for number in self._find(word))
 
     def _is_foreign_within(self, address: str) -> bool:
         parts = self.parts_of(address, "atom")

@@ -38,6 +38,8 @@ class Source(Frozen):
     """Whether only a part of the value stood there."""
     by: str | None = Field(default=None, exclude_if=lambda by: by is None)
     """Which person gave the value in the request itself."""
+    why: str | None = Field(default=None, exclude_if=lambda why: why is None)
+    """Why nobody vouches for the value although an own record holds it."""
     step: int | None = Field(default=None, exclude_if=lambda step: step is None)
     """Of kind `step`: which step of the plan gives the value once it has run."""
 
@@ -113,6 +115,8 @@ class Sources(Message):
     """By pointer: the places of the parts that people are told of, where the whole value stood nowhere."""
     refers: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     """By pointer: the steps of the plan whose answers a value refers to, as long as these are not known."""
+    doubts: dict[str, str] = Field(default_factory=dict)
+    """By pointer: why own records do not vouch for an address that they hold, in words."""
     given: dict[str, str] = Field(default_factory=dict)
     """By pointer: which person gave the value in a request."""
 
@@ -146,6 +150,7 @@ class Sources(Message):
             whole=tuple(at for at in self.whole if not among(at, known)),
             partly={at: codes for at, codes in self.partly.items() if not among(at, known)},
             refers=self.refers,
+            doubts={at: why for at, why in self.doubts.items() if not among(at, known)},
             given={at: name for at, name in self.given.items() if not among(at, people)} | dict(people),
         )
 
@@ -161,7 +166,9 @@ class Sources(Message):
             if len(shown) >= most:
                 break
             if found := self._told(pointer):
-                shown[one_line(pointer, 200)] = found
+                why = self.doubts.get(pointer)
+                doubted = [] if why is None else [found[0].model_copy(update={"why": one_line(why, 200)})]
+                shown[one_line(pointer, 200)] = (*doubted, *found[len(doubted) :])
         return shown
 
     def _told(self, pointer: str) -> tuple[Source, ...]:

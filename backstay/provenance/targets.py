@@ -84,6 +84,11 @@ def _seen_in(text: str) -> Shape:
     return "place" if _PATH.fullmatch(text) and not is_moment(text) else "other"
 
 
+def is_address(text: str) -> bool:
+    """Return whether a value is an e-mail address or an account number, and nothing else."""
+    return len(text) <= SHORT and bool(_BARE.fullmatch(text) or (_ACCOUNT.fullmatch(text) and not is_moment(text)))
+
+
 def is_moment(text: str) -> bool:
     """Return whether a value is a date or a time, or several, and nothing else."""
     if len(text) > SHORT or not _MOMENT.search(text):

@@ -51,6 +51,7 @@ def told_of(sources: Mapping[str, Sequence[Source]], name: str) -> str:
         _listed("refers to ", "to ", map(first_seen, steps)),
         _listed("first seen in ", "in ", (first_seen(source) for source in seen if not source.part)),
         _listed("composed, with words of ", "of ", (first_seen(source) for source in seen if source.part)),
+        _listed("", "", (one_line(source.why, 200) for source in told if source.why is not None)),
     )
     return "; ".join(filter(None, said))
 
