@@ -12,6 +12,8 @@ from backstay.canonical import canonical
 
 TASK = DECISION = ARGUMENTS = 1_000_000
 """A task, a decision, or the arguments of one call, as a whole; none of them is escaped twice."""
+STEPS = 8_000_000
+"""The arguments of all steps of a plan with the input filled in: each is handed over once, and history is finite."""
 DEEPEST = 200
 """How many levels deep; deeper JSON cannot be written to history."""
 REFERENCES = 1_000

@@ -9,7 +9,7 @@ from backstay.plans.definition import PlanDefinition
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
-from backstay.task.plan import Plan, PlanStep, references_in, resolve
+from backstay.task.plan import Plan, PlanStep, references_in, refuse_large_steps, resolve
 from backstay.tools.tool import BUILTIN, Tool
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -83,6 +83,8 @@ class PlanParser:
         """Return a plan with its steps folded, filled with an input if any, and where their arguments come from."""
         if len(plan.steps) > self.most_steps:
             raise ArgumentsInvalid(f"{where}.steps: at most {self.most_steps}; make several plans")
+        if given is not None:
+            refuse_large_steps([step.arguments for step in plan.steps], given)
         steps: list[PlanStep] = []
         sources: list[Sources | None] = []
         for index, step in enumerate(plan.steps):

@@ -1,13 +1,13 @@
 """Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from backstay.bounds import ARGUMENTS, REFERENCES, size_of
-from backstay.canonical import digest_of, texts_of, with_texts
+from backstay.bounds import ARGUMENTS, DEEPEST, REFERENCES, STEPS, size_of
+from backstay.canonical import deeper_than, digest_of, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import one_line
@@ -41,35 +41,88 @@ def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None
     """Replace references by what they name in `scope`; others are left alone when their root is absent.
 
     A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere,
-    and nothing stands for what is `missing` there, and when the result would be larger than arguments may be: that is
-    counted before anything is joined.
+    and nothing stands for what is `missing` there, and when the result would be larger or deeper than arguments may be.
     """
     refuse_many_references(value)
-    sizes: dict[str, int] = {}
-    known: dict[str, Any] = {}
-    left = ARGUMENTS
+    return _Filling(scope, missing).filled(value)
 
-    def named(path: str, *, whole: bool) -> Any:
-        nonlocal left
-        if path not in known:
-            known[path] = _look_up(path, scope, missing)
-        found = known[path]
-        if path not in sizes:
-            sizes[path] = size_of(known[path])
-        left -= sizes[path]
+
+def refuse_large_steps(arguments: Sequence[dict[str, Any]], given: dict[str, Any]) -> None:
+    """Raise ArgumentsInvalid for the arguments of steps that would be too large with what they name of the input.
+
+    Nothing is joined for that. References that lead nowhere count nothing: they are refused where they are filled in.
+    """
+    try:
+        refuse_many_references(list(arguments))
+    except ArgumentsInvalid as error:
+        raise ArgumentsInvalid(f"steps: {error}") from None
+    filling, left = _Filling({"input": given}, lambda _: ""), STEPS
+    for index, held in enumerate(arguments):
+        if not references_in(held):
+            continue
+        try:
+            left -= filling.size(held)
+        except ArgumentsInvalid as error:
+            raise ArgumentsInvalid(f"steps.{index}.{error}") from None
         if left < 0:
             raise ArgumentsInvalid(
-                f"arguments: larger than {ARGUMENTS:,} bytes with what ${{{one_line(path, 80)}}} names; refer to less"
+                f"steps.{index}.arguments: larger than {STEPS:,} bytes with what the steps up to this one name of the "
+                "input; refer to less, or let tools read it from a file"
             )
-        return found if whole else str(found)
 
-    def resolved(text: str) -> Any:
+
+class _Filling:
+    """Look up what references name, and measure it before anything is joined; each is measured once."""
+
+    def __init__(self, scope: dict[str, Any], missing: Missing) -> None:
+        self._scope, self._missing = scope, missing
+        self._known: dict[str, Any] = {}
+        self._sizes: dict[tuple[str, bool], int] = {}
+
+    def size(self, value: Any) -> int:
+        """Return the bytes that a value has with what it names; raises ArgumentsInvalid where they are too many."""
+        size = size_of(value)
+        for text in texts_of(value):
+            parts = _split(text)
+            whole = _is_reference(parts)
+            for path in (part for is_reference, part in parts if is_reference):
+                size += self._size_of(path, whole=whole)
+                if size > ARGUMENTS:
+                    raise ArgumentsInvalid(
+                        f"arguments: larger than {ARGUMENTS:,} bytes with what ${{{one_line(path, 80)}}} names; "
+                        "refer to less, or let tools read it from a file"
+                    )
+        return size
+
+    def filled(self, value: Any) -> Any:
+        """Return a value with what it names."""
+        self.size(value)
+        filled = with_texts(value, self._resolved)
+        if deeper_than(filled, DEEPEST):
+            raise ArgumentsInvalid(f"arguments: nested deeper than {DEEPEST} levels with what they name; flatten it")
+        return filled
+
+    def _resolved(self, text: str) -> Any:
         parts = _split(text)
-        if len(parts) == 1 and parts[0][0]:
-            return named(parts[0][1], whole=True)
-        return "".join(named(part, whole=False) if is_reference else part for is_reference, part in parts)
+        if _is_reference(parts):
+            return self._named(parts[0][1])
+        return "".join(str(self._named(part)) if is_reference else part for is_reference, part in parts)
 
-    return with_texts(value, resolved)
+    def _named(self, path: str) -> Any:
+        if path not in self._known:
+            self._known[path] = _look_up(path, self._scope, self._missing)
+        return self._known[path]
+
+    def _size_of(self, path: str, *, whole: bool) -> int:
+        if (path, whole) not in self._sizes:
+            named = self._named(path)
+            # Within a text stands what Python writes, which may be longer than JSON.
+            self._sizes[path, whole] = size_of(named if whole else str(named))
+        return self._sizes[path, whole]
+
+
+def _is_reference(parts: list[tuple[bool, str]]) -> bool:
+    return len(parts) == 1 and parts[0][0]
 
 
 def _split(text: str) -> list[tuple[bool, str]]:

@@ -5,16 +5,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from backstay.authority import Principal
-from backstay.bounds import TASK, Name, size_of
+from backstay.bounds import DEEPEST, TASK, Name, size_of
 from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import NOBODY
-from backstay.task.plan import Plan, refuse_many_references
-
-_DEEPEST = 200
-"""Deeper JSON cannot be written to history."""
+from backstay.task.plan import Plan, references_in, refuse_large_steps
 
 
 def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
@@ -91,8 +88,8 @@ class Task(PublicInput):
     @classmethod
     def admit(cls, data: Any) -> Self:
         """Validate a task from outside; raises TaskInvalid naming field, value and fix."""
-        if deeper_than(data, _DEEPEST):
-            raise TaskInvalid(f"Task: nested deeper than {_DEEPEST} levels; flatten it, or put it in a file")
+        if deeper_than(data, DEEPEST):
+            raise TaskInvalid(f"Task: nested deeper than {DEEPEST} levels; flatten it, or put it in a file")
         task = super().admit({"text": data} if isinstance(data, str) else data)
         _check_plan(task)
         if task.plan is not None and task.output_schema is not None:
@@ -115,11 +112,22 @@ def _check_plan(task: Task) -> None:
         if getattr(task.plan, name):
             raise TaskInvalid(f"plan.{name}: computed by the engine; leave it out")
     try:
-        refuse_many_references([step.arguments for step in task.plan.steps])
+        _check_size(task, task.plan)
     except ArgumentsInvalid as error:
-        raise TaskInvalid(f"plan: {error}") from None
+        raise TaskInvalid(f"plan.{error}") from None
+    except ValueError:
+        raise TaskInvalid("plan: a value is none that JSON can hold; give it as a text, or as null") from None
     if task.mode == "plan_first":
         raise TaskInvalid("mode: no model plans in a run that is given its plan; leave mode, or plan, out")
+
+
+def _check_size(task: Task, plan: Plan) -> None:
+    """Raise ArgumentsInvalid for a plan that is too large with its input, and ValueError for what JSON cannot say."""
+    if not references_in([step.arguments for step in plan.steps]):
+        return
+    # A program may have given values of Python, such as dates.
+    steps = [step.model_dump(mode="json", include={"arguments"})["arguments"] for step in plan.steps]
+    refuse_large_steps(steps, task.model_dump(mode="json", include={"input"})["input"])
 
 
 def _check_workspace(task: Task) -> None:

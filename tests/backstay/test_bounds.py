@@ -70,3 +70,35 @@ def test_references_are_found_in_order_also_beside_what_is_not_closed():
     assert references_in({"a": "x${a} ${ b.c }}", "b": ["${d"]}) == ["a", "b.c"]
     assert references_in("${" * 300_000 + "}${e}")[-1] == "e"
     assert references_in("${" * 300_000) == []
+
+
+@promise("plans:input-bounded")
+def test_a_plan_that_would_be_too_large_with_its_input_is_refused_before_it_is_sent():
+    def task(text, steps, **given):
+        return {"input": given, "plan": {"steps": [{"tool": "a.b", "arguments": {"x": text}}] * steps}}
+
+    large = "x" * 300_000
+    assert Task.admit(task("${input.a}" * 3, 5, a=large)).plan is not None
+    assert Task.admit(task("${input.b}", 5, a=large)).plan is not None
+    for given, said in (
+        (task("${input.a}" * 4, 1, a=large), r"plan\.steps\.0\.arguments: .*input\.a.*; refer to less"),
+        (task("${input.a}", 30, a=large), r"plan\.steps\.26\.arguments: larger than 8,000,000 bytes"),
+        (task("${input.a}" * 1001, 1, a="x"), r"plan\.steps: .* references"),
+        (task("-${input.a}", 1, a=["\u200b"] * 120_000), r"plan\.steps\.0\.arguments: larger"),
+        (task("${input.a}", 1, a=object()), "plan: a value is none that JSON"),
+    ):
+        with pytest.raises(TaskInvalid, match=said):
+            Task.admit(given)
+
+
+@promise("plans:references-bounded")
+def test_references_lead_no_deeper_than_history_can_hold():
+    deep: object = "end"
+    for _ in range(150):
+        deep = {"a": deep}
+    held: object = "${input.x}"
+    for _ in range(60):
+        held = [held]
+
+    with pytest.raises(ArgumentsInvalid, match="nested deeper than 200"):
+        resolve({"x": held}, {"input": {"x": deep}})

@@ -8,7 +8,15 @@ from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
 from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, Source, Sources, leaves
-from backstay.task.plan import Plan, PlanStep, references_in, resolve, step_named
+from backstay.task.plan import (
+    Plan,
+    PlanStep,
+    references_in,
+    refuse_large_steps,
+    refuse_many_references,
+    resolve,
+    step_named,
+)
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.run_context import RunContext
 
@@ -26,6 +34,10 @@ class Checking:
 
     async def calls(self) -> list[ToolCall]:
         """Return a call for each step; raises ToolNotFound, ArgumentsInvalid or TaskInvalid naming the step."""
+        try:
+            refuse_large_steps([step.arguments for step in self.plan.steps], self.context.state.task.input)
+        except ArgumentsInvalid as error:
+            raise ArgumentsInvalid(f"plan.{error}") from None
         checked: list[ToolCall] = []
         for index, step in enumerate(self.plan.steps):
             checked.append(await self._checked(index, step))
@@ -34,13 +46,7 @@ class Checking:
 
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
-        arguments = resolve(step.arguments, {"input": self.context.state.task.input})
-        written = references_in(step.arguments)
-        for path in (pending := references_in(arguments)):
-            if path not in written:
-                # Who fills in the input may not reach for what other steps returned.
-                raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
-            step_named(index, path)
+        arguments, pending = self._filled(index, step)
         checked = await self.context.check_call(
             step.tool, arguments, resolved=not pending, summary=f"check step {index}: {step.tool}"
         )
@@ -56,6 +62,21 @@ class Checking:
             known = self._sources(arguments) if self.sources is None else self._by_model(self.sources[index], arguments)
             call = call.model_copy(update={"sources": known})
         return call
+
+    def _filled(self, index: int, step: PlanStep) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments of a step with the input filled in, and the references that are left in them."""
+        try:
+            arguments = resolve(step.arguments, {"input": self.context.state.task.input})
+            refuse_many_references(arguments)
+        except ArgumentsInvalid as error:
+            raise ArgumentsInvalid(f"plan.steps.{index}: {error}") from None
+        written = frozenset(references_in(step.arguments))
+        for path in (pending := references_in(arguments)):
+            if path not in written:
+                # Who fills in the input may not reach for what other steps returned.
+                raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
+            step_named(index, path)
+        return arguments, pending
 
     def _by_model(self, known: Sources | None, arguments: dict[str, Any]) -> Sources:
         """Return what is known of a model's arguments; where they refer to a result, its tool counts, too."""

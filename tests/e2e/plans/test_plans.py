@@ -104,6 +104,28 @@ async def test_a_lone_reference_keeps_the_type_of_its_value(opened):
     assert result["outcome"] == "completed", result
 
 
+@promise("plans:input-bounded")
+async def test_an_input_that_would_make_a_plan_too_large_ends_no_run_but_its_own(opened):
+    given = task(send(body="${input.text}" * 8), input={"text": "x" * 300_000})
+    kind, message = await failure_of(opened, given)
+    assert kind == "TaskInvalid"
+    assert "plan.steps.0.arguments: larger than 1,000,000 bytes with what ${input.text} names; refer to less" in message
+
+
+@promise("plans:input-bounded")
+async def test_what_a_person_changes_in_a_plan_may_not_multiply_its_input(opened):
+    steps = [send("b@x.example", subject="${input.subject}")] * 20
+    handle = await opened.start(task(*steps, input={"subject": "hello", "text": ["x" * 40] * 10_000}))
+    (request,) = await pending(handle)
+    changes = {str(n): {"verdict": "modify", "arguments": {"body": "${input.text}"}} for n in range(20)}
+    changed = {"request_id": request["id"], "verdict": "modify", "calls": changes, "by": "ana"}
+    await handle.execute_update("decide", changed | {"args_digest": request["args_digest"]})
+    result = await ended(handle)
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "ArgumentsInvalid")
+    assert "plan.steps.18.arguments: larger than 8,000,000 bytes" in result["error"]["message"]
+    assert requested(opened, handle) == []
+
+
 @promise("plans:nothing-asked")
 async def test_a_plan_that_only_reads_or_is_allowed_asks_nothing(opened):
     result = await ended(await opened.start(task(read(), send(), read("mail.list_sent", {"to": FREE}))))
