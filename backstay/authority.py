@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from backstay.frozen import Frozen
 from backstay.lookalikes import code_at
@@ -12,6 +12,7 @@ from backstay.shown import one_line
 
 _LONGEST = 1000
 """Characters of a name that is looked at; nobody has a longer one, and every door refuses it."""
+_MOST = 200
 
 
 def principal(name: str) -> str:
@@ -34,7 +35,16 @@ def is_plain(name: str) -> bool:
     return "<U+" not in canonical and "⏎" not in canonical
 
 
-Principal = Annotated[str, AfterValidator(principal)]
+def _short(name: str) -> str:
+    """Return a canonical name; it is read from history again, so its bound holds for this very form."""
+    if len(name) > _MOST:
+        raise ValueError(f"longer than {_MOST} characters with hidden signs written as their codes; use a shorter name")
+    return name
+
+
+Principal = Annotated[
+    str, AfterValidator(principal), AfterValidator(_short), Field(json_schema_extra={"maxLength": _MOST})
+]
 """The name of a person, in its canonical form."""
 
 

@@ -4,9 +4,9 @@ Temporal carries payloads of 2 MiB, and some text is escaped a second time when 
 most doubles it.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from backstay.canonical import canonical
 
@@ -20,9 +20,17 @@ REFERENCES = 1_000
 """How many references one plan, or the arguments of one call, may hold."""
 PAYLOAD = 1_900_000
 """What the engine itself may hand over in one piece."""
+MESSAGE, MESSAGES = 32_000, 40_000
+"""What a person says to a run while it works, and all that people say to it: the model is shown it at each step."""
+MOST = 1_000_000_000
+"""More than any run can use; larger numbers reach places that cannot hold them."""
 _NAME = 1_200
+_ID = 6_100
+_WORDS = 16_000
+_TEXT = 400_000
 ANSWER = 65_536
 _QUOTAS = 32_768
+_POLICY = 131_072
 
 
 def size_of(value: object) -> int:
@@ -49,6 +57,14 @@ def _at_most(most: int) -> AfterValidator:
 
 Name = Annotated[str, _at_most(_NAME)]
 """Of a person, a session, a request, a tool, an event or a proof."""
+Id = Annotated[str, Field(max_length=1000), _at_most(_ID)]
+"""Of a run, as long as Temporal allows."""
+Words = Annotated[str, _at_most(_WORDS)]
+"""A comment or a reason."""
+Text = Annotated[str, _at_most(_TEXT)]
+"""What a task wants, in words."""
 AnswerOfPerson = Annotated[object, _at_most(ANSWER)]
 """It goes to the model as a text within a text."""
 Quotas = _at_most(_QUOTAS)
+PolicyOfTask = Annotated[dict[str, Any], _at_most(_POLICY)]
+"""It is shown with each request that it asks."""

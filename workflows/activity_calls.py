@@ -1,4 +1,8 @@
-"""Start activities: every activity of a run is started here."""
+"""Start activities: every activity of a run is started here, and what a run hands to the server is measured here.
+
+What people, programs and models send is bounded where it comes in. What grew large all the same is refused here, since
+the server would carry no part of it, and what the server refuses fails for ever.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
@@ -6,12 +10,14 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
 from backstay import errors
 from backstay.bounds import PAYLOAD
 from backstay.requests import OfRun
-from backstay.task.result import Failure
+from backstay.shown import one_line
+from backstay.task.result import Failure, Outcome, Result
 from workflows.options import options_for
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
@@ -34,6 +40,8 @@ TRANSIENT = frozenset(
 """What an operator, or a version without the bug, may fix while the run waits."""
 MOST_TOLD = 20_000
 """Characters of a failure."""
+CLIPPED = 1_000
+"""Characters of a summary beside which nothing else fits."""
 BUG = errors.InternalError.__name__
 LOST = errors.WorkerLost.__name__
 ASKED_ABOUT = TRANSIENT | {LOST}
@@ -148,18 +156,6 @@ async def _nobody(_fault: str) -> bool:
     return False
 
 
-def refuse_large(name: str, ask: OfRun) -> None:
-    """Raise ApplicationError for what the server would not carry; to hand it over all the same would never end."""
-    (payload,) = workflow.payload_converter().to_payloads([ask])
-    if (size := payload.ByteSize()) > PAYLOAD:
-        raise ApplicationError(
-            f"{name}: {size:,} bytes to hand over are more than the {PAYLOAD:,} that history can hold; "
-            "give less, or put it in a file",
-            type=errors.ArgumentsInvalid.__name__,
-            non_retryable=True,
-        )
-
-
 def name_of(call: Callable[..., Any]) -> str:
     """Return the Temporal name of an activity."""
     return call.__name__
@@ -187,3 +183,54 @@ def as_application_error(error: errors.BackstayError) -> ApplicationError:
     """Return the failure that other programs see: the type is the error's name."""
     # A failure that the server cannot carry would never be told.
     return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)
+
+
+def refuse_large(name: str, ask: OfRun) -> None:
+    """Raise ApplicationError for what the server would not carry; to hand it over all the same would never end."""
+    if (size := len(_encoded(ask).payload.data)) > PAYLOAD:
+        raise ApplicationError(
+            f"{name}: {size:,} bytes to hand over are more than the {PAYLOAD:,} that history can hold; "
+            "give less, or put it in a file",
+            type=errors.ArgumentsInvalid.__name__,
+            non_retryable=True,
+        )
+
+
+def answer_of(update: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of an update; raises ArgumentsInvalid for one that the server would not carry."""
+    if (size := len(_encoded(answer).payload.data)) > PAYLOAD:
+        raise errors.ArgumentsInvalid(
+            f"{update}: done, but its answer has {size:,} bytes, more than the {PAYLOAD:,} that history can hold; "
+            "read the run's status instead"
+        )
+    return answer
+
+
+def fitting(result: Result) -> Result:
+    """Return a Result that the server carries: without what is stored apart, or as a failure that says why."""
+    if len(_encoded(result.plain()).payload.data) <= PAYLOAD:
+        return result
+    # Where the run could be closed, all of them stand under their refs.
+    bare = result.model_copy(update={"events": (), "effects": ()})
+    if (size := len(_encoded(bare.plain()).payload.data)) <= PAYLOAD:
+        return bare
+    why = f"raw_outputs: the result has {size:,} bytes, more than the {PAYLOAD:,} that history can hold"
+    why = f"{why}; let the run report less, and store the rest"
+    return Result(
+        outcome=Outcome.FAILED if result.success else result.outcome,
+        success=False,
+        final_summary=one_line(result.final_summary, CLIPPED),
+        usage=result.usage,
+        error=Failure(type=errors.OutputInvalid.__name__, message=why),
+        effects_ref=result.effects_ref,
+        events_ref=result.events_ref,
+        output_ref=result.output_ref,
+        ledger_head=result.ledger_head,
+        workflow_id=result.workflow_id,
+        run_id=result.run_id,
+    )
+
+
+def _encoded(value: object) -> RawValue:
+    (payload,) = workflow.payload_converter().to_payloads([value])
+    return RawValue(payload)

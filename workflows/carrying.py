@@ -11,6 +11,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls
+from backstay.bounds import size_of
 from backstay.canonical import canonical, longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
@@ -37,7 +38,7 @@ CARRIED_EVENTS = 40
 KEPT_SLOTS = 20
 """How many effects stay in the undo stack, and how many writes are remembered; the store knows the older ones."""
 MOST_LATE = 200_000
-"""Characters of what changed while the state was written."""
+"""Bytes of what changed while the state was written."""
 LATER_EVENTS, LATER_BYTES = 1_000, 2_000_000
 """How much longer the history gets before the run tries again to continue, when it could not."""
 
@@ -192,7 +193,7 @@ class Carrying:
             return None
         now = self._kept()
         late = {name: value for name, value in now.items() if value != kept[name]}
-        if longer_than(late, MOST_LATE):
+        if size_of(late) > MOST_LATE:
             return None
         return Carried(ref=written.ref, seal=written.seal, late=late)
 

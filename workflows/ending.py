@@ -10,12 +10,12 @@ from backstay import calls, errors
 from backstay.approvals.notice import Told
 from backstay.budgets.budget import Limit
 from backstay.profile import OUT_OF_STEPS
-from backstay.task.context import answers_first
+from backstay.task.context import ContextItem, answers_first
 from backstay.task.decision import Finish
 from backstay.task.event import Event
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
-from workflows.activity_calls import error_of
+from workflows.activity_calls import error_of, fitting
 from workflows.model_calls import ModelCalls
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
@@ -110,7 +110,7 @@ class Ending:
             # Some of them may be taken back by now.
             ended = replace(ended, outputs={"steps": steps})
         context.approvals.withdraw_unasked()
-        result = self._result(ended, kept)
+        result = fitting(self._result(ended, kept))
         context.record(
             "run.ended",
             f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
@@ -201,7 +201,7 @@ class Ending:
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
         kept = {name: value for name, value in closed if name != "raw_outputs" or value is not None}
-        return result.model_copy(update={"events": tuple(state.events), **kept})
+        return fitting(result.model_copy(update={"events": tuple(state.events), **kept}))
 
     async def _closed(self, result: Result) -> calls.Closed:
         """Have the store close the run; raises ApplicationError.
@@ -209,24 +209,29 @@ class Ending:
         What people are asked about a fault on the way is told before the end, so each try brings its own notices.
         """
         activities, notices = self.context.activities, self.context.approvals.notices
+        append = answers_first(self.context.state.append)
         while True:
             await notices.settled()
             await notices.shortened()
-            ask = self._closing(result)
+            ask = self._closing(result, append)
             try:
                 closed = await activities.execute_once(calls.close_run, ask, summary="close the run")
             except ApplicationError as error:
+                if append and error.type == errors.ArgumentsInvalid.__name__:
+                    # Too large for history: a run that follows must do without what no model was told.
+                    append = ()
+                    continue
                 await activities.ask_whether_again(calls.close_run, error)
             else:
                 notices.confirm(ask.notices)
                 return closed
 
-    def _closing(self, result: Result) -> calls.CloseRun:
+    def _closing(self, result: Result, append: tuple[ContextItem, ...]) -> calls.CloseRun:
         state = self.context.state
         return calls.CloseRun(
             result=result,
             context=state.context,
-            append=answers_first(state.append),
+            append=append,
             plans=tuple(run.end for run in state.plans),
             notices=self.context.approvals.notices.with_last(Told.ENDED),
         )

@@ -4,26 +4,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from pydantic import Field
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.voting import with_vote
-from backstay.authority import Authority, Principal
+from backstay.authority import Authority
 from backstay.canonical import canonical, longer_than
 from backstay.effects.compensation import UndoOutcome, UndoStack
-from backstay.frozen import Frozen
 from backstay.plans.plan_run import current_plan
 from backstay.shown import one_line
 from backstay.task.event import Timeline
-from backstay.task.reading import Reading
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
-from workflows.activity_calls import Stopped, as_application_error
+from workflows.activity_calls import Stopped, answer_of, as_application_error
 from workflows.asking.approvals import identity_of
 from workflows.asking.hiding import words_without_secrets
+from workflows.asking.said import Said, reading_of, said_in
 from workflows.carrying import Carrying
 from workflows.rollback import Rollback
 from workflows.run_context import RunContext
@@ -34,18 +32,10 @@ MOST_CHECKED = 4
 """How many decisions that came by signal are looked at at once."""
 MOST_READS = 4
 """How many pages are read at once: each of them stays in history."""
+MOST_SAID = 500
+"""Characters of a reason that are kept; a Result holds 100 events, each with two of them."""
 MOST_HELD = 20_000
 """Characters of a decision that is held back until then."""
-
-
-class Said(Frozen):
-    """Who asks for a change to the run itself, and why."""
-
-    by: Principal = Field(default="", max_length=200)
-    proof: str | None = Field(default=None, max_length=1000)
-    event_id: str | None = Field(default=None, max_length=200)
-    reason: str = Field(default="", max_length=4000)
-    to_step: int | None = Field(default=None, strict=True, ge=0)
 
 
 class Handlers:
@@ -92,7 +82,7 @@ class Handlers:
             workflow_id=workflow.info().workflow_id,
             run_id=workflow.info().first_execution_run_id,
             refused=state.refused,
-            paused=None if state.paused is None else one_line(state.paused, 500),
+            paused=None if state.paused is None else one_line(state.paused, MOST_SAID),
             state=State.WAITING if self.context.approvals.pending and state.state is not State.PAUSED else state.state,
             step=state.usage.step,
             task_progress=tuple(state.progress),
@@ -286,14 +276,14 @@ class Handlers:
         if not self._accepts():
             return
         try:
-            _reading(ask)
+            reading_of(ask)
             if self.reads >= MOST_READS:
                 raise errors.DecisionRefused(f"read: {MOST_READS} reads are under way; try again")
         except errors.BackstayError as error:
             raise as_application_error(error) from None
 
     async def _page(self, ask: Any) -> dict[str, Any]:
-        reading = _reading(ask)
+        reading = reading_of(ask)
         if not self.context.state.opened.store:
             raise errors.ArgumentsInvalid("read: the run has stored nothing yet")
         self.reads += 1
@@ -317,7 +307,9 @@ class Handlers:
         if self.carrying is not None:
             self.carrying.updates += 1
         try:
-            return await answer()
+            told = await answer()
+            info = workflow.current_update_info()
+            return answer_of("" if info is None else info.name, told)
         except errors.BackstayError as error:
             raise as_application_error(error) from None
         except Stopped:
@@ -333,7 +325,7 @@ class Handlers:
 
     async def _said(self, update: str, data: Any, act: Any) -> dict[str, Any]:
         """Check who asks, then act once; a repeat with the same event id or proof gets the stored answer."""
-        said, more = _parsed(update, data)
+        said, more = said_in(update, data)
         approvals, state = self.context.approvals, self.context.state
         sender = said.by if said.proof is not None else ""
         key = f"{update} {said.event_id or said.proof}" if said.event_id or said.proof else None
@@ -358,7 +350,7 @@ class Handlers:
             workflow.now(),
             verified=said.proof is not None,
             state=str(answer.get("state", "decided")),
-            comment=one_line(said.reason, 500),
+            comment=one_line(said.reason, MOST_SAID),
         )
         return state.remember_answer(sender, key, answer)
 
@@ -386,7 +378,7 @@ class Handlers:
         if not self._accepts():
             return
         try:
-            said, more = _parsed(update, data)
+            said, more = said_in(update, data)
             sender = said.by if said.proof is not None else ""
             known = self.context.state.answer_to(sender, f"{update} {said.event_id or said.proof}") is not None
             refused = None if known else self._refusal(update, said, more)
@@ -462,39 +454,13 @@ class Handlers:
                 raise errors.DecisionRefused(f"undo: what is under way waits for {waits}; decide that first")
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
-        self.context.state.paused = said.reason or "no reason given"
+        self.context.state.paused = one_line(said.reason, MOST_SAID) or "no reason given"
         self.context.record("run.paused", self.context.state.paused, by=said.by)
         return {"paused": True}
 
     async def _resume(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         was, self.context.state.paused = self.context.state.paused, None
         if was is not None:
-            self.context.record("run.resumed", said.reason or "no reason given", by=said.by, was=was)
+            why = one_line(said.reason, MOST_SAID) or "no reason given"
+            self.context.record("run.resumed", why, by=said.by, was=was)
         return {"paused": False, "was": was}
-
-
-def _parsed(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
-    """Return who asks, and the limits of a top-up or the text of a message.
-
-    Raises DecisionInvalid naming field, value and fix.
-    """
-    data = {} if data is None else data
-    if not isinstance(data, dict):
-        raise deciding.DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
-    more = {key: value for key, value in data.items() if key not in Said.model_fields}
-    if more and update not in {"top_up", "message"}:
-        raise deciding.DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
-    if data.get("to_step") is not None and update != "undo":
-        raise deciding.DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
-    try:
-        return Said.admit({key: value for key, value in data.items() if key in Said.model_fields}), more
-    except errors.TaskInvalid as error:
-        raise deciding.DecisionInvalid(f"{update}.{error}") from None
-
-
-def _reading(data: Any) -> Reading:
-    """Return what is to be read; raises DecisionInvalid naming field, value and fix."""
-    try:
-        return Reading.admit({} if data is None else data)
-    except errors.TaskInvalid as error:
-        raise deciding.DecisionInvalid(f"read: {error}") from None

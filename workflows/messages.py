@@ -7,14 +7,12 @@ from temporalio import workflow
 from backstay import errors
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.authority import Authority
+from backstay.bounds import MESSAGE, MESSAGES, size_of
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
-from workflows.handlers import Handlers, Said
+from workflows.asking.said import Said
+from workflows.handlers import Handlers
 
-MOST_CHARACTERS = 10_000
-"""Of one message."""
-MOST_IN_ALL = 40_000
-"""Bytes of all messages of a run: they stay in what the model is shown."""
 BESIDE = 500
 """Bytes that a message takes in the state of the run besides its text."""
 UNREAD = "finish was put off, because a person sent a message meanwhile; read it, and decide again"
@@ -43,7 +41,7 @@ class Messages(Handlers):
     def _refusal(self, update: str, said: Said, more: dict[str, Any]) -> errors.BackstayError | None:
         if update != "message":
             return super()._refusal(update, said, more)
-        return self._deaf() or _fault(more, MOST_IN_ALL - self.context.state.work.message_bytes)
+        return self._deaf() or _fault(more, MESSAGES - self.context.state.work.message_bytes)
 
     def _deaf(self) -> errors.BackstayError | None:
         if self.context.state.task.plan is not None:
@@ -94,15 +92,17 @@ def _fault(more: dict[str, Any], left: int) -> errors.BackstayError | None:
     text = more.get("text")
     if not isinstance(text, str) or not text.strip():
         return DecisionInvalid('message.text: required; say what the model is to read, such as {"text": "be brief"}')
-    if len(text) > MOST_CHARACTERS:
-        return DecisionInvalid(f"message.text: longer than {MOST_CHARACTERS:,} characters; say it in fewer")
+    if (size := size_of(text)) > MESSAGE:
+        return DecisionInvalid(
+            f"message.text: {size:,} bytes of JSON are more than the {MESSAGE:,} allowed; say it in fewer"
+        )
     if _size(text) > left:
         return errors.DecisionRefused(
-            f"message: all messages of a run may have {MOST_IN_ALL:,} bytes together, each with {BESIDE} besides its "
+            f"message: all messages of a run may have {MESSAGES:,} bytes together, each with {BESIDE} besides its "
             f"text, and {max(0, left):,} are left; follow it up with a new run when it has ended"
         )
     return None
 
 
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace")) + BESIDE
+    return size_of(text) + BESIDE

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from pydantic import Field
 from temporalio import workflow
 
 from backstay import calls
+from backstay.bounds import Id
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.task.reading import Reading
@@ -16,8 +18,8 @@ from workflows.run_context import RunContext
 class ReadRequest(Reading):
     """Name the run, and what to read of it."""
 
-    workflow_id: str
-    run_id: str | None = None
+    workflow_id: Id
+    run_id: str | None = Field(default=None, max_length=100)
     """The first one of the run; the last run of that name without it."""
 
 

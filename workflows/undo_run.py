@@ -13,6 +13,7 @@ from backstay.approvals import deciding
 from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.proof import UNDO_RUN
 from backstay.authority import Authority, Principal
+from backstay.bounds import MOST, Id, Name, Words
 from backstay.effects.compensation import UndoOutcome, UndoStack, compensation_of
 from backstay.effects.effect import SAYS_SO, EffectState
 from backstay.errors import BackstayError, DecisionRefused, Expired, NotVerified, TaskInvalid
@@ -24,7 +25,7 @@ from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
 from workflows import carrying, rollback
-from workflows.activity_calls import as_application_error
+from workflows.activity_calls import as_application_error, fitting
 from workflows.asking.hiding import without_secrets
 from workflows.consent import rejected
 from workflows.ending import ended_by
@@ -35,15 +36,15 @@ from workflows.run_context import RunContext
 class UndoRequest(Frozen):
     """Name the run whose effects are to be undone."""
 
-    workflow_id: str
-    run_id: str | None = None
-    to_step: int | None = Field(default=None, strict=True, ge=0)
-    done: int | None = Field(default=None, strict=True, ge=1)
+    workflow_id: Id
+    run_id: str | None = Field(default=None, max_length=100)
+    to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    done: int | None = Field(default=None, strict=True, ge=1, le=MOST)
     """The parked effect that a person has taken back by hand: it is recorded as that, and nothing is called."""
-    comment: str = Field(default="", max_length=4000)
+    comment: Words = Field(default="", max_length=4000)
     """What that person says of it."""
     by: Principal = ""
-    proof: str | None = None
+    proof: Name | None = None
     """Proves `by`: signed for the update `UndoRun` of the run that is taken back."""
 
     @model_validator(mode="after")
@@ -92,7 +93,7 @@ class UndoRun(Handlers):
             await self.context.approvals.notices.settled()
             raise as_application_error(ended.error or BackstayError(str(error))) from None
         await self.context.approvals.notices.settled()
-        result = self._result(self.context.state.undo_outcome)
+        result = fitting(self._result(self.context.state.undo_outcome))
         self.result = result.plain()
         self.context.state.state = State.DONE
         self.show()

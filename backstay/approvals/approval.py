@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority, Principal
-from backstay.bounds import AnswerOfPerson, Name
+from backstay.bounds import AnswerOfPerson, Name, Words
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source, among, pointer_to
@@ -282,13 +282,13 @@ class Approval(PublicInput):
     """
     answer: AnswerOfPerson = None
     stop: bool = False
-    by: Principal = Field(min_length=1, max_length=200)
+    by: Principal = Field(min_length=1)
     proof: Name | None = None
-    comment: str = Field(default="", max_length=4000)
+    comment: Words = Field(default="", max_length=4000)
     args_digest: Name | None = None
     ask_again: bool = False
     """With `modify`: whether the changed calls are asked about again before any of them is made."""
-    event_id: str | None = Field(default=None, max_length=200)
+    event_id: Name | None = Field(default=None, max_length=200)
     remember: Literal[False] | Remember = False
     """How long this decision holds for such calls; true is `always`."""
     option: ApproveOption | None = None

@@ -5,17 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from backstay.bounds import Quotas
+from backstay.bounds import MOST, Quotas
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
 from backstay.frozen import Frozen, PublicInput
 
 MICRO = 1_000_000
 """Money is kept in whole millionths of a US dollar, rounded up, so that sums are exact and never too low."""
-
-
-MOST = 1_000_000_000
-"""More than any run can use; larger numbers reach places that cannot hold them."""
 
 
 class Limit(StrEnum):

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from backstay.bounds import MOST
 from backstay.canonical import canonical
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen
@@ -17,16 +18,16 @@ class Reading(Frozen):
     """Say what to read: a stored payload by its `ref`, the events `after` a number, or the `messages` after one."""
 
     ref: str | None = Field(default=None, max_length=200)
-    after: int | None = Field(default=None, strict=True, ge=0)
-    messages: int | None = Field(default=None, strict=True, ge=0)
+    after: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+    messages: int | None = Field(default=None, strict=True, ge=0, le=MOST)
     """The number of the last event whose messages are known; 0 for all of them."""
     path: str = Field(default="", max_length=1000)
     """Where in the payload, such as `invoices.3.total`."""
     as_text: bool = Field(default=False, strict=True)
     """Whether to read the JSON text of what is there, whatever it is; a text is read as it is."""
-    offset: int = Field(default=0, strict=True, ge=0)
+    offset: int = Field(default=0, strict=True, ge=0, le=MOST)
     """The first item of a list, or the first character of a text."""
-    limit: int | None = Field(default=None, strict=True, ge=1)
+    limit: int | None = Field(default=None, strict=True, ge=1, le=MOST)
     """The most items or characters; a page holds 100 KiB at most all the same."""
 
     @model_validator(mode="after")

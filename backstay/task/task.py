@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from backstay.authority import Principal
-from backstay.bounds import DEEPEST, TASK, Name, size_of
+from backstay.bounds import DEEPEST, TASK, Id, Name, PolicyOfTask, Text, size_of
 from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
@@ -45,7 +45,7 @@ OutputSchema = Annotated[
 class Follows(PublicInput):
     """Name a run that has ended and whose context is continued."""
 
-    workflow_id: str = Field(min_length=1, max_length=1000)
+    workflow_id: Id = Field(min_length=1)
     run_id: str = Field(min_length=1, max_length=100)
     """Of its first execution, as `status` and the Result say, or of a later one."""
 
@@ -53,18 +53,18 @@ class Follows(PublicInput):
 class Task(PublicInput):
     """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
 
-    text: str = Field(default="", max_length=100_000)
+    text: Text = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
-    user_id: Principal = Field(default=NOBODY, min_length=1, max_length=200)
+    user_id: Principal = Field(default=NOBODY, min_length=1)
     session_id: Name | None = None
     follows: Follows | None = None
     """The run of the same user and session that this one goes on from."""
-    by: Principal = Field(default="", max_length=200)
+    by: Principal = ""
     """Who starts the run; counts only with a proof."""
     proof: Name | None = None
     """Proves `by`: signed for the update `start`, with this task without `proof` as the payload."""
     budget: Budget = Budget()
-    policy: dict[str, Any] | None = None
+    policy: PolicyOfTask | None = None
     """May only tighten the operator's policy."""
     profile: str = Field(default="default", min_length=1, max_length=200)
     """Which of the operator's profiles says what this task does not."""

@@ -10,6 +10,7 @@ from backstay.task.plan import references_in, resolve
 from backstay.task.task import Task, too_long
 from tests.requirements import promise
 
+SAID = {"request_id": "r1", "verdict": "answer", "answer": "this"}
 SIGNS = ['"', "\x01", "中", "🦉"]
 
 
@@ -102,3 +103,14 @@ def test_references_lead_no_deeper_than_history_can_hold():
 
     with pytest.raises(ArgumentsInvalid, match="nested deeper than 200"):
         resolve({"x": held}, {"input": {"x": deep}})
+
+
+@promise("runs:read-again")
+def test_a_name_that_is_accepted_is_accepted_again_in_the_form_in_which_history_holds_it():
+    for name, accepted in (("\u200b" * 25, True), ("中" * 200, True), ("\u200b" * 26, False), ("x" * 201, False)):
+        for door in (lambda n: Task.admit({"text": "t", "user_id": n}).user_id, lambda n: admit({**SAID, "by": n}).by):
+            if not accepted:
+                with pytest.raises((TaskInvalid, DecisionInvalid), match="longer than 200 characters"):
+                    door(name)
+            else:
+                assert door(door(name)) == door(name)

@@ -41,6 +41,11 @@ TASKS = {
     "an idle workspace": ({"text": "x", "workspace": "here"}, "workspace: of no use without filesystem or shell"),
     "a workspace without a name": ({"text": "x", "workspace": "", "shell": True}, "workspace:"),
     "too many steps": ({"text": "x", "budget": {"max_steps": 100_001}}, "budget.max_steps: "),
+    "a name of hidden signs": ({"text": "x", "user_id": "\x01" * 200}, "user_id: longer than 200 characters"),
+    "a policy of many names": (
+        {"text": "x", "policy": {"ask": [{"tool": "a.b", "approvers": [f"{n:0120}" for n in range(1_100)]}]}},
+        "policy: 135,",
+    ),
     "unpriced": ({"text": "x", "model": "nobodys-model"}, "model: no price is known for 'nobodys-model'"),
 }
 DEFAULTS = {
@@ -55,6 +60,22 @@ DEFAULTS = {
     "policy": None,
     "budget": {"max_steps": 100_000, "max_code_runs": 3, "max_calls_per_program": None},
 }
+BESIDE = {
+    "an id": ("UndoRun", {"workflow_id": "x" * 150_000}, "workflow_id: "),
+    "an id to read": ("ReadRun", {"workflow_id": "x" * 150_000, "after": 0}, "workflow_id: "),
+    "a proof": ("UndoRun", {"workflow_id": "x", "proof": "中" * 600_000}, "proof: 1,800,002 bytes"),
+    "a step": ("UndoRun", {"workflow_id": "x", "to_step": 10**30}, "to_step: "),
+    "an event": ("ReadRun", {"workflow_id": "x", "after": 10**30}, "after: "),
+}
+UPDATES = [
+    ("pause", {"reason": "\x01" * 3_000}, "pause.reason: 18,002 bytes"),
+    ("resume", {"proof": "\x01" * 300}, "resume.proof: 1,802 bytes"),
+    ("undo", {"to_step": 10**30}, "undo.to_step: "),
+    ("top_up", {"quotas": {"中" * 20_000: 1}}, "quotas: 60,006 bytes"),
+    ("read", {"after": 10**30}, "read: after: "),
+    ("message", {"text": "中" * 11_000}, "message.text: 33,002 bytes"),
+    ("decide", {"request_id": "r1", "verdict": "reject", "comment": "\x01" * 3_000}, "comment: 18,002 bytes"),
+]
 NO_JSON = {
     "no JSON": b"{nope",
     "too deep": b'{"text": "x", "input": ' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}",
@@ -89,6 +110,29 @@ async def refused(handle):
 async def test_a_task_that_is_not_valid_is_refused_naming_field_value_and_fix(door, name):
     task, said = TASKS[name]
     assert said in await refused(await door.start(task))
+
+
+@promise("runs:bounds-in-bytes")
+@pytest.mark.parametrize("name", BESIDE)
+async def test_what_is_too_large_for_a_workflow_beside_a_run_is_refused_by_field(door, name):
+    kind, ask, said = BESIDE[name]
+    queue = door.settings.task_queue
+    handle = await door.client.start_workflow(kind, ask, id=f"beside {name}", task_queue=queue)
+    assert said in await refused(handle)
+
+
+@promise("runs:bounds-in-bytes")
+async def test_what_is_too_large_for_an_update_is_refused_by_field(door):
+    handle = await door.start("<ask>")
+    (request,) = await pending(handle)
+    for update, ask, said in UPDATES:
+        with pytest.raises(WorkflowUpdateFailedError) as caught:
+            await handle.execute_update(update, {**ask, "by": "ana"} if update != "read" else ask)
+        assert said in caught.value.cause.message
+    decision = {"request_id": request["id"], "verdict": "answer", "answer": "this", "by": "ana"}
+    await handle.execute_update("decide", decision)
+    assert (await handle.result())["outcome"] == "completed"
+    assert_no_task_failure(await handle.fetch_history())
 
 
 @promise("runs:task-fields")

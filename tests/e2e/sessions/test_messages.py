@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowUpdateFailedError
 
+from backstay.bounds import MESSAGE, MESSAGES
 from backstay.client import Backstay
 from backstay.errors import DecisionRefused
 from backstay.testing import Conversation
@@ -16,7 +17,7 @@ from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers,
 from tests.engine import ended, engine, pending
 from tests.requirements import promise
 from tests.turns import Turns, assert_well_formed, calls, finished
-from workflows.messages import BESIDE, MOST_CHARACTERS, MOST_IN_ALL
+from workflows.messages import BESIDE
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -159,7 +160,7 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
         "no text": {"by": ANA},
         "a number": {"text": 7},
         "unknown": {"text": "t", "remember": True},
-        "too long": {"text": "x" * (MOST_CHARACTERS + 1)},
+        "too long": {"text": "x" * (MESSAGE - 1)},
         "by nobody": {"text": "t", "by": "x" * 1_200_000},
         "a long event": {"text": "t", "event_id": "x" * 201},
         "a long reason": {"text": "t", "reason": "x" * 4001},
@@ -177,13 +178,13 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
 @promise("sessions:message-refused")
 async def test_all_messages_of_a_run_are_bounded_together(opened, turns):
     handle, request = await waiting(opened, turns)
-    count = MOST_IN_ALL // (BESIDE + 1)
+    count = MESSAGES // (BESIDE + 3)
     for _ in range(count):
         await handle.execute_update("message", {"text": "x"})
     kind, text = await refusal(handle.execute_update("message", {"text": "y"}))
 
     assert kind == "DecisionRefused"
-    assert f"{MOST_IN_ALL - count * (BESIDE + 1)} are left" in text
+    assert f"{MESSAGES - count * (BESIDE + 3)} are left" in text
     await answered(handle, request)
 
 

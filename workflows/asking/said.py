@@ -1,0 +1,58 @@
+"""What people say to change a run itself, or to read it, as it is admitted before anything acts on it."""
+
+from typing import Any
+
+from pydantic import Field
+
+from backstay import errors
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.authority import Principal
+from backstay.bounds import MOST, Name, Words
+from backstay.budgets.budget import TopUp
+from backstay.frozen import Frozen
+from backstay.shown import one_line
+from backstay.task.reading import Reading
+
+_WITH_MORE = frozenset({"top_up", "message"})
+"""The updates that say more than who asks, and why."""
+
+
+class Said(Frozen):
+    """Who asks for a change to the run itself, and why."""
+
+    by: Principal = ""
+    proof: Name | None = None
+    event_id: Name | None = Field(default=None, max_length=200)
+    reason: Words = Field(default="", max_length=4000)
+    to_step: int | None = Field(default=None, strict=True, ge=0, le=MOST)
+
+
+def said_in(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
+    """Return who asks, and the limits of a top-up or the text of a message.
+
+    Raises DecisionInvalid, or TaskInvalid for a limit, naming field, value and fix.
+    """
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        raise DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
+    more = {key: value for key, value in data.items() if key not in Said.model_fields}
+    if more and update not in _WITH_MORE:
+        raise DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
+    if data.get("to_step") is not None and update != "undo":
+        raise DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
+    try:
+        said = Said.admit({key: value for key, value in data.items() if key in Said.model_fields})
+    except errors.TaskInvalid as error:
+        raise DecisionInvalid(f"{update}.{error}") from None
+    if update == "top_up":
+        # Votes on it are kept under what it says.
+        TopUp.admit(more)
+    return said, more
+
+
+def reading_of(data: Any) -> Reading:
+    """Return what is to be read; raises DecisionInvalid naming field, value and fix."""
+    try:
+        return Reading.admit({} if data is None else data)
+    except errors.TaskInvalid as error:
+        raise DecisionInvalid(f"read: {error}") from None
