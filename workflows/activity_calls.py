@@ -7,7 +7,7 @@ the server would carry no part of it, and what the server refuses fails for ever
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -111,13 +111,13 @@ class ActivityCalls:
         decisions = tuple(self.state.decisions) if options.writes_events else ()
         ask = ask.model_copy(update=self._common(ask) | events | {"decisions": decisions})
         try:
-            refuse_large(name_of(call), ask)
+            given = cast("Any", handed_over(name_of(call), ask))
         except ApplicationError:
             self.state.take_back_events(ask)
             raise
         with self._counted() if counted else nullcontext():
             try:
-                answer = await workflow.execute_activity(call, ask, summary=summary or None, **options.keywords())
+                answer = await workflow.execute_activity(call, given, summary=summary or None, **options.keywords())
             except ActivityError as error:
                 self.state.take_back_events(ask)
                 raise cause_of(error) from error
@@ -185,15 +185,17 @@ def as_application_error(error: errors.BackstayError) -> ApplicationError:
     return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)
 
 
-def refuse_large(name: str, ask: OfRun) -> None:
-    """Raise ApplicationError for what the server would not carry; to hand it over all the same would never end."""
-    if (size := len(_encoded(ask).payload.data)) > PAYLOAD:
+def handed_over(name: str, ask: OfRun) -> RawValue:
+    """Return the input of an activity, encoded once; raises ApplicationError for what the server would not carry."""
+    given = _encoded(ask)
+    if (size := len(given.payload.data)) > PAYLOAD:
         raise ApplicationError(
             f"{name}: {size:,} bytes to hand over are more than the {PAYLOAD:,} that history can hold; "
             "give less, or put it in a file",
             type=errors.ArgumentsInvalid.__name__,
             non_retryable=True,
         )
+    return given
 
 
 def answer_of(update: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,24 @@ async def test_events_and_answers_that_the_server_would_not_carry_are_left_out_o
     assert_no_task_failure(await handle.fetch_history())
 
 
+@promise("runs:last-resort")
+async def test_an_activity_that_the_server_would_not_carry_ends_a_run_that_says_so_and_is_closed(
+    opened, turns, monkeypatch
+):
+    handle = await opened.start(turns.task(ASK))
+    await pending(handle)
+    monkeypatch.setattr(activity_calls, "PAYLOAD", 100_000)
+    # The answer is a text within a text for the model: each of its signs takes four bytes.
+    await answer(handle, '"' * 30_000)
+    result = await ended(handle)
+
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "ArgumentsInvalid")
+    assert "ask_model: 120," in result["error"]["message"]
+    assert "give less, or put it in a file" in result["error"]["message"]
+    assert result["events_ref"]
+    assert_no_task_failure(await handle.fetch_history())
+
+
 @promise("runs:words-clipped")
 async def test_a_long_reason_is_kept_in_short_in_the_events_of_a_run(opened, turns):
     handle = await opened.start(turns.task(ASK))
