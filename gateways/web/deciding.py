@@ -11,13 +11,13 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN, DecisionInvalid, admit
 from backstay.approvals.layout import changed_lines
 from backstay.approvals.proof import Binding
-from backstay.authority import principal
 from backstay.canonical import canonical
 from backstay.client.run import signed
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
+from gateways.web.sent import text_in, without_names
 from store.notices.requests import RequestRow
 
 _MOST_CHANGES = 20
@@ -125,6 +125,8 @@ def _payload(
     visitor: Visitor, workflow_id: str, request: ApprovalRequest, said: dict[str, Any], bound: Shown
 ) -> dict[str, Any]:
     """Return a decision in the form in which it is sent, and so signed."""
+    if said.get("request_id", request.id) != request.id:
+        raise DecisionInvalid(f"request_id: this address decides {one_line(request.id, 40)}; leave it out")
     decision = {"args_digest": bound.args_digest or request.args_digest or None, **said}
     decision |= {"request_id": request.id, "by": visitor.by}
     if bound.nonce:
@@ -180,14 +182,9 @@ def _differences(before: ApprovalRequest, now: ApprovalRequest) -> Iterator[str]
 
 def from_program(visitor: Visitor, body: dict[str, Any]) -> tuple[dict[str, Any], Shown]:
     """Return the decision that a program sends, and what it was shown; raises DecisionInvalid for another's name."""
-    said = dict(body)
-    shown = Shown(*(str(said.pop(name, "") or "") for name in ("f", "d")))
-    for name in ("by", "proof"):
-        given = said.pop(name, None)
-        own = name == "by" and isinstance(given, str) and principal(given) == visitor.by
-        if given is not None and not own:
-            raise DecisionInvalid(f"{name}: is made here, from who you are; leave it out")
-    return said, shown
+    said = without_names(visitor, body)
+    shown = Shown(*(text_in(said, name) for name in ("f", "d")))
+    return {name: value for name, value in said.items() if name not in {"f", "d"}}, shown
 
 
 def outcome_words(answer: dict[str, Any], visitor: Visitor) -> str:

@@ -8,10 +8,16 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.authority import principal
+from backstay.bounds import DEEPEST
+from backstay.canonical import canonical, deeper_than
+from backstay.shown import one_line
 from gateways.web.identity import Visitor, bearer_of
 from gateways.web.tokens import Seals
 
 _MOST_FIELDS = 5000
+_MOST_DIGITS = 400
 _FOREIGN = "this form is not from a page of yours, or it is older than 12 hours; open the page again"
 
 
@@ -70,14 +76,54 @@ def _form(body: bytes) -> Sent:
     return Sent(fields)
 
 
+def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:
+    """Return a text that a program sent, or the default for none; raises DecisionInvalid for anything else."""
+    text = default if said.get(name) is None else said[name]
+    if not isinstance(text, str):
+        raise DecisionInvalid(f"{name}: must be a text, not {one_line(json.dumps(text), 40)}")
+    return text
+
+
+def without_names(visitor: Visitor, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a program sent without who sends it; raises DecisionInvalid for another's name, or a proof."""
+    said = dict(body)
+    for name in ("by", "proof"):
+        given = said.pop(name, None)
+        own = name == "by" and isinstance(given, str) and principal(given) == visitor.by
+        if given is not None and not own:
+            raise DecisionInvalid(f"{name}: is made here, from who you are; leave it out")
+    return said
+
+
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(body.decode("utf-8"))
+        data = json.loads(body.decode("utf-8"), parse_int=_whole)
     except (ValueError, UnicodeError, RecursionError):
         raise HTTPException(400, "the body is no JSON") from None
     if not isinstance(data, dict):
         raise HTTPException(400, "the body must be a JSON object")
+    for name, value in data.items():
+        if fault := _fault(name, value):
+            raise DecisionInvalid(f"{one_line(name, 80)}: {fault}")
     return data
+
+
+def _whole(digits: str) -> float:
+    """Return a whole number, or none for one of more digits than anybody needs."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float("nan")
+
+
+def _fault(name: str, value: Any) -> str:
+    """Return why a field could not be sent on, or nothing."""
+    if deeper_than(value, DEEPEST):
+        return f"nested deeper than {DEEPEST} levels; flatten it"
+    try:
+        canonical([name, value]).encode()
+    except UnicodeEncodeError:
+        return "holds half a character; give whole ones"
+    except ValueError:
+        return "holds a number that is none, or endless, or too long; give it as a text"
+    return ""
 
 
 def _is_utf8(parameters: str) -> bool:

@@ -1,7 +1,6 @@
 """Do what people ask of a run: take it back, give it more, hold it, tell it something, end it."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from starlette.routing import BaseRoute
 from backstay.approvals import deciding
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.authority import Authority
+from backstay.bounds import MOST
 from backstay.budgets.budget import TopUp
 from backstay.canonical import digest_of
 from backstay.client import Run
@@ -25,8 +25,9 @@ from gateways.web.page import Page, run_path
 from gateways.web.runs.finding import Found, find
 from gateways.web.runs.looking import undo_of
 from gateways.web.runs.showing import undo_view
-from gateways.web.sent import Sent
+from gateways.web.sent import Sent, text_in, without_names
 
+_LONGEST_EVENT = 200
 _TAKEN_S = 30.0
 """How long a browser waits to hear that a worker has taken the wish for an undo."""
 _UNDO_S = 10.0
@@ -34,6 +35,15 @@ _UNDO_S = 10.0
 _LIMITS = {"max_steps": int, "max_tool_calls": int, "max_code_runs": int, "max_llm_cost_usd": float, "max_tokens": int}
 """What the form can raise."""
 
+_FIELDS = {
+    "pause": {"reason"},
+    "resume": {"reason"},
+    "message": {"text", "event_id"},
+    "top_up": {*TopUp.model_fields, "event_id"},
+    "cancel": {"confirm"},
+    "undo": {"to_step", "confirm"},
+}
+"""What programs may send; who they are is known."""
 _CONFIRMED = frozenset({"undo", "cancel"})
 """What is done only after people have seen what it takes back."""
 Deed = Callable[[Found, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]]
@@ -50,26 +60,27 @@ class Acting:
 
     async def pause(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Hold the run before its next step or call."""
-        answer = await run.pause(_text(said, "reason"), by=by)
+        answer = await run.pause(text_in(said, "reason"), by=by)
         return _voted(answer) or "The run is paused before its next step.", answer
 
     async def resume(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Let a paused run go on."""
-        answer = await run.resume(_text(said, "reason"), by=by)
+        answer = await run.resume(text_in(said, "reason"), by=by)
         return _voted(answer) or "The run goes on.", answer
 
     async def message(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Tell the model of the run something."""
-        answer = await run.message(_text(said, "text"), by=by, event_id=_text(said, "event_id") or None)
+        answer = await run.message(text_in(said, "text"), by=by, event_id=_event(said) or None)
         return "The run has your message; the model reads it at its next step.", answer
 
     async def top_up(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Raise limits of the run."""
         more = {name: value for name, value in said.items() if name != "event_id"}
+        event_id = _event(said)
         if not more:
             raise DecisionInvalid("max_steps: say how much to add to at least one limit")
         TopUp.admit(more)
-        if event_id := _text(said, "event_id"):
+        if event_id:
             more["event_id"] = event_id
         answer = await run.top_up(by=by, **more)
         return _voted(answer) or "The limits are raised.", answer
@@ -136,9 +147,10 @@ def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, 
         found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
         if found.is_older:
             raise DecisionRefused("run: a newer run has this workflow ID, and this would be done to that one")
-        said = _said(name, sent)
+        said = _said(name, sent, visitor)
         if name in _CONFIRMED:
-            confirmed = str(said.pop("confirm", ""))
+            confirmed = text_in(said, "confirm")
+            said.pop("confirm", None)
             preview = await _preview(page, found, name, said)
             if confirmed != (digest := _digest(found, name, said, preview)):
                 asked = _Question(found, name, said, preview, digest, again=bool(confirmed))
@@ -172,7 +184,7 @@ async def _preview(page: Page, found: Found, name: str, said: dict[str, Any]) ->
     For an end it also tells whether all of that is kept: the run cannot know who cancels it.
     """
     to_step = said.get("to_step")
-    if to_step is not None and (not isinstance(to_step, int) or isinstance(to_step, bool)):
+    if to_step is not None and (type(to_step) is not int or not 0 <= to_step <= MOST):
         raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
     if found.row is not None:
         found.row.require_not_pruned()
@@ -205,10 +217,13 @@ def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Re
     )
 
 
-def _said(name: str, sent: Sent) -> dict[str, Any]:
+def _said(name: str, sent: Sent, visitor: Visitor) -> dict[str, Any]:
     """Return what was sent as an update takes it; raises DecisionInvalid naming the field."""
     if sent.json is not None:
-        return dict(sent.json)
+        said = without_names(visitor, sent.json)
+        if unknown := sorted(said.keys() - _FIELDS[name]):
+            raise DecisionInvalid(f"{one_line(unknown[0], 80)}: unknown field; remove it")
+        return said
     fields = {key: sent.get(key).strip() for key in sent.fields if key != "csrf"}
     said: dict[str, Any] = {key: value for key, value in fields.items() if value}
     if name == "undo" and "to_step" in said:
@@ -227,11 +242,12 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
         raise DecisionInvalid(f"{name}: {one_line(text, 40)!r} is no number; write one such as 5") from None
 
 
-def _text(said: dict[str, Any], name: str) -> str:
-    text = said.get(name, "")
-    if not isinstance(text, str):
-        raise DecisionInvalid(f"{name}: must be a text, not {one_line(json.dumps(text), 40)}")
-    return text
+def _event(said: dict[str, Any]) -> str:
+    """Return the name of what is sent, so that it is done once; raises DecisionInvalid for a long one."""
+    event_id = text_in(said, "event_id")
+    if len(event_id) > _LONGEST_EVENT:
+        raise DecisionInvalid(f"event_id: longer than {_LONGEST_EVENT} characters; use a shorter one")
+    return event_id
 
 
 def _voted(answer: dict[str, Any]) -> str:
