@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts, pointer_to
-from backstay.provenance.targets import shape_of
+from backstay.provenance.targets import is_postal, shape_of
 
 
 def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -23,8 +23,14 @@ def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def name_at(pointer: str) -> str:
-    """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list."""
+    """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list.
+
+    A line of a postal address bears the name of the address, too.
+    """
     names = [name for name in pointer.split("/") if name and not name.isdecimal()]
+    above = names[-2] if len(names) > 1 else ""
+    if is_postal(above):
+        return f"{above}_address_{names[-1]}"
     return names[-1] if names else ""
 
 

@@ -80,11 +80,22 @@ def _leaves(payload: Any) -> Iterator[tuple[str, Any]]:
         match item:
             case dict():
                 waiting += [(str(key), value) for key, value in item.items()]
+                # Objects by id: what names an object in a list of objects is its key here.
+                waiting += [
+                    ("id", str(key))
+                    for key, value in item.items()
+                    if isinstance(value, dict) and _names_an_object(str(key))
+                ]
             case list() | tuple():
                 within = name.lower() in _CONTAINERS
                 waiting += [("names" if within and isinstance(value, str | int) else name, value) for value in item]
             case _:
                 yield name, item
+
+
+def _names_an_object(key: str) -> bool:
+    """Return whether a key can be the name of an object, and not that of a field."""
+    return key != key.lower() or any(map(str.isdigit, key))
 
 
 def _row(value: str) -> set[str]:

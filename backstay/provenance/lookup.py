@@ -109,7 +109,8 @@ class Lookup:
             return False
         if comes_from_others(parts, shape) and not self._joined_by_trusted(parts, shape):
             return True
-        if self.index.others and is_identifier_name(name) and not all(part.trusted for part in parts):
+        exact = is_identifier_name(name) or (isinstance(value, str) and is_address(value.strip()))
+        if self.index.others and exact and not all(part.trusted for part in parts):
             # Which thing is meant must stand somewhere as a whole.
             return True
         if not parts and self.index.others and words(_REFERENCE.sub(" ", str(value))):
@@ -143,7 +144,10 @@ class Lookup:
 
     def _is_foreign_within(self, address: str) -> bool:
         parts = self.parts_of(address, "atom")
-        return comes_from_others(parts, "atom") and not self._joined_by_trusted(parts, "atom")
+        if comes_from_others(parts, "atom"):
+            return not self._joined_by_trusted(parts, "atom")
+        # What stands nowhere may have been hidden in what others wrote.
+        return self.index.others and not (parts and all(part.trusted for part in parts))
 
     def _is_listed(self, value: Any, tool: str, name: str) -> bool:
         """Return whether another tool of the provider listed a value as an identifier, and nobody else told it."""
@@ -304,7 +308,7 @@ _NOBODY: frozenset[int] = frozenset()
 
 def _shape(pointer: str, name: str, value: Any) -> Shape:
     """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
-    if isinstance(value, float):
+    if isinstance(value, float | bool) or value is None:
         return "other"
     shape = shape_of(name, value if isinstance(value, str) else str(value))
     attached = any("attachment" in step.lower() for step in pointer.split("/"))

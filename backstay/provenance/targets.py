@@ -38,6 +38,7 @@ _MOMENT = re.compile(
 """Dates and times as digits. Eight digits alone are none: they can be an account number."""
 MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
+_OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -99,8 +100,14 @@ def is_moment(text: str) -> bool:
 def takes_identifiers(name: str) -> bool:
     """Return whether an argument may take an identifier of its provider, and never an address, host, URL or path."""
     named = _named(name)[1]
-    # The number of a mail is no address.
-    return not (named - {"email", "mail"} if is_identifier_name(name) else named) & _OUTWARD
+    # The number of a mail is no address, and the id of a target is an id.
+    return not (named - _OF_THINGS if is_identifier_name(name) else named) & _OUTWARD
+
+
+def is_postal(name: str) -> bool:
+    """Return whether what bears a name is where a parcel or a letter goes."""
+    named = _named(name)[1]
+    return bool(named & {"address", "ship", "shipping", "delivery", "billing"}) and not named & {"email", "mail"}
 
 
 def is_identifier_name(name: str) -> bool:
@@ -109,9 +116,9 @@ def is_identifier_name(name: str) -> bool:
 
 
 def _named(name: str) -> tuple[str, frozenset[str]]:
-    """Return the last word of a name, and all of its words."""
+    """Return the last word of a name, and all of its words, each also without the `s` of a plural."""
     found = [word.lower() for word in _NAME.findall(name)]
-    return (found[-1] if found else ""), frozenset(found)
+    return (found[-1] if found else ""), frozenset((*found, *(word.removesuffix("s") for word in found)))
 
 
 def hosts_in(value: str) -> list[str]:

@@ -126,12 +126,15 @@ def coded_in(leaf: str) -> list[str]:
 
 
 def spellings(leaf: str) -> Iterator[list[str]]:
-    """Yield the words of a leaf as an enemy may have spelled it: backwards, in base64, in hexadecimal, turned by 13."""
+    """Yield the words of a leaf as an enemy may have spelled it: backwards, coded, turned, or sign by sign."""
     data = leaf.encode("utf-8", "replace")
     yield words(leaf[::-1])
     yield words(base64.b64encode(data).decode().rstrip("="))
     yield words(data.hex())
     yield words(leaf.translate(_TURNED))
+    # One sign after the other: `53 45`, `83 69`, backslash and `u0053`, backslash and `x53`.
+    for form in ("{:02x}", "{}", "u{:04x}", "x{:02x}"):
+        yield [form.format(sign) for sign in data]
 
 
 def numbers(value: Any) -> list[list[str]]:
