@@ -75,8 +75,8 @@ class AskModel(OfRun):
     draft: int = 0
     """The first number under which the events of this call are left in the store; 0 leaves none."""
     step: int = 0
-    max_completion_tokens: int | None = None
-    """What is left of the token limit, when there is one."""
+    tokens_left: int | None = None
+    """What is left of the token limit for the request and its answer, when there is one."""
     budget: str = ""
     """What is left, in one line for the model."""
     programs: bool = False

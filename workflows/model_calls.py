@@ -1,5 +1,6 @@
 """Ask the model for the next decision, and reserve money for each try before it is spent."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from backstay import calls
 from backstay.approvals.notice import Told
-from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded
+from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded, tokens_exceeded
 from backstay.errors import BudgetExceeded
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
@@ -53,11 +54,29 @@ class Asking:
     """What the call costs at most, where a reservation was too small for it."""
     why: str = ""
     """Why that is more than it should cost."""
+    asks_tokens: int = 0
+    """How many tokens there are to send, where too few were left for it."""
+    answer_tokens: int = 0
+    """How many the shortest answer needs."""
 
     @property
     def closing(self) -> bool:
         """Return whether it is paid from what was kept back."""
         return self.purpose == "closing"
+
+    def learns(self, facts: dict[str, Any]) -> bool:
+        """Note what the call needs, as the worker that refused it says; return whether that is more than was known."""
+        asks, needed = int(facts.get("asks_tokens", 0)), int(facts.get("needed", 0))
+        if asks > self.asks_tokens:
+            self.asks_tokens, self.answer_tokens = asks, int(facts.get("answer_tokens", 0))
+            return True
+        more = needed > (self.needed or 0)
+        self.needed, self.why = max(needed, self.needed or 0) or None, str(facts.get("why", ""))
+        return more
+
+    def forget_needs(self) -> None:
+        """Ask anew what the next try needs."""
+        self.needed, self.asks_tokens, self.answer_tokens = None, 0, 0
 
     def begin_again(self, choices: list[ModelChoice]) -> None:
         """Count tries from zero."""
@@ -155,12 +174,12 @@ class ModelCalls:
                 )
             except ApplicationError as error:
                 facts = _facts(error)
-                if error.type == "ReservationTooSmall" and asking.needed is None:
+                if error.type == "ReservationTooSmall" and asking.learns(facts):
                     # Nothing was sent, so this does not count as a try; the amount that is needed is now known.
                     self._settle_failed(held, {"unbilled": True})
-                    asking.needed, asking.why = int(facts.get("needed", 0)), str(facts.get("why", ""))
                     continue
-                asking.needed, self.tried = None, True
+                asking.forget_needs()
+                self.tried = True
                 self._settle_failed(held, facts)
                 await self._failed(asking, error, facts)
                 continue
@@ -217,8 +236,24 @@ class ModelCalls:
         own = asking.purpose == "perception" or (asking.closing and state.opened.closing)
         return asking.choices[0].reserve_micro if own else 2 * state.worst_micro or asking.choices[0].reserve_micro
 
+    async def _afford(self, asking: Asking, refusal: Callable[[], str | None]) -> None:
+        """Go on only when nothing is refused; only for a step is a person asked for more. Raises BudgetExceeded."""
+        if asking.purpose == "step":
+            await self.context.afford(refusal)
+        elif (message := refusal()) is not None:
+            raise BudgetExceeded(message)
+
+    def _lacks_tokens(self, asking: Asking) -> str | None:
+        """Return why the tokens that are left do not hold the call, or None."""
+        budget, used = self.context.state.budget, self.context.state.usage.tokens
+        needed = max(1, asking.asks_tokens + asking.answer_tokens)
+        if budget.max_tokens is None or used + needed <= budget.max_tokens:
+            return None
+        return tokens_exceeded(used, budget.max_tokens, asking.asks_tokens, asking.answer_tokens)
+
     async def _reserved(self, asking: Asking) -> Reservation | None:
         state, needed, closing = self.context.state, asking.needed, asking.closing
+        await self._afford(asking, lambda: self._lacks_tokens(asking))
         if state.ledger.ceiling is None:
             return None
         figure = self._figure(asking)
@@ -231,10 +266,7 @@ class ModelCalls:
                 return None
             return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected, asking.why)
 
-        if asking.purpose == "step":
-            await self.context.afford(refusal)
-        elif (message := refusal()) is not None:
-            raise BudgetExceeded(message)
+        await self._afford(asking, refusal)
         left = state.ledger.left(closing=closing) or 0
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
@@ -252,7 +284,7 @@ class ModelCalls:
             closing=purpose == "closing",
             perception=purpose == "perception",
             step=state.usage.step,
-            max_completion_tokens=None if most is None else max(1, most - state.usage.tokens),
+            tokens_left=None if most is None else max(0, most - state.usage.tokens),
             budget=self._left(),
         )
         return ask.model_copy(update=self._of_step()) if purpose == "step" else ask

@@ -40,6 +40,8 @@ from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
 PATIENCE_S = 10.0
+LEAST_ANSWER = 200
+"""Tokens of an answer that can hold a call; a shorter one is cut off, and what was asked is paid for nothing."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,9 @@ class Model(Activities):
             request, dropped = self._request(ask, loaded, target, cap, ways[0])
             held = loaded.held
             # What servers say of their tools is no answer, and can be made to carry a secret all the same.
-            asked = held.redactor.without_known(request) if held.handles else request
+            asked = self._within_tokens(ask, held.redactor.without_known(request) if held.handles else request)
             content = written(asked)
-            honest = 0 if price is None else price.worst(len(content), request["max_completion_tokens"])
+            honest = 0 if price is None else price.worst(len(content), asked["max_completion_tokens"])
             key = f"{target.where} {target.model} {price}"
             worst = math.ceil(honest * self.bills.factor(key))
             if ask.micro is not None and worst > ask.micro:
@@ -152,10 +154,31 @@ class Model(Activities):
                 continue
             for way in refused:
                 self.observations.note_refused(ask.model, way)
-            if price is not None and completion.reported:
-                billed = price.micro(completion.usage)
-                self.bills.note(key, target.name, target.where, billed=billed, most=honest)
+            if completion.reported:
+                usage = completion.usage
+                self.observations.note_tokens(
+                    ask.model, len(content), usage.input_cached_tokens + usage.input_new_tokens
+                )
+                self._note_bill(key, target, usage, honest)
             return Sent(completion, worst, ways[0], tuple(refused), dropped)
+
+    def _note_bill(self, key: str, target: Target, usage: ModelUsage, honest: int) -> None:
+        if target.price is not None:
+            self.bills.note(key, target.name, target.where, billed=target.price.micro(usage), most=honest)
+
+    def _within_tokens(self, ask: calls.AskModel, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with no longer an answer than the token limit holds beside it.
+
+        Raises ReservationTooSmall where it holds no answer that is worth the question.
+        """
+        if ask.tokens_left is None:
+            return request
+        most, told = request["max_completion_tokens"], self.observations.tokens_of(ask.model, len(written(request)))
+        least = min(most, LEAST_ANSWER)
+        if ask.tokens_left < told + least:
+            said = f"the call may take {told + least} tokens: {told} to ask, {least} to answer"
+            raise ReservationTooSmall(said, asks_tokens=told, answer_tokens=least)
+        return request | {"max_completion_tokens": min(most, ask.tokens_left - told)}
 
     async def _completed(
         self, ask: calls.AskModel, target: Target, held: Held, request: dict[str, Any], way: Way

@@ -1,5 +1,6 @@
 """What the answers of the endpoint have shown of its models, for as long as the worker lives."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ DOUBTED_S = 3600
 """How long a refusal is held against an endpoint."""
 MOST_MODELS = 1000
 """Tasks name models, so there could be any number of them."""
+TOKENS_PER_BYTE = 1 / 3
+"""What a request is taken to hold until an endpoint has counted more: English and JSON hold about a quarter."""
 Way = Literal["functions", "strict", "loose", "free"]
 """How a model is asked: for function calls, or for JSON by a strict schema, by a loose one, or by the prompt alone."""
 Form = Literal["text", "json"]
@@ -50,6 +53,8 @@ class Observed:
     begun: int = 0
     whole_until: float = 0.0
     """Until when it is asked for no stream, because one was refused or did not say what it used."""
+    tokens_per_byte: float = TOKENS_PER_BYTE
+    """The most that it has counted for a request."""
 
 
 class Observations:
@@ -120,6 +125,15 @@ class Observations:
         """Note that the endpoint streams no answers, or does not say of streamed ones what they used."""
         log.info("model.streams_not", model=model)
         self.of(model).whole_until = self._clock() + DOUBTED_S
+
+    def tokens_of(self, model: str, size: int) -> int:
+        """Return how many tokens a request of so many bytes is expected to hold at most."""
+        return math.ceil(self.of(model).tokens_per_byte * size)
+
+    def note_tokens(self, model: str, size: int, counted: int) -> None:
+        """Note how many tokens the endpoint has counted for a request; no token is shorter than a byte."""
+        seen = self.of(model)
+        seen.tokens_per_byte = min(1.0, max(seen.tokens_per_byte, counted / size))
 
     def note_form(self, model: str, run: str, form: Form | None) -> None:
         """Note how a run's model has answered; None: it called functions."""

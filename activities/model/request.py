@@ -100,7 +100,7 @@ def request_for(
     task that wants a value of a certain form.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
-    role, room, most = settings.system_role, target.context_tokens, _most_tokens(ask, target, settings)
+    role, room, most = settings.system_role, target.context_tokens, _most_tokens(target, settings)
     request = {"model": target.model, "max_completion_tokens": most}
     if ask.closing:
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
@@ -124,11 +124,10 @@ def request_for(
     return request | _json_answer(messages, functions, role, way), dropped
 
 
-def _most_tokens(ask: AskModel, target: Target, settings: Settings) -> int:
+def _most_tokens(target: Target, settings: Settings) -> int:
     """Return how long the answer may be; half of what the model takes is left for what it is told."""
     half = None if target.context_tokens is None else target.context_tokens // 2
-    bounds = (settings.max_completion_tokens, ask.max_completion_tokens, half)
-    return min(bound for bound in bounds if bound)
+    return settings.max_completion_tokens if not half else min(settings.max_completion_tokens, half)
 
 
 def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way: Way) -> dict[str, Any]:

@@ -21,7 +21,6 @@ AGENT = "gen_ai.agent.name"
 CONVERSATION = "gen_ai.conversation.id"
 PROVIDER = "gen_ai.provider.name"
 MODEL = "gen_ai.request.model"
-MOST_TOKENS = "gen_ai.request.max_tokens"
 INPUT_TOKENS = "gen_ai.usage.input_tokens"
 CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
@@ -70,8 +69,6 @@ def call_began(name: str, ask: Any) -> tuple[str, Said]:
         case calls.AskModel():
             said: Said = {OPERATION: "chat", PROVIDER: _OPENAI, MODEL: ask.model, STEP: ask.step}
             said[PURPOSE] = "closing" if ask.closing else "perception" if ask.perception else "step"
-            if ask.max_completion_tokens is not None:
-                said[MOST_TOKENS] = ask.max_completion_tokens
             called = f"chat {ask.model}"
         case calls.CallTool():
             said = {OPERATION: "execute_tool", TOOL: ask.tool, PURPOSE: ask.purpose, STEP: ask.step}

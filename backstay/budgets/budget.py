@@ -41,7 +41,7 @@ class Budget(PublicInput):
     max_wall_seconds: float | None = Field(default=None, gt=0, le=MOST, allow_inf_nan=False)
     """Running time in seconds; only waiting for a person does not count."""
     max_tokens: int | None = Field(default=None, ge=1, le=MOST)
-    """Tokens of all model calls, input and output."""
+    """Tokens of all model calls, input and output; a call that may need more than is left is not sent."""
     max_calls_per_program: int | None = Field(default=None, ge=1, le=MOST)
     """Tool calls of one program; each further call raises an error in it."""
     quotas: Annotated[dict[str, Annotated[int, Field(ge=0, le=MOST)]], Quotas] = Field(
@@ -162,6 +162,14 @@ def cost_exceeded(spent: int, ceiling: int, needed: int, why: str = "") -> str:
     message = exceeded(Limit.COST, spent / MICRO, ceiling / MICRO)
     message = f"{message}; the next model call may cost {needed / MICRO:.6f} USD" if needed else message
     return f"{message}: {why}" if why else message
+
+
+def tokens_exceeded(used: int, allowed: int, asks: int, answer: int) -> str:
+    """Return the message for a model call whose request and shortest answer do not fit into the tokens left."""
+    message = exceeded(Limit.TOKENS, used, allowed)
+    if not asks:
+        return message
+    return f"{message}; the next model call needs about {asks + answer}: {asks} to ask, and {answer} for an answer"
 
 
 def exceeded(limit: Limit, used: float, allowed: float, of: str = "") -> str:

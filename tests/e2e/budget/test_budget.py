@@ -1,4 +1,5 @@
 import asyncio
+import json
 import re
 
 import pytest
@@ -155,17 +156,68 @@ async def test_a_closing_summary_is_written_recorded_and_counted_apart(open_engi
 
 
 @promise("budget:tokens")
-async def test_a_run_ends_when_its_tokens_are_used_up_and_asks_for_no_more_than_are_left(open_engine):
-    async with open_engine(lambda talk: READ) as engine:
-        budget = {"max_tokens": 2000, "max_steps": 50, "on_exhausted": "fail"}
+async def test_a_run_never_uses_more_than_its_tokens_and_asks_for_no_longer_an_answer_than_fits(open_engine):
+    chatty = Reply(text="words " * 9000, calls=READ.calls)
+    async with open_engine(lambda talk: chatty if talk.tools else Reply(text="closing " * 9000)) as engine:
+        budget = {"max_tokens": 30_000, "max_steps": 50}
         result = await (await engine.start({"text": "read for ever", "budget": budget})).result()
 
     asked = [request["max_completion_tokens"] for request in engine.model.requests]
+    (spent,) = result["usage"]["models"].values()
     assert result["outcome"] == "budget_exceeded"
-    assert result["error"]["message"] == "budget exceeded: max_tokens (used 2100, allowed 2000)"
-    assert asked == [2000, 950]
-    left = [request["messages"][-1]["content"] for request in engine.model.requests]
-    assert [line.split(", ")[2] for line in left] == ["2000 tokens", "950 tokens"]
+    # Every answer was as long as it could be, the last of them shorter than the usual most.
+    assert asked[0] == 4096 > min(asked) >= 200
+    assert 20_000 < spent["input_cached_tokens"] + spent["input_new_tokens"] + spent["output_tokens"] <= 30_000
+    left = [talk["messages"][-1]["content"].split(", ")[2] for talk in engine.model.requests if "tools" in talk]
+    assert left[0] == "30000 tokens"
+
+
+SHORT = re.compile(
+    r"budget exceeded: max_tokens \(used (\d+), allowed (\d+)\); the next model call needs about (\d+): "
+    r"(\d+) to ask, and 200 for an answer"
+)
+
+
+@promise("budget:tokens-short")
+async def test_a_call_that_does_not_fit_into_the_tokens_left_is_not_sent(open_engine):
+    async with open_engine([FINISH]) as engine:
+        handle = await engine.start({"text": "words " * 2000, "budget": {"max_tokens": 2500}})
+        result = await handle.result()
+        assert_no_task_failure(await handle.fetch_history())
+
+    used, allowed, needed, asks = map(int, SHORT.fullmatch(result["error"]["message"]).groups())
+    assert (used, allowed, needed) == (0, 2500, asks + 200)
+    # 12,000 letters of the task alone.
+    assert asks > 4000
+    assert (result["outcome"], result["usage"]["steps"], engine.model.requests) == ("budget_exceeded", 0, [])
+
+
+@promise("budget:tokens-short")
+async def test_a_run_short_of_tokens_asks_for_more_and_goes_on_with_them(open_engine):
+    async with open_engine([READ, FINISH]) as engine:
+        budget = {"max_tokens": 4000, "on_exhausted": "ask"}
+        handle = await engine.start({"text": "words " * 2000, "budget": budget})
+        (request,) = await pending(handle)
+        assert SHORT.match(request["question"])
+        await handle.execute_update("top_up", {"max_tokens": 50_000, "by": "ana"})
+        result = await handle.result()
+        assert_no_task_failure(await handle.fetch_history())
+
+    assert (result["outcome"], result["usage"]["steps"]) == ("completed", 2)
+
+
+@promise("budget:tokens-counted")
+async def test_an_endpoint_that_counts_more_tokens_than_expected_is_not_asked_again_beyond_the_limit(open_engine):
+    dense = READ.model_copy(update={"usage": Tokens(prompt=12_000, completion=50)})
+    async with open_engine(lambda talk: dense) as engine:
+        budget = {"max_tokens": 18_000, "on_exhausted": "fail"}
+        result = await (await engine.start({"text": "read for ever", "budget": budget})).result()
+
+    # By what English takes, a second request would have fitted.
+    size = len(json.dumps(engine.model.requests[0]))
+    assert size / 3 + 200 < 18_000 - 12_050
+    assert len(engine.model.requests) == 1
+    assert int(SHORT.fullmatch(result["error"]["message"])[4]) > 6000
 
 
 @promise("budget:reserve")
