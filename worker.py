@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import sys
-import time
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
@@ -25,8 +24,6 @@ import structlog
 import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -61,6 +58,7 @@ from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
 from backstay.client.connecting import place_in_file
+from backstay.client.workers import POLLED_S, pollers
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.policies.policy import Policy
@@ -84,8 +82,6 @@ _TRIES = 3
 _RPC_TIMEOUT = timedelta(seconds=5)
 _STORE_DIGITS = 6
 """How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
-_POLLED_S = 90
-"""A worker that lives asks for work at least once a minute."""
 _MARKER_S = 10
 """How long the sandbox role waits for the first worker of a new installation to make the folder of payloads."""
 SEARCH_ATTRIBUTES = {
@@ -333,17 +329,6 @@ async def find_sandbox(client: Client, settings: Settings, store: str = "") -> s
     return ""
 
 
-async def pollers(
-    client: Client, queue: str, kind: "TaskQueueType.ValueType" = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
-) -> list[str]:
-    """Return the names of the workers that have asked a task queue for work lately; raises RPCError."""
-    ask = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind)
-    described = await client.workflow_service.describe_task_queue(ask, timeout=_RPC_TIMEOUT)
-    # Temporal names a worker for minutes after its end.
-    latest = time.time() - _POLLED_S
-    return sorted({poller.identity for poller in described.pollers if poller.last_access_time.ToSeconds() > latest})
-
-
 async def polls_here(client: Client, settings: Settings, role: Role) -> bool:
     """Return whether a worker of this host has asked for work lately; raises RPCError."""
     sandbox = role == "sandbox"
@@ -375,7 +360,7 @@ async def demand_same_store(client: Client, queue: str, store: str) -> None:
                 raise WorkerMisfit(
                     f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {name} polls the task "
                     f"queue {queue!r} with store {other}...; give both the same BACKSTAY_DATABASE_URL and "
-                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {_POLLED_S} s."
+                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {POLLED_S} s."
                 )
 
 

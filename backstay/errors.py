@@ -239,7 +239,7 @@ class WorkerLost(Transient):
 
 
 class Unreachable(Transient):
-    """Temporal cannot be reached, or no worker answers."""
+    """Temporal cannot be reached, or the run does not answer."""
 
 
 class SandboxLost(Transient):

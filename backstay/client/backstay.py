@@ -78,7 +78,7 @@ class Backstay:
         handle: WorkflowHandle[Any, Any] = self.client.get_workflow_handle(workflow_id, run_id=run_id)
         undo, read = partial(self.start_undo, workflow_id), partial(self._read_beside, workflow_id)
         follow = partial(self.follow_up, workflow_id)
-        return Run(handle, undo, read, follow, key=self._key, namespace=self.client.namespace)
+        return Run(self.client, handle, undo, read, follow, key=self._key)
 
     async def execution(self, workflow_id: str, run_id: str | None = None) -> Execution:
         """Return what Temporal knows of a run, the newest one of that name; needs no worker.

@@ -8,7 +8,6 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -32,25 +31,19 @@ TRANSIENT_STATUSES = frozenset(
 )
 """These may be over soon: the server restarts, or no worker polls for a moment."""
 
-_UNANSWERED = {RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
-"""How the server says that no worker took what only a worker answers."""
-
 ABORTED = "AcceptedUpdateCompletedWorkflow"
 """How the server names an update whose execution ended first; the next execution, or none, answers a repeat."""
 CLOSING = re.compile(r"by closing workflow|workflow is closing")
 """How the server refuses what comes just as an execution ends; the next execution, or none, answers a repeat."""
-NO_WORKER = "no worker answers; start one with `backstay worker` or `backstay dev`, and open runs continue"
 
 
 @contextmanager
-def translated_errors(workflow_id: str, *, asks_worker: bool = False) -> Generator[None]:
-    """Raise errors of backstay in place of Temporal's; `asks_worker` is for what only a worker can answer."""
+def translated_errors(workflow_id: str) -> Generator[None]:
+    """Raise errors of backstay in place of Temporal's."""
     try:
         yield
     except WorkflowUpdateFailedError as error:
         raise error_from_failure(error.cause) from None
-    except WorkflowUpdateRPCTimeoutOrCancelledError:
-        raise Unreachable(f"{NO_WORKER}; the request may still be accepted") from None
     except WorkflowQueryRejectedError as error:
         raise Unreachable(f"the run does not answer: {_line(str(error))}") from None
     except WorkflowQueryFailedError as error:
@@ -58,7 +51,7 @@ def translated_errors(workflow_id: str, *, asks_worker: bool = False) -> Generat
             raise errors.RunContinuing from None
         raise Unreachable(f"the run cannot answer: {_line(error.message)}") from None
     except RPCError as error:
-        raise error_from_rpc(error, workflow_id, asks_worker=asks_worker) from None
+        raise error_from_rpc(error, workflow_id) from None
 
 
 def error_from_failure(cause: BaseException) -> BackstayError:
@@ -73,7 +66,7 @@ def error_from_failure(cause: BaseException) -> BackstayError:
     return BackstayError(f"{_line(cause.type or 'unknown')}: {_line(cause.message)}")
 
 
-def error_from_rpc(error: RPCError, workflow_id: str, *, asks_worker: bool = False) -> BackstayError:
+def error_from_rpc(error: RPCError, workflow_id: str) -> BackstayError:
     """Return the error for a request that Temporal refused or failed."""
     message = _line(error.message)
     match error.status:
@@ -85,8 +78,6 @@ def error_from_rpc(error: RPCError, workflow_id: str, *, asks_worker: bool = Fal
             return SettingsInvalid(f"TEMPORAL_NAMESPACE: {message}; name one that exists")
         case RPCStatusCode.NOT_FOUND:
             return RunNotFound(f"workflow_id: there is no run {_line(workflow_id)}; `backstay list` shows the runs")
-        case RPCStatusCode.INVALID_ARGUMENT if "failed state" in error.message:
-            return Unreachable(f"the run cannot answer, because its worker cannot continue it: {message}")
         case RPCStatusCode.INVALID_ARGUMENT:
             return TaskInvalid(f"Temporal refuses this: {message}")
         case RPCStatusCode.PERMISSION_DENIED | RPCStatusCode.UNAUTHENTICATED:
@@ -97,8 +88,6 @@ def error_from_rpc(error: RPCError, workflow_id: str, *, asks_worker: bool = Fal
             )
         case RPCStatusCode.RESOURCE_EXHAUSTED if "in-flight updates" in error.message:
             return errors.RunContinuing("too many updates are under way in the run; send this again")
-        case status if asks_worker and status in _UNANSWERED:
-            return Unreachable(NO_WORKER)
         case _:
             return Unreachable(f"Temporal does not answer: {message}")
 

@@ -10,12 +10,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
-from temporalio.client import (
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-    WorkflowHandle,
-    WorkflowUpdateStage,
-)
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle, WorkflowUpdateStage
 from temporalio.exceptions import CancelledError, TerminatedError
 from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.service import RPCError
@@ -32,6 +27,7 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
+from backstay.client.workers import asking
 from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
@@ -95,17 +91,16 @@ class Run(Decisions):
 
     def __init__(
         self,
+        client: Client,
         handle: WorkflowHandle[Any, Any],
         start_undo: Callable[..., Awaitable["Run"]],
         read_beside: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
         follow: Callable[..., Awaitable["Run"]],
         *,
         key: bytes | None = None,
-        namespace: str = "default",
     ) -> None:
         """Use `Backstay.start` or `Backstay.run` instead."""
-        self._handle = handle
-        self._namespace = namespace
+        self.client, self._handle = client, handle
         self._start_undo = start_undo
         self._read_beside = read_beside
         self._follow = follow
@@ -399,9 +394,9 @@ class Run(Decisions):
             if proof is not None:
                 wish["proof"] = proof
             elif (key := key or self._key) is not None:
-                wish = signed(key, await store.revealing.binding(self.id, self._namespace), wish)
+                wish = signed(key, await store.revealing.binding(self.id, self.client.namespace), wish)
             asked = {**wish, "workflow_id": self.id}
-            return await store.revealing.reveal(asked, self._namespace, settings.approver_key_bytes)
+            return await store.revealing.reveal(asked, self.client.namespace, settings.approver_key_bytes)
 
     async def _update(
         self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None, taken: asyncio.Event | None = None
@@ -415,7 +410,7 @@ class Run(Decisions):
 
         async def send() -> dict[str, Any]:
             try:
-                with translated_errors(self.id, asks_worker=True):
+                async with asking(self.client, self.id):
                     update = await self._handle.start_update(
                         name,
                         payload,
@@ -457,7 +452,7 @@ class Run(Decisions):
         async with self._querying:
 
             async def send() -> Any:
-                with translated_errors(self.id, asks_worker=True):
+                async with asking(self.client, self.id):
                     return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
 
             return await _repeated_while_continuing(send)

@@ -1,5 +1,6 @@
 """How a request stands, as its page says: what it would do, that its run has ended, and why nobody can decide it."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -205,6 +206,9 @@ async def test_a_page_without_a_key_shows_no_buttons_for_what_verified_people_de
     await handle.terminate()
 
 
+SILENT = "(the run has not answered yet|no worker answers)"
+
+
 @promise("page:no-worker")
 async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_decided_is_still_said(
     browser, temporal, tmp_path
@@ -222,9 +226,9 @@ async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_dec
         served_page(running) as served,
         browser.tab(place(served, handle, "r2"), extra_http_headers=headers(ANA)) as page,
     ):
+        # Temporal takes a while to know of the end of a worker.
         await expect(page.locator("#standing")).to_have_text(
-            "The run cannot be asked now, so there are no buttons:"
-            " no worker answers; start one with `backstay worker` or `backstay dev`, and open runs continue"
+            re.compile(rf"The run cannot be asked now, so there are no buttons: {SILENT}:")
         )
         await expect(page).to_have_title("Cannot be asked: May the run make one call of mail.send_email? · backstay")
         await expect(page.locator("form.decide")).to_have_count(0)
@@ -233,9 +237,6 @@ async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_dec
         await expect(page.locator("#standing")).to_have_text(f"Decided: approve by {ANA} (verified)")
         async with served.person(ANA, Accept="application/json") as person:
             found = (await person.get(f"/requests/{handle.id}/r2")).json()
-        assert (found["live"], found["state"], found["trouble"].partition(";")[0]) == (
-            None,
-            "open",
-            "no worker answers",
-        )
+        assert (found["live"], found["state"]) == (None, "open")
+        assert re.match(f"{SILENT}:", found["trouble"])
     await handle.terminate()
