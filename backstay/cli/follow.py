@@ -14,6 +14,7 @@ from backstay.cli.asking.prompt import Prompt
 from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
+from backstay.client.workers import minded
 from backstay.errors import BackstayError
 from backstay.task.event import Event
 from backstay.task.status import Status
@@ -48,12 +49,16 @@ class Follower:
         feeding = asyncio.create_task(self._feed(events))
         try:
             with self._panel():
-                while not (feeding.done() and events.empty()):
-                    await self._tick(events)
+                async with minded(self.run.client, self.run.id, self._mind):
+                    while not (feeding.done() and events.empty()):
+                        await self._tick(events)
             await feeding
         finally:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
+
+    def _mind(self, why: str) -> None:
+        self.terminal.say(why, "yellow")
 
     async def _feed(self, events: asyncio.Queue[Event]) -> None:
         async for event in self.run.events():

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import secrets
 import time
 import uuid
@@ -27,7 +28,7 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
-from backstay.client.workers import asking
+from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
 from backstay.errors import (
     BackstayError,
@@ -46,6 +47,7 @@ from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
 from backstay.task.status import Status
 
+_log = logging.getLogger("backstay.client")
 Answer = TypeVar("Answer")
 Output = TypeVar("Output")
 POLL_S = 0.3
@@ -290,7 +292,8 @@ class Run(Decisions):
 
     async def _ended(self) -> Result:
         try:
-            return Result.model_validate(await self._through_outages(self._handle.result))
+            async with minded(self.client, self.id, _log.warning):
+                return Result.model_validate(await self._through_outages(self._handle.result))
         except WorkflowFailureError as failure:
             match failure.cause:
                 case CancelledError():

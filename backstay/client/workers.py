@@ -1,12 +1,13 @@
 """Who takes the work of a task queue, and why a run does not answer."""
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, TaskQueueType
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState, TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
@@ -23,6 +24,10 @@ from backstay.shown import one_line
 
 POLLED_S = 90
 """A worker that lives asks for work at least once a minute."""
+SILENT_S = 5.0
+"""How long a run may be left to itself before whoever waits for it is told that no worker has it."""
+_LONGEST_S = 60.0
+"""How far apart looks at a run come to lie that has a worker."""
 _RPC_TIMEOUT = timedelta(seconds=5)
 _LAST_EVENTS = 20
 _TIMED_OUT = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
@@ -63,6 +68,51 @@ async def asking(client: Client, workflow_id: str) -> AsyncGenerator[None]:
             if not _is_silence(error):
                 raise
             raise Unreachable(await _silence(client, workflow_id, _said(error))) from None
+
+
+@asynccontextmanager
+async def minded(client: Client, workflow_id: str, say: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Say once, while the block waits for a run, that no worker has it."""
+    minding = asyncio.create_task(_mind(client, workflow_id, say))
+    try:
+        yield
+    finally:
+        minding.cancel()
+        await asyncio.gather(minding, return_exceptions=True)
+
+
+async def _mind(client: Client, workflow_id: str, say: Callable[[str], None]) -> None:
+    pause = SILENT_S
+    while True:
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST_S, 2 * pause)
+        # Whoever waits is told of an outage of Temporal elsewhere.
+        with suppress(RPCError):
+            if (why := await _unattended(client, workflow_id)) is not None:
+                say(why)
+                return
+
+
+async def _unattended(client: Client, workflow_id: str) -> str | None:
+    """Return what to say where no worker has a run; raises RPCError."""
+    described = await _described(client, workflow_id)
+    if described.workflow_execution_info.HasField("close_time"):
+        return None
+    queue, waits = described.execution_config.task_queue.name, _waits_s(described)
+    ages = await _polled(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
+    if ages and waits < SILENT_S:
+        return None
+    last = f", and the last one asked {min(ages.values()):.0f} s ago" if ages else ""
+    lacks = f"no worker has taken the run for {waits:.0f} s{last}" if ages else "no worker polls its task queue"
+    return f"{lacks}: the run waits for a worker of the task queue {_quoted(queue)}; {_START}"
+
+
+def _waits_s(described: DescribeWorkflowExecutionResponse) -> float:
+    """Return for how long a run has had something to do that no worker has taken."""
+    task = described.pending_workflow_task
+    if task.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
+        return 0.0
+    return max(0.0, time.time() - task.scheduled_time.ToSeconds())
 
 
 async def _silence(client: Client, workflow_id: str, said: str) -> str:

@@ -1,19 +1,28 @@
-"""A run that does not answer says why."""
+"""A run that does not answer says why, and whoever waits for one without a worker is told once."""
 
 import asyncio
+import logging
+import sys
 import uuid
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from temporalio import workflow
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
+from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from backstay import execute_mcp_task
+from backstay.calls import DATA_CONVERTER
 from backstay.client import Backstay
 from backstay.client import run as client_run
 from backstay.errors import Unreachable
+from tests.cli.commands import environment_of
+from tests.engine import Engine, Mailbox, Scripts, engine
+from tests.nursery.nursery import COMMAND
 from tests.requirements import promise
 
 
@@ -76,3 +85,52 @@ async def unanswered(run):
     with pytest.raises(Unreachable) as caught:
         await run.status()
     return str(caught.value)
+
+
+@promise("clients:no-worker")
+async def test_a_command_that_waits_without_a_worker_says_so_once_and_goes_on_when_one_comes(
+    temporal, nursery, tmp_path
+):
+    scripts = Scripts()
+    async with engine(temporal, tmp_path / "other", scripts) as other:
+        alone = other.settings.model_copy(update={"task_queue": f"queue-{uuid.uuid4()}"})
+        environment = environment_of(Engine(temporal, alone, Mailbox(tmp_path / "none.db"), other.model))
+        text = scripts.task()["text"]
+        files = {"out": tmp_path / "out", "log": tmp_path / "err"}
+        child = await nursery.raised(COMMAND, "run", text, environment=environment, folder=tmp_path, **files)
+        line = f"waits for a worker of the task queue '{alone.task_queue}'; start one with `backstay worker`"
+        async with asyncio.timeout(40):
+            while line not in " ".join(child.said().split()):
+                await asyncio.sleep(0.1)
+        async with engine(temporal, tmp_path / "own", scripts, task_queue=alone.task_queue):
+            code = await child.ended(60)
+
+    assert (code, child.answered()) == (0, "done\n")
+    assert " ".join(child.said().split()).count(line) == 1
+
+
+@promise("clients:no-worker")
+async def test_a_program_that_waits_without_a_worker_is_told_in_its_log(tmp_path, monkeypatch, caplog):
+    scripts = Scripts()
+    task = scripts.task()
+    binary = str(Path(sys.executable).parent / "temporal")
+    # A server of its own: the queue's name is the one that programs use when nobody says otherwise.
+    async with await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER, dev_server_existing_path=binary
+    ) as own:
+        monkeypatch.setenv("TEMPORAL_ADDRESS", own.client.service_client.config.target_host)
+        with caplog.at_level(logging.WARNING, "backstay.client"):
+            waiting = asyncio.create_task(execute_mcp_task(task["text"]))
+            async with asyncio.timeout(40):
+                while not caplog.messages:
+                    await asyncio.sleep(0.1)
+            async with engine(own.client, tmp_path, scripts, task_queue="backstay"):
+                result = await waiting
+
+    assert result.success
+    assert caplog.messages == [
+        (
+            "no worker polls its task queue: the run waits for a worker of the task queue 'backstay'; "
+            "start one with `backstay worker` or `backstay dev`"
+        )
+    ]
