@@ -79,8 +79,7 @@ async def undo(
             return 0
         undoing = await run.start_undo(to_step, done=done, comment=comment, by=name)
         terminal.say(f"run {undoing.id}", "bold")
-        code = await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
-        return 0 if code == 5 else code  # the run was rolled back, as this command asks
+        return await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
 
 
 def _refuse_misfits(done: int | None, comment: str, *, alone: bool) -> None:

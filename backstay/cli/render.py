@@ -1,6 +1,7 @@
 """Draw requests, budgets and results for people."""
 
 import json
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from backstay.approvals.proposal_words import more_words, part_lines, step_marks
 from backstay.approvals.whole import unseen
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
-from backstay.effects.effect import Touch, told_of_later
+from backstay.effects.effect import Effect, Touch, told_of_later
+from backstay.policies.accepted import HOLDS
 from backstay.rooms import room
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.task.event import Event
@@ -198,9 +200,7 @@ def _undo_lines(undoable: bool, how: str | None) -> Iterator[tuple[str, str]]:  
 
 def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how far one line of a decision is remembered, and what lets it hold further."""
-    holds = {"": "nothing yet", "run": "this run", "session": "this session", "always": "every run of this user"}
-    holds["never"] = holds["always"]
-    yield f"  remembered for {holds.get(line['holds'], line['holds'])}: {line['tool']} (line {line['line']})", "green"
+    yield f"  remembered for {HOLDS.get(line['holds'], line['holds'])}: {line['tool']} (line {line['line']})", "green"
     if line["waits"]:
         yield f"  further it waits: {line['waits']}", "yellow"
         yield f"    backstay policy accept {shell_words(line['line'])}", ""
@@ -265,10 +265,25 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
     if gone := len(stood) - len(standing):
         yield f"effects that were taken back since: {gone}", "magenta"
     if standing and not result.workflow_id.startswith("undo-"):
-        how = "none of them can be undone"
-        if any(effect.undo for effect in standing):
-            how = f"take them back with: backstay undo {shell_words(result.workflow_id)}"
-        yield f"effects that stand: {len(standing)}; {how}", ""
+        yield from _standing_lines(standing, shell_words(result.workflow_id))
+
+
+def _standing_lines(standing: list[Effect], workflow: str) -> Iterator[tuple[str, str]]:
+    """Yield which effects can be taken back, how, and which cannot."""
+    can, cannot = ([effect for effect in standing if bool(effect.undo) is undoable] for undoable in (True, False))
+    how = "none of them can be undone"
+    if can:
+        what = f"{len(can)} of them" if cannot else "them"
+        how = f"take {what} back with: backstay undo {workflow}"
+    yield f"effects that stand: {len(standing)}; {how}", ""
+    if can and cannot:
+        yield f"  can be undone: {_tools_of(can)}", ""
+        yield f"  cannot be undone: {_tools_of(cannot)}", "yellow"
+
+
+def _tools_of(effects: list[Effect]) -> str:
+    counts = Counter(effect.tool for effect in effects)
+    return one_line(", ".join(f"{tool} ({count} times)" if count > 1 else tool for tool, count in counts.items()), 300)
 
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from backstay.budgets.budget import Budget
 from backstay.cli.asking.prompt import Detached, Prompt
 from backstay.cli.definitions import task_of
-from backstay.cli.exit_codes import DETACHED, ENDED
+from backstay.cli.exit_codes import DETACHED, DONE, ENDED
 from backstay.cli.flags import By, Output, User, Workflow, Yes, json_object
 from backstay.cli.follow import Follower
 from backstay.cli.reading import readable
@@ -173,7 +173,8 @@ def shown(terminal: Terminal, result: Result, output: Output, back: Container[in
     for line, style in ending_lines(result, back):
         terminal.say(line, style)
     terminal.results(output, result.plain(), [result_text(result)])
-    return ENDED[result.outcome]
+    # An undo that has done what it was to do has rolled back, too.
+    return DONE if result.success else ENDED[result.outcome]
 
 
 async def _remembered(terminal: Terminal, settings: Settings, workflow: str, output: Output) -> int:

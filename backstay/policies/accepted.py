@@ -11,6 +11,9 @@ from backstay.tools.tool import Tool
 
 Remember = Literal["run", "session", "always", "never"]
 """How long a decision is remembered; `never` remembers a rejection."""
+_EVERY = "every run of this user"
+HOLDS = {"": "nothing yet", "run": "this run", "session": "this session", "always": _EVERY, "never": _EVERY}
+"""For what a line holds, as people are told everywhere."""
 Scope = Literal["run", "session", "always"]
 SESSION_S = 7 * 86400
 """How long a line for a session holds: nobody says when a session ends."""

@@ -51,8 +51,8 @@ class InboxRow(NamedTuple):
     """How many requests are open about the very same calls, with this one; 0 where they cannot be decided at once."""
     people: list[str]
     """Who else is looking at it."""
-    irrevocable: bool
-    """Whether a call of it cannot be undone."""
+    irrevocable: str
+    """How much of it cannot be undone, in words; empty where all can."""
 
 
 def routes(page: Page) -> list[BaseRoute]:
@@ -111,7 +111,7 @@ async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -
             arguments=_arguments(row.request.get("calls", ())),
             alike=alike.get(row.alike, 0),
             people=[who for who in looking.get((row.workflow_id, row.request_id), []) if who != visitor.by],
-            irrevocable=any(_is_irrevocable(call) for call in row.request.get("calls", ())),
+            irrevocable=_irrevocable(row.request.get("calls", ())),
         )
         for row in rows
     ]
@@ -122,8 +122,12 @@ def _arguments(calls: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{name}: {line(value, 80)}" for name, value in list(first.items())[:4])
 
 
-def _is_irrevocable(call: dict[str, Any]) -> bool:
-    return call.get("safety") != "read_only" and not call.get("undoable")
+def _irrevocable(calls: Sequence[dict[str, Any]]) -> str:
+    """Say how many of the calls that change something cannot be undone."""
+    writes = [call for call in calls if call.get("safety") != "read_only"]
+    stay = sum(not call.get("undoable") for call in writes)
+    partly = f"{stay} of {len(writes)} calls cannot be undone" if stay else ""
+    return "cannot be undone" if stay and stay == len(writes) else partly
 
 
 def _wired(rows: Sequence[RequestRow]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from backstay.errors import ArgumentsInvalid, Final, SnapshotDamaged, SnapshotRefused
 from backstay.frozen import Frozen
+from backstay.shown import counted
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import Restored
 from sandbox.workspaces.workspace import WorkspaceCall
@@ -64,7 +65,7 @@ class WorkspaceEffects:
             done = await do()
             return await asyncio.to_thread(self._finish, begun, done, self._written)
         except SnapshotRefused as error:
-            return {"error": f"{error}; nothing of it was kept{await asyncio.to_thread(self._revert, begun)}"}
+            return await asyncio.to_thread(self._reverted, begun, str(error))
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self._revert, begun))
             raise
@@ -109,7 +110,7 @@ class WorkspaceEffects:
 
     def _finish(self, begun: EffectRecord, done: dict[str, Any], most: int) -> dict[str, Any]:
         if "error" in done:
-            return {"error": done["error"] + self._revert(begun)}
+            return self._reverted(begun, done["error"], told=True)
         after = self._snapshots.take(self._root).id
         changes = self._snapshots.changes(begun.before, after)
         written = [
@@ -119,7 +120,7 @@ class WorkspaceEffects:
         ]
         size = sum(node.size for _, node in written)
         if size > most:
-            return {"error": f"it wrote {size} bytes, more than {most}; nothing of it was kept{self._revert(begun)}"}
+            return self._reverted(begun, f"it wrote {size} bytes, more than {most}")
         answer = done["ok"] | {
             "before": begun.before,
             "after": after,
@@ -140,7 +141,14 @@ class WorkspaceEffects:
         """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
         left = _left(self._snapshots.restore(self._root, begun.before))
         remove_durably(self._unfinished)
-        return f"; {len(left)} things could not be brought back, such as {left[0]}" if left else ""
+        return f"{counted(len(left), 'thing')} could not be brought back, such as {left[0]}" if left else ""
+
+    def _reverted(self, begun: EffectRecord, error: str, *, told: bool = False) -> dict[str, Any]:
+        """Return an error, with what is left of what the call did; `told`: it says by itself where nothing is."""
+        left = self._revert(begun)
+        if left:
+            return {"error": f"{error}; what it did was taken back, but {left}", "partly": True}
+        return {"error": error if told else f"{error}; nothing of it was kept"}
 
     def _recorded(self, effect: str) -> EffectRecord | None:
         return _read(self._path(effect))

@@ -40,3 +40,18 @@ def test_the_end_of_a_run_names_an_undo_only_where_something_can_be_undone(undo,
     effect = Effect(id="task-1/r/1", n=1, tool="mail.send", args_digest="d", state=EffectState.APPLIED, undo=undo)
     result = Result(outcome=Outcome.COMPLETED, success=True, workflow_id="task-1", effects=(effect,))
     assert said in [line for line, _ in ending_lines(result)]
+
+
+@promise("clients:end-parts")
+def test_the_end_of_a_run_tells_which_effects_can_be_undone_and_which_cannot():
+    tools = [("crm.update", "restore(id=1)"), ("mail.send", None), ("mail.send", None)]
+    effects = tuple(
+        Effect(id=f"task-1/r/{n}", n=n, tool=tool, args_digest="d", state=EffectState.APPLIED, undo=undo)
+        for n, (tool, undo) in enumerate(tools, 1)
+    )
+    result = Result(outcome=Outcome.COMPLETED, success=True, workflow_id="task-1", effects=effects)
+    assert [line for line, _ in ending_lines(result)][-3:] == [
+        "effects that stand: 3; take 1 of them back with: backstay undo task-1",
+        "  can be undone: crm.update",
+        "  cannot be undone: mail.send (2 times)",
+    ]

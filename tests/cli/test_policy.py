@@ -65,7 +65,7 @@ async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_a
         terminal.type("l")
         await terminal.shows("for a[n]y arguments of mail.send_email, or for [t]hese only?")
         terminal.type("n")
-        await terminal.shows("remembered: mail.send_email (line ")
+        await terminal.shows("accepted here, so it is remembered for every run of this user: mail.send_email (line ")
         code, _ = await terminal.ended()
     assert (code, sent(opened, "@prompt.example")) == (0, ["a@prompt.example", "b@prompt.example"])
 
@@ -99,7 +99,7 @@ async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(p
         terminal.type("n")
         await terminal.shows("why?")
         terminal.type("not today")
-        await terminal.shows("remembered: mail.send_email")
+        await terminal.shows("accepted here, so it is remembered for every run of this user: mail.send_email")
         await terminal.shows("never: mail.send_email by")
         await terminal.ended()
     assert len(sent(opened, "@turns.example")) == 2

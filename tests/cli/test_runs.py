@@ -272,6 +272,9 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
 
     assert "take them back with: backstay undo over" in (await run("attach", "over")).err
     undone = await run("undo", "over", "--by", "ana")
+    # Whoever comes back to the undo hears the same as whoever asked for it.
+    back = await run("attach", "undo-over", "--output", "json")
+    assert (json.loads(back.out)["outcome"], json.loads(back.out)["success"], back.code) == ("rolled_back", True, 0)
     target = 'mail.send_email {"body":"b","subject":"s","to":"one@ended.example"}'
     assert f"undo of {target}: taken back by mail.recall_email(" in undone.err
     # What was taken back is promised nowhere any more.

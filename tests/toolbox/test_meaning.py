@@ -49,6 +49,7 @@ def test_a_hostile_answer_costs_little_and_raises_nothing(data):
         (GONE, {}, "doubtful"),
         (refused("no"), {}, "failed"),
         (refused("no"), {"verify": VERIFY}, "doubtful"),
+        (Answer(success=False, error="no", left_nothing=True), {"verify": VERIFY}, "failed"),
         (Answer(success=False, error="internal", may_have_acted=True), {}, "doubtful"),
         (GONE, {"failed_if": "{{ result.error is defined }}"}, "failed"),
         (MADE, {"failed_if": "{{ result.error is defined }}"}, "applied"),

@@ -14,7 +14,7 @@ from backstay.client import Backstay
 from backstay.testing import Reply
 from gateways.web.identity import Visitor
 from gateways.web.runs import acting
-from tests.engine import Scripts, ended, engine, pending
+from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
 
@@ -121,6 +121,28 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
     by_id = {run["workflow_id"]: run for run in listed["runs"]}
     assert (by_id[done.id]["state"], by_id[done.id]["user_id"]) == ("completed", BO)
     assert by_id[waiting.id]["session_id"] == "friday"
+
+
+@promise("page:partly")
+async def test_the_inbox_and_the_page_of_a_run_tell_how_much_cannot_be_undone(open_engine, tmp_path):
+    scripts, toolbox = Scripts(), toolbox_of(tmp_path, tmp_path / "mailbox.db")
+    known = json.loads(toolbox.read_text(encoding="utf-8"))
+    known["mcpServers"]["post"] = known["mcpServers"]["mail"]
+    known["providers"]["post"] = {"tools": {"send_email": {"safety": "write_safe"}}}
+    known["users"]["*"]["providers"].append("post")
+    toolbox.write_text(json.dumps(known), encoding="utf-8")
+    async with page_of(open_engine, scripts, toolbox=toolbox) as (running, served, ana):
+        mail, letter = (send(name).calls[0] for name in "ab")
+        both = Reply(calls=[mail, ("post__send_email", letter[1])])
+        handle = await running.start(scripts.task(both, user_id=ANA))
+        (request,) = await pending(handle)
+        inbox = (await ana.get("/")).text
+        await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
+        await ended(handle)
+        shown = (await ana.get(f"/runs/{handle.id}")).text
+
+    assert "1 of 2 calls cannot be undone" in inbox
+    assert "Take back 1 of 2 effects; 1 cannot be undone" in shown
 
 
 @promise("page:run")

@@ -83,8 +83,7 @@ async def test_what_a_person_changed_since_is_not_overwritten_and_is_named(desk:
 async def test_a_command_that_failed_names_what_it_destroyed_for_good(desk: Desk):
     os.mkfifo(desk.root / "pipe")
     said = await desk.ask("run", command="rm pipe; for i in $(seq 400); do mkdir d && cd d; done")
-    assert "nothing of it was kept" in said
-    assert "'pipe'" in said
+    assert "what it did was taken back, but 1 thing could not be brought back, such as 'pipe'" in said
     assert desk.held() == {}
 
 

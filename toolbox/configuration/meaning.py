@@ -59,7 +59,7 @@ def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -
     if declared.failed_if is not None and _holds(declared.failed_if, seen):
         return Judged(Meaning.FAILED, "failed_if says that it failed")
     if not answer.success:
-        may_have_acted = answer.may_have_acted or declared.verify is not None
+        may_have_acted = answer.may_have_acted or (declared.verify is not None and not answer.left_nothing)
         return Judged(Meaning.DOUBTFUL, MAY_HAVE_ACTED) if may_have_acted else Judged(Meaning.FAILED)
     if declared.succeeded_if is not None:
         succeeded = _holds(declared.succeeded_if, seen)

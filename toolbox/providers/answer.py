@@ -27,6 +27,8 @@ class Answer:
     """Whether it is the answer of an earlier call."""
     may_have_acted: bool = False
     """Whether an error may have come after the tool had taken effect."""
+    left_nothing: bool = False
+    """Whether a call that failed is certain to have left nothing behind."""
     question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
 

@@ -129,7 +129,10 @@ class WorkspaceProvider:
             raise
         except Final as error:
             return refused(f"{type(error).__name__}: {error}")
-        return Answer(success=True, data=said["ok"]) if "ok" in said else refused(str(said["error"]))
+        if "ok" in said:
+            return Answer(success=True, data=said["ok"])
+        # Its host has put the workspace back as it was, or says that it could not.
+        return replace(refused(str(said["error"])), left_nothing="partly" not in said)
 
 
 def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from backstay import calls, errors
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval
 from backstay.authority import Authority
-from backstay.policies.accepted import AcceptedLine
+from backstay.policies.accepted import HOLDS, AcceptedLine
 from backstay.shown import one_line
 from workflows.activity_calls import ActivityCalls, Stopped
 from workflows.state import RunState
@@ -66,8 +66,7 @@ class Remembering:
         whole = held or (here and approval.remember == "run")
         holds = str(approval.remember) if whole else "run" if here else ""
         waits = "" if whole else one_line(why, 300) or NOBODY_ACCEPTS
-        now = "in this run" if holds == "run" else f"for: {holds or 'nothing yet'}"
-        text = f"{line.words} holds {now}{f'; {waits}' if waits else ''}"
+        text = f"{line.words} holds for {HOLDS[holds]}{f'; {waits}' if waits else ''}"
         self.state.record("policy.remembered", one_line(text, 500), workflow.now(), line=line.id, holds=holds)
         self.changed()
         return {"line": line.id, "tool": line.tool, "holds": holds, "waits": waits}

@@ -16,7 +16,7 @@ from backstay.cli.render import call_lines, remembered_lines, request_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
-from backstay.policies.accepted import AcceptedLine
+from backstay.policies.accepted import HOLDS, AcceptedLine
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
@@ -176,10 +176,12 @@ class Prompt:
         deciding = self._reject(request, stop=False, **more) if how == "never" else self._approve(request, **more)
         answer = await deciding
         if answer is not None:
-            await self._show_remembered(answer.get("remembered", []), partial(self._agreed, request, more))
+            await self._show_remembered(answer.get("remembered", []), how, partial(self._agreed, request, more))
         return answer
 
-    async def _show_remembered(self, lines: list[dict[str, Any]], agreed: Callable[[AcceptedLine], bool]) -> None:
+    async def _show_remembered(
+        self, lines: list[dict[str, Any]], how: str, agreed: Callable[[AcceptedLine], bool]
+    ) -> None:
         """Say how far a decision is remembered; what waits for somebody who can write policy.yaml holds if this can."""
         waiting = [line["line"] for line in lines if line["waits"]]
         try:
@@ -189,7 +191,8 @@ class Prompt:
             accepted = False
         for line in lines:
             if accepted and line["waits"]:
-                self.terminal.say(f"  remembered: {line['tool']} (line {line['line']})", "green")
+                holds = f"accepted here, so it is remembered for {HOLDS[how]}"
+                self.terminal.say(f"  {holds}: {line['tool']} (line {line['line']})", "green")
                 self.terminal.say(f"    forget it with: backstay policy remove {shell_words(line['line'])}")
                 continue
             for text, style in remembered_lines(line):

@@ -260,7 +260,8 @@ def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
 
 def undo_view(undo: dict[str, Any]) -> dict[str, Any]:
     """Return what an undo would take back, as pages show it."""
-    return undo | {"effects": [_undo_row(effect) for effect in undo.get("effects", [])]}
+    rows = [_undo_row(effect) for effect in undo.get("effects", [])]
+    return undo | {"effects": rows, "stays": sum(not row["shown"] for row in rows)}
 
 
 def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:

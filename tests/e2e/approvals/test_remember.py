@@ -233,7 +233,7 @@ async def test_without_accepting_a_line_holds_for_the_run_and_waits_for_an_opera
     result = await ended(handle)
     assert names(result).count("approval.asked") == 1
     (said,) = [event["text"] for event in result["events"] if event["name"] == "policy.remembered"]
-    assert "holds in this run; for later runs it waits" in said
+    assert "holds for this run; for later runs it waits" in said
 
     again = await opened.start(task(scripts, mail("c@waits.example"), user="waits"))
     (request,) = await pending(again)
