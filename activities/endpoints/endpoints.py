@@ -1,6 +1,7 @@
 """The model endpoints of a worker: one client each, and what is known of the models there."""
 
 import contextlib
+import difflib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -143,15 +144,34 @@ class Endpoints:
         name: str | None = getattr(self.models.file.use, purpose)
         return () if name is None else self.chain(self.target(name, listed=True))
 
+    def _unusable(self, name: str) -> SettingsInvalid | TaskInvalid:
+        """Return why a model that is no entry of models.yaml cannot be asked where there is no default endpoint."""
+        if not self.models.file.models:
+            return SettingsInvalid(
+                "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
+            )
+        known = one_line(", ".join(self.models.file.models), 500)
+        fault = (
+            f"models.yaml has no model {one_line(name, 80)!r}; {self._nearest(name)}name one that it has ({known}), "
+            "or set OPENAI_API_KEY or OPENAI_BASE_URL where the worker starts"
+        )
+        # Nobody but the operator has named this one.
+        if name == self.main().name:
+            return SettingsInvalid(f"BACKSTAY_MODEL: {fault}")
+        return TaskInvalid(f"model: {fault}")
+
+    def _nearest(self, name: str) -> str:
+        near = difflib.get_close_matches(name, [*self.models.file.models], 1)
+        return f"did you mean {near[0]!r}? Otherwise " if near and near[0] != name else ""
+
     def require_usable(self, chain: Iterable[Target], *, usd: bool) -> None:
         """Raise SettingsInvalid when a model cannot be asked, TaskInvalid when a limit in USD lacks a price."""
         for target in chain:
             if not target.listed and not self.settings.has_endpoint:
-                raise SettingsInvalid(
-                    "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"
-                )
+                raise self._unusable(target.name)
             if usd and target.price is None:
                 fix = "give it a price in models.yaml" if target.listed else "set BACKSTAY_PRICES for it"
+                fix = f"{self._nearest(target.name)}{fix}"
                 raise TaskInvalid(
                     f"model: no price is known for {one_line(target.name, 80)!r}, so max_llm_cost_usd cannot be kept; "
                     f"{fix}, or budget.max_llm_cost_usd to null"

@@ -2,11 +2,12 @@
 
 import socket
 
+import pytest
 import yaml
 
 from backstay.testing import ScriptedModel
-from tests.cli.commands import bare, forked
-from tests.engine import share_images
+from tests.cli.commands import bare, environment_of, forked
+from tests.engine import engine, share_images
 from tests.requirements import promise
 
 PRICE = {"input": 1, "output": 4}
@@ -71,3 +72,24 @@ async def test_doctor_checks_every_endpoint_that_runs_may_use_and_every_price(nu
     assert told[3][1].endswith("no price is known for spare; give it a price in models.yaml")
     assert KEY not in done.out + done.err
     assert not model.requests
+
+
+@promise("models:unknown")
+@pytest.mark.parametrize(
+    ("named", "nearest"), [("smal", "did you mean 'small'? Otherwise name"), ("zzz", "; name one that it has")]
+)
+async def test_a_mistyped_model_is_told_as_one_that_models_yaml_does_not_have(
+    temporal, nursery, tmp_path, named, nearest
+):
+    entry = {"endpoint": "here", "model": "m", "price": PRICE}
+    listed = {"endpoints": {"here": {"base_url": "http://127.0.0.1:9"}}, "models": {"small": entry, "large": entry}}
+    (tmp_path / "models.yaml").write_text(yaml.safe_dump(listed), encoding="utf-8")
+    own = {"models": tmp_path / "models.yaml", "model": "large", "openai_base_url": None, "openai_api_key": None}
+    async with engine(temporal, tmp_path, [], **own) as opened:
+        environment = environment_of(opened, BACKSTAY_TRUSTED=str(tmp_path))
+        done = await forked(nursery, "run", "Do it.", "--model", named, environment=environment, folder=tmp_path)
+
+    assert done.code == 2
+    assert f"model: models.yaml has no model '{named}'" in done.err
+    assert nearest in done.err
+    assert "(large, small)" in done.err

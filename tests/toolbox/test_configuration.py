@@ -66,6 +66,14 @@ async def test_a_key_written_twice_is_refused(tmp_path):
         ({"mcpServers": {"engine": {"command": "x"}}}, "mcpServers.engine: this name belongs to the engine"),
         ({"providers": {"m": {}}}, "providers.m: there is no such server, plugin or module (known: none)"),
         ({"users": {"*": {"providers": ["m"]}}}, "users.*.providers: unknown provider 'm'"),
+        (
+            {"mcpServers": {"m": {"command": "x", "includ": ["a"]}}},
+            "mcpServers.m.includ: unknown field; did you mean 'include'?",
+        ),
+        (
+            {"mcpServers": {"m": {"command": "x", "inlcudeTools": ["a"]}}},
+            "mcpServers.m.inlcudeTools: unknown field; did you mean 'includeTools'?",
+        ),
         ({"users": {"*": {"provider": []}}}, "users.*.provider: unknown field; did you mean 'providers'?"),
         (declaring(safty="read_only"), "providers.m.tools.send.safty: unknown field"),
         (declaring(safety="harmless"), "providers.m.tools.send.safety:"),
@@ -194,6 +202,20 @@ async def test_what_another_host_approves_by_itself_is_asked_about_here(tmp_path
     async with opened(tmp_path, {"mcpServers": {"m": entry}}) as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions
     assert {name: definition.tool.safety for name, definition in definitions.items()} == {"m.send": "restricted_write"}
+
+
+@promise("tools:offered")
+@pytest.mark.parametrize(
+    ("said", "offered"),
+    [({"include": ["send"]}, {"m.send"}), ({"exclude": ["send"]}, {"m.drop"}), ({"disabledTools": []}, None)],
+)
+async def test_a_server_offers_only_the_tools_that_its_entry_includes_or_does_not_exclude(
+    tmp_path, opened, raw, said, offered
+):
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("send", "drop")]
+    async with opened(tmp_path, {"mcpServers": {"m": raw(tools=tools, answers={}) | said}}) as toolbox:
+        definitions = (await toolbox.catalog("anyone")).definitions
+    assert set(definitions) == (offered or {"m.send", "m.drop"})
 
 
 @promise("tools:late")

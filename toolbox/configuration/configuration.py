@@ -87,9 +87,13 @@ class ServerEntry(Strict):
         default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
     )
     """For how many seconds it may start and not answer yet; None: 60 for the first start of a command, else 15."""
-    include: list[str] | None = Field(default=None, validation_alias=AliasChoices("includeTools", "enabledTools"))
+    include: list[str] | None = Field(
+        default=None, validation_alias=AliasChoices("include", "includeTools", "enabledTools")
+    )
     """The only tools that are offered; None offers all."""
-    exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("excludeTools", "disabledTools"))
+    exclude: list[str] = Field(
+        default_factory=list, validation_alias=AliasChoices("exclude", "excludeTools", "disabledTools")
+    )
     """Tools that are not offered."""
 
     @model_validator(mode="before")

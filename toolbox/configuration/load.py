@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AliasChoices, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from backstay.errors import ToolboxInvalid
 from backstay.quoting import named, quoted
@@ -124,9 +125,17 @@ def _shown(path: list[str], fault: Any) -> str:
 
 def _fix(path: list[str]) -> str:
     model = _model_at(path[:-1])
-    known = [field.alias or name for name, field in model.model_fields.items()]
+    known = [taken for name, field in model.model_fields.items() for taken in _names(name, field)]
     near = difflib.get_close_matches(path[-1], known, 1)
     return f"did you mean {near[0]!r}?" if near else f"remove it (known here: {', '.join(known)})"
+
+
+def _names(name: str, field: FieldInfo) -> list[str]:
+    """Return the names under which a file may give a field."""
+    taken = field.validation_alias
+    if isinstance(taken, AliasChoices):
+        return [choice for choice in taken.choices if isinstance(choice, str)]
+    return [taken if isinstance(taken, str) else name]
 
 
 def _model_at(path: list[str]) -> type[Strict]:
