@@ -124,7 +124,7 @@ class Acting:
             raise DecisionInvalid("effect: the number of the effect that you took back by hand")
         if found.is_open:
             raise DecisionRefused("the run is open; record it when it has ended")
-        recording = await run.start_undo(done=effect, comment=_text(said, "comment"), by=by)
+        recording = await run.start_undo(done=effect, comment=text_in(said, "comment"), by=by)
         with suppress(TimeoutError):
             async with asyncio.timeout(_UNDO_S):
                 await recording.result()
