@@ -39,6 +39,9 @@ _MOMENT = re.compile(
 MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
+_TOKEN = re.compile(r"[#@]?\w[\w-]{3,63}", re.ASCII)
+_HOST_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}[a-z]{2,24}", re.IGNORECASE)
+"""Of three labels and more: of two, it could be the name of a file."""
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -60,9 +63,14 @@ def shape_of(name: str, value: str) -> Shape:
         return "atom"
     if last in _QUANTITIES:
         return "other"
-    if named & _PLACE_NAMES:
+    if named & _PLACE_NAMES or _HOST_NAME.fullmatch(text):
         return "place"
-    return "atom" if named & _ATOM_NAMES else "other"
+    return "atom" if named & _ATOM_NAMES or _is_token(text) else "other"
+
+
+def _is_token(text: str) -> bool:
+    """Return whether a value looks like the identifier of a thing, whatever the argument is called."""
+    return bool(_TOKEN.fullmatch(text)) and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
 
 
 def _is_bare(text: str) -> bool:
