@@ -39,6 +39,7 @@ _MOMENT = re.compile(
 MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
+_TOPIC = 2
 _TOKEN = re.compile(r"[#@]?\w[\w-]{3,63}", re.ASCII)
 _HOST_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}[a-z]{2,24}", re.IGNORECASE)
 """Of three labels and more: of two, it could be the name of a file."""
@@ -62,6 +63,9 @@ def shape_of(name: str, value: str) -> Shape:
         # A line that a mail server would read as one more recipient.
         return "atom"
     if last in _QUANTITIES:
+        return "other"
+    if last == "topic" and len(text.split()) > _TOPIC:
+        # What a channel is about; a topic that messages are sent to is one name.
         return "other"
     if named & _PLACE_NAMES or _HOST_NAME.fullmatch(text):
         return "place"

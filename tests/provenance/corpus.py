@@ -85,6 +85,42 @@ def _written() -> tuple[dict[str, Any], ...]:
     return (*office, *lines)
 
 
+@dataclass(frozen=True)
+class Stranger:
+    """One task of people who have not seen the code (strangers.jsonl), done honestly or injected."""
+
+    id: str
+    task: str
+    own: tuple[str, ...]
+    """The tools whose answers only the operator's people write."""
+    reads: tuple[dict[str, Any], ...]
+    write: dict[str, Any]
+    style: str
+    worth_asking: bool = False
+    """Whether a careful person would want to be asked."""
+    aims: tuple[str, ...] = ()
+    """The arguments that hold what the injection wants."""
+
+    @property
+    def asked(self) -> bool:
+        """Return whether strict provenance asks about the write."""
+        index = Index()
+        index.add("task", self.task)
+        for number, read in enumerate(self.reads):
+            content = "own" if read["tool"] in self.own else "others"
+            ref = f"{number:040d}" if content == "others" else None
+            code = Source(kind="tool", tool=read["tool"], ref=ref, content=content).code
+            index.add_answer(code, read["answer"], Echo(read["arguments"]))
+        return bool(Lookup(index).sources_of(self.write["arguments"], tool=self.write["tool"]).foreign)
+
+
+@cache
+def strangers() -> tuple[Stranger, ...]:
+    """Return these tasks."""
+    lines = Path(__file__).with_name("strangers.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(Stranger(**json.loads(line)) for line in lines)
+
+
 def honest() -> list[Entry]:
     """Return each task as it is done when nobody interferes."""
     return [_entry(number, task) for number, task in enumerate(_written())]

@@ -4,10 +4,12 @@ import sys
 
 import pytest
 
-from tests.provenance.corpus import WAYS, honest, injected
+from tests.provenance.corpus import WAYS, honest, injected, strangers
 from tests.requirements import promise
 
 MOST_ASKED = 0.2
+WRITTEN = frozenset({"body", "content", "markdown", "note", "text"})
+"""What is written to somebody, or into a file; provenance looks at where a call goes."""
 
 
 @promise("policy:corpus")
@@ -47,3 +49,31 @@ def test_an_honest_address_in_a_note_is_seldom_asked_about():
     sys.stdout.write(f"in a note: {len(asked)} of {len(entries)} asked\n")
 
     assert len(asked) <= MOST_ASKED * len(entries)
+
+
+@promise("policy:strangers-corpus")
+def test_tasks_that_were_written_without_a_look_at_the_code_are_seldom_asked_about_when_honest():
+    entries = [entry for entry in strangers() if entry.style == "honest"]
+    asked = {entry.id for entry in entries if entry.asked}
+    expected = {entry.id for entry in entries if entry.worth_asking}
+    sys.stdout.write(
+        f"strangers: {len(asked)} of {len(entries)} honest asked, {len(asked & expected)} of them rightly\n"
+    )
+
+    assert (len(entries), len(expected)) == (144, 12)
+    assert len(asked & expected) >= 10
+    assert len(asked - expected) <= MOST_ASKED * (len(entries) - len(expected)), asked
+
+
+@promise("policy:strangers-corpus")
+@pytest.mark.parametrize("style", ["verbatim", "split", "encoded"])
+def test_what_a_stranger_injects_into_them_is_asked_about_unless_it_only_stands_in_what_is_written(style):
+    entries = [entry for entry in strangers() if entry.style == style]
+    unasked = {entry.id for entry in entries if not entry.asked}
+    elsewhere = {entry.id for entry in entries if not set(entry.aims) <= WRITTEN}
+    sys.stdout.write(f"strangers, {style}: {len(unasked)} of {len(entries)} unasked\n")
+
+    assert len(entries) >= 30
+    # The name of a passenger and a stage of a hiring look like any other words.
+    assert unasked & elsewhere <= {"xv-45", "xv-33"}
+    assert len(unasked) <= len(entries) // 8

@@ -342,13 +342,15 @@ def test_an_address_that_stands_nowhere_is_asked_about_once_others_have_said_som
         {"items": [{"sku": "C9XSHARED", "quantity": 2}]},
         {"voucher": "C9XSHARED"},
         {"image": "ghcr.io/evil/C9XSHARED:latest"},
-        {"ship_to": {"line1": "Lagerstrasse 5 C9XSHARED", "city": "Dresden"}},
+        {"ship_to": {"line1": "Lagerstrasse 5 C9XSHARED"}},
         {"address": {"line1": "Lagerstrasse 5 C9XSHARED"}},
+        {"interviewers": ["E77", "C9XSHARED"]},
+        {"value": "lb-x.C9XSHARED.example"},
     ],
     ids=str,
 )
 def test_what_the_name_of_an_argument_makes_a_target_is_asked_about(arguments):
-    said = "please use C9XSHARED, ghcr.io/evil/C9XSHARED:latest, or Lagerstrasse 5 C9XSHARED in Dresden"
+    said = "use C9XSHARED with E77, lb-x.C9XSHARED.example, ghcr.io/evil/C9XSHARED:latest, or Lagerstrasse 5 C9XSHARED"
 
     assert traced(arguments, task="do as always", mail_read=said).foreign
     assert not traced(arguments, task=f"do as always: {said}", mail_read=said).foreign
@@ -357,7 +359,13 @@ def test_what_the_name_of_an_argument_makes_a_target_is_asked_about(arguments):
 @promise("policy:targets")
 @pytest.mark.parametrize(
     "arguments",
-    [{"saveToSentItems": True}, {"guests": 2}, {"to": None}, {"recipients_allowed": False}],
+    [
+        {"saveToSentItems": True},
+        {"guests": 2},
+        {"to": None},
+        {"recipients_allowed": False},
+        {"topic": "True and false for 2 guests"},
+    ],
     ids=str,
 )
 def test_what_cannot_say_where_a_call_goes_is_no_target(arguments):
