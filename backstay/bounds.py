@@ -46,9 +46,19 @@ def cut_to(text: str, most: int) -> str:
     return said
 
 
+def sent_size(value: object) -> int:
+    """Return the bytes of JSON of what somebody sends; raises ValueError for what JSON cannot say."""
+    try:
+        return len(canonical(value).encode())
+    except UnicodeEncodeError:
+        raise ValueError("half a character stands in it, which JSON cannot say; give whole ones") from None
+    except ValueError:
+        raise ValueError("a number is NaN or infinite, which JSON cannot say; give it as a text, or as null") from None
+
+
 def _at_most(most: int) -> AfterValidator:
     def check(value: object) -> object:
-        if value is not None and (size := size_of(value)) > most:
+        if value is not None and (size := sent_size(value)) > most:
             raise ValueError(f"{size:,} bytes of JSON are more than the {most:,} allowed; make it shorter")
         return value
 

@@ -7,7 +7,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
 from backstay.authority import NOBODY, Authority, principal
-from backstay.bounds import ANSWER, DECISION, DEEPEST, cut_to, size_of
+from backstay.bounds import ANSWER, DECISION, DEEPEST, cut_to, sent_size, size_of
 from backstay.canonical import deeper_than, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
@@ -60,9 +60,9 @@ def _refuse_large(data: Any) -> None:
     if deeper_than(data, DEEPEST):
         raise DecisionInvalid(f"decision: nested deeper than {DEEPEST} levels; flatten it")
     try:
-        large = size_of(_as_json(data)) > DECISION
-    except ValueError:
-        raise DecisionInvalid("decision: a number is NaN or infinite, which JSON cannot say; give a text") from None
+        large = sent_size(_as_json(data)) > DECISION
+    except ValueError as error:
+        raise DecisionInvalid(f"decision: {error}") from None
     if large:
         raise DecisionInvalid(f"decision: larger than {DECISION:,} bytes of JSON; put large content in a file")
 

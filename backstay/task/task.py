@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from backstay.authority import Principal
-from backstay.bounds import DEEPEST, TASK, Id, Name, PolicyOfTask, Text, size_of
+from backstay.bounds import DEEPEST, TASK, Id, Name, PolicyOfTask, Text, sent_size
 from backstay.budgets.budget import Budget
 from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
@@ -20,10 +20,10 @@ def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
     The server refuses payloads of 2 MiB, and activities carry more beside the task.
     """
     try:
-        if size_of(task) <= TASK:
+        if sent_size(task) <= TASK:
             return None
-    except ValueError:
-        return TaskInvalid("Task: a number is NaN or infinite, which JSON cannot say; give it as a text, or as null")
+    except ValueError as error:
+        return TaskInvalid(f"Task: {error}")
     return TaskInvalid(f"Task: larger than {TASK:,} bytes of JSON; put large content in a file")
 
 
