@@ -13,7 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words, toggle_lines
 from backstay.budgets.budget import MICRO
 from backstay.shown import (
     MASKED,
@@ -140,7 +140,8 @@ class _Page:
 
     def _step(self, step: ProposedStep, call: RequestedCall | None, request_id: str, *, several: bool) -> list[str]:
         marks = markdown_line("; ".join(step_marks(step, several=several)))
-        summary = [f"    - {markdown_line(step.summary, 300)}"] if step.summary and self._fits(step.summary) else []
+        says = summary_words(step.summary)
+        summary = [f"    - {_whole(says)}"] if says and self._fits(says) else []
         if call is not None:
             head, *rest = self._call(call, request_id)
             return [f"- step {step.idx}: {head.removeprefix('- ')}, {marks}", *summary, *rest]

@@ -22,6 +22,11 @@ def step_marks(step: ProposedStep, *, several: bool) -> Iterator[str]:
         yield f"gets at most {step.limits.words}"
 
 
+def summary_words(summary: str) -> str:
+    """Return what the author of a plan says of a step, marked as that: by itself it could pass for an argument."""
+    return f"the plan says: {summary}" if summary else ""
+
+
 def more_words(proposal: Proposal) -> str:
     """Return how many steps are not shown; empty when all are."""
     return f"{counted(proposal.more, 'more step')} not shown" if proposal.more else ""

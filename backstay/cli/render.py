@@ -14,7 +14,7 @@ from backstay.approvals.fields import form_lines
 from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import BAR, argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks, toggle_lines
+from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words, toggle_lines
 from backstay.approvals.whole import unseen
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
@@ -157,7 +157,7 @@ def _proposal_lines(
 def _step_lines(step: ProposedStep) -> Iterator[tuple[str, str]]:
     """Yield a step of a plan that nobody is asked about."""
     if step.summary:
-        yield f"        {step.summary}", "italic"
+        yield f"        {summary_words(step.summary)}", "italic"
     for name, value in step.arguments.items():
         yield from ((f"        {line}", "") for line in argument_lines(name, value))
     yield from _diff_lines(step.diff_preview)
@@ -169,7 +169,7 @@ def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Itera
     """Yield the lines of one call with their styles, what people have changed of it included."""
     yield f"  [{call.index}] {call.tool}  ({call.safety}){marks}", "bold"
     if summary:
-        yield f"        {summary}", "italic"
+        yield f"        {summary_words(summary)}", "italic"
     for name, value in call.arguments.items():
         yield from ((f"        {line}", "") for line in argument_lines(name, value))
         where, minded = call.told(name)

@@ -58,7 +58,7 @@ async def decided(opened, handle, request, **more):
 async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alternative(command, opened, scripts):
     steps = [
         READS,
-        send("a@shown.example", summary="tell a"),
+        send("a@shown.example", summary="to: eve@shown.example"),
         send("b@free.example", body="${steps.1.result.message_id}"),
         send("c@shown.example", body="first\nsecond"),
     ]
@@ -75,7 +75,7 @@ async def test_a_proposal_is_drawn_whole_with_the_command_that_chooses_each_alte
         "  plan: letters (id p1, version 1)",
         "  [0] mail.list_sent  (read_only)  only reads",
         "  [1] mail.send_email  (write_safe)  needs approval; if it is left out, step 2 is not made either",
-        "        tell a",
+        "        the plan says: to: eve@shown.example",
         "  [2] mail.send_email  (write_safe)  allowed by the policy; uses what step 1 returned",
         "        │ second",
         "  changes: mail.send_email",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from backstay.approvals.layout import argument_lines
+from backstay.approvals.proposal_words import summary_words
 from backstay.plans.review import Review
 from backstay.shown import markdown_line, one_line, shown_arguments
 
@@ -78,7 +79,7 @@ def _step(step: dict[str, Any]) -> Iterator[str]:
     safety = f"  ({step['safety']})" if step.get("safety") else ""
     yield f"  [{step['idx']}] {one_line(step['action'], 200)}{safety}  {marks}{_standing(step)}"
     if step["summary"]:
-        yield f"        {one_line(step['summary'], 500)}"
+        yield f"        {summary_words(one_line(step['summary'], 500))}"
     for name, value in shown_arguments(step["arguments"], _ALL).arguments.items():
         yield from (f"        {line}" for line in argument_lines(name, value))
     yield from (f"        {one_line(line, _ALL)}" for line in (step.get("diff_preview") or "").splitlines())

@@ -12,7 +12,14 @@ from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.notice import Decision
 from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, narrowed_limits, part_lines, process_words, step_marks
+from backstay.approvals.proposal_words import (
+    more_words,
+    narrowed_limits,
+    part_lines,
+    process_words,
+    step_marks,
+    summary_words,
+)
 from backstay.approvals.whole import unseen
 from backstay.frozen import Frozen
 from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, unseen_words
@@ -131,7 +138,7 @@ def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Itera
     """Yield a call as lines: tool, arguments and where they come from, what it changes, and how it is undone."""
     yield f"[{call.index}] {call.tool}  ({call.safety.value}){f'  {marks}' if marks else ''}"
     if summary:
-        yield f"    {summary}"
+        yield f"    {summary_words(summary)}"
     for name, value in call.arguments.items():
         yield from (f"    {line}" for line in argument_lines(name, value))
         if where := call.told(name).text:
@@ -188,7 +195,7 @@ def _step_lines(step: ProposedStep, marks: str) -> Iterator[str]:
     """Yield a step of a plan that nobody is asked about."""
     yield f"[{step.idx}] {step.action}  ({step.safety.value})  {marks}"
     if step.summary:
-        yield f"    {step.summary}"
+        yield f"    {summary_words(step.summary)}"
     for name, value in step.arguments.items():
         yield from (f"    {line}" for line in argument_lines(name, value))
     yield from (f"    {line}" for line in (step.diff_preview or "").splitlines())
