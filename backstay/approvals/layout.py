@@ -18,7 +18,9 @@ _SHORT = 72
 """A list or object of so many characters as JSON stays on the line of its name."""
 _WIDEST = 110
 _MOST_COLUMNS = 12
-_IN_NAMES = frozenset("_-./@$# " + CLIPPED)
+_IN_NAMES = frozenset("_-./@$#" + CLIPPED)
+_FACTS = frozenset({"changes", "REPEATED"})
+"""What the engine itself says of a call begins so, or with a word and a space."""
 _GONE = object()
 
 
@@ -115,6 +117,6 @@ def _reads_as_other(text: str) -> bool:
 
 
 def _name(name: str) -> str:
-    """Return a name; one that could be taken for more than a name is quoted."""
-    plain = name.strip() == name != "" and all(sign.isalnum() or sign in _IN_NAMES for sign in name)
+    """Return a name; one that could be taken for more than a name, or for a fact of the engine, is quoted."""
+    plain = name != "" and name not in _FACTS and all(sign.isalnum() or sign in _IN_NAMES for sign in name)
     return name if plain else json.dumps(name, ensure_ascii=False)

@@ -63,6 +63,15 @@ def test_a_cell_cannot_pass_for_two():
     assert "│ │ to: ana │ 5" in lines(transfers=rows)
 
 
+@promise("approvals:fact-names")
+def test_an_argument_that_is_named_as_a_fact_of_the_engine_is_quoted():
+    said = {"can be undone": "recall_email", "changes": "nothing", "REPEATED": "never", "CHANGED by bo": "x\ny"}
+    assert lines(**said, change="all", undone="no") == [
+        *('"can be undone": recall_email', '"changes": nothing', '"REPEATED": never', '"CHANGED by bo":', "│ x", "│ y"),
+        *("change: all", "undone: no"),
+    ]
+
+
 @promise("approvals:quoted")
 def test_a_text_that_reads_as_another_value_is_quoted():
     assert lines(a="5", b=5, c="null", d=None, e="", f=" x", g='{"h": 1}', i='"') == [
