@@ -116,6 +116,19 @@ def test_what_does_not_fit_is_counted_and_is_not_approved_in_a_message(calls, le
     assert "backstay.more" in buttons
 
 
+@promise("slack:drawing-goes-on")
+@pytest.mark.parametrize("head", ["[0] mail.send_email  (write_safe)", "    to: eve@x.example"])
+def test_what_goes_on_of_a_long_line_stands_behind_a_mark_and_passes_for_no_line_of_its_own(head):
+    for before in range(540, 600):
+        # Slack's escapes make the line longer than a block, which somewhere here would break it just before the head.
+        body = f"{'&' * before}{head}{'&' * 50}"
+        lines = text_of(drawn(Shown(workflow_id="w", request=request({"body": body})))).split("\n")
+        assert sum(line.startswith(head) for line in lines) == head.startswith("[0]")
+        assert "".join(line.removeprefix("    ┆ ") for line in lines if line.startswith(("    body:", "    ┆ "))) == (
+            escaped(f"    body: {body}")
+        )
+
+
 @promise("slack:drawing-lines")
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.text(max_size=400), max_size=40))

@@ -30,6 +30,10 @@ MOST_BLOCKS = 38
 MOST_MODAL_BLOCKS = 90
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _FENCE = "```"
+_GOES_ON = "┆ "
+"""Stands before what goes on of a line that fits no block, which could pass for a line of its own at the margin."""
+_DEEPEST = 20
+"""How far in that mark stands at most."""
 _LINES = 8
 """Lines of 300 characters that fit a block."""
 
@@ -164,5 +168,8 @@ def _parts(line: str) -> Iterable[str]:
     if len(escaped(line)) <= SECTION - 2 * len(_FENCE) - 3:
         yield line
         return
-    for start in range(0, len(line), most):
-        yield line[start : start + most]
+    yield line[:most]
+    mark = f"{' ' * min(len(line) - len(line.lstrip(' ')), _DEEPEST)}{_GOES_ON}"
+    step = most - len(mark)
+    for start in range(most, len(line), step):
+        yield f"{mark}{line[start : start + step]}"
