@@ -39,7 +39,8 @@ def argument_parts(name: str, value: Any) -> tuple[str, list[str]]:
 
 def changed_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """Yield what differs between two versions of arguments, value by value."""
-    was, now = dict(leaves(before)), dict(leaves(after))
+    # Of arguments that are all gone, only what they were is left to tell.
+    was, now = (dict(leaves(version)) if version else {} for version in (before, after))
     for pointer in dict.fromkeys([*was, *now]):
         old, new = was.get(pointer, _GONE), now.get(pointer, _GONE)
         if old == new and type(old) is type(new):

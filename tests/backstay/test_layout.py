@@ -63,6 +63,14 @@ def test_a_cell_cannot_pass_for_two():
     assert "│ │ to: ana │ 5" in lines(transfers=rows)
 
 
+@promise("approvals:change-lines")
+def test_a_change_that_only_leaves_arguments_out_adds_nothing():
+    assert list(changed_lines({"to": "ana", "data": {}}, {"data": {}})) == ["- to: ana"]
+    assert list(changed_lines({"to": "ana"}, {})) == ["- to: ana"]
+    assert list(changed_lines({}, {"to": "ana"})) == ["+ to: ana"]
+    assert list(changed_lines({"data": {"a": 1}}, {"data": {}})) == ["- data.a: 1", "+ data: {}"]
+
+
 @promise("approvals:fact-names")
 def test_an_argument_that_is_named_as_a_fact_of_the_engine_is_quoted():
     said = {"can be undone": "recall_email", "changes": "nothing", "REPEATED": "never", "CHANGED by bo": "x\ny"}
