@@ -1,6 +1,7 @@
 """Run commands as a person or a script does: as processes, with their two streams, or at a terminal."""
 
 import asyncio
+import codecs
 import fcntl
 import os
 import pty
@@ -164,6 +165,10 @@ class Terminal:
     seat: Seat
     screen: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+    """What comes in one piece may end amid a sign."""
 
     async def shows(self, text: str, seconds: float = 50) -> str:
         """Wait until the screen shows a text beyond what was waited for before; return what came up to it."""
@@ -189,7 +194,7 @@ class Terminal:
         return await self.seat.ended(seconds), self.seat.out.read_text(encoding="utf-8")
 
     def read(self) -> None:
-        typed = os.read(self.seat.master, 65536).decode("utf-8", "replace").replace("\r\n", "\n")
+        typed = self._decoder.decode(os.read(self.seat.master, 65536)).replace("\r\n", "\n")
         self.screen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", typed)
         self.changed.set()
 
