@@ -137,3 +137,4 @@ def test_a_call_is_looked_up_in_5_ms_and_a_megabyte_of_new_answer_indexed_in_50_
 
     assert found["lookup_ms"]["p95"] <= 5
     assert [row["ms_per_mb"] for row in found["rows"] if row["megabytes"] <= 2 and row["ms_per_mb"] > 50] == []
+    assert [row for row in found["rows"] if row["own_ms_per_mb"] > 2 * row["ms_per_mb"]] == []

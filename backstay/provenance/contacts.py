@@ -34,7 +34,7 @@ class Contact(NamedTuple):
 
     def is_rival(self, key: str) -> bool:
         """Return whether it has other addresses of the kind of one that it does not have."""
-        return key not in self.addresses and any(address[0] == key[0] for address in self.addresses)
+        return key not in self.addresses and any(address[0] == key[0] for address in tuple(self.addresses))
 
 
 class Contacts:
@@ -51,9 +51,7 @@ class Contacts:
         self._mentioned: dict[str, list[Contact]] = {}
 
     def add(self, code: str, payload: Any) -> None:
-        """Add the records of an answer; an answer without names, and one that others wrote, has none."""
-        if is_others(code) or is_computed(code) or source_of(code).kind != "tool":
-            return
+        """Add the records of an answer; one without names has none."""
         nameless = Contact("", frozenset(), set())
         before = len(self._records)
         waiting: list[tuple[Any, Contact]] = [(payload, nameless)]
@@ -121,8 +119,15 @@ class Contacts:
         rivals = [other for other in min(alike, key=len, default=[]) if meant <= other.words and other.is_rival(key)]
         if not rivals:
             return ""
+        # A record that was read twice is one.
+        count = 1 + len({(other.name, *sorted(other.addresses)) for other in rivals})
         shown = " ".join(part for part in record.name.split() if meant.intersection(words(part)))
-        return f'{_COUNTS.get(len(rivals) + 1, len(rivals) + 1)} records match "{one_line(shown, 80)}"'
+        return f'{_COUNTS.get(count, count)} records match "{one_line(shown, 80)}"'
+
+
+def has_records(code: str) -> bool:
+    """Return whether the answers of a source may be the operator's own records."""
+    return not is_others(code) and not is_computed(code) and source_of(code).kind == "tool"
 
 
 def _named(item: dict[Any, Any]) -> Iterator[str]:

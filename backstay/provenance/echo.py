@@ -48,7 +48,12 @@ class Echo:
             ways += [words(said), *spellings(said)]
         return [squeezed(way) for way in ways]
 
-    def without(self, found: set[str]) -> set[str]:
-        """Return the marks of an answer that do not stand in the arguments."""
-        rest = found - self._marks
-        return {mark for mark in rest if len(mark) < LEAST or mark not in self._run}
+    def strip(self, found: set[str]) -> None:
+        """Take out of the marks of an answer those that stand in the arguments."""
+        found -= self._marks
+        if len(self._run) ** 2 > len(found):
+            found -= {mark for mark in found if len(mark) >= LEAST and mark in self._run}
+            return
+        # For a large answer it is less work to name all that a short run holds.
+        ends = range(LEAST, len(self._run) + 1)
+        found.difference_update(self._run[at:end] for end in ends for at in range(end - LEAST + 1))

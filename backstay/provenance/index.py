@@ -2,13 +2,12 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
 from typing import Any
 
-from backstay.provenance.contacts import Contacts
+from backstay.provenance.contacts import Contacts, has_records
 from backstay.provenance.echo import Echo
-from backstay.provenance.listed import Listed, listed_in
-from backstay.provenance.source import is_others
+from backstay.provenance.listed import Listed
+from backstay.provenance.source import is_others, source_of
 from backstay.provenance.words import BORDER, marks
 
 SMALL = 2000
@@ -21,6 +20,9 @@ MOST_PLACES = 16
 SHORT_PIECE = 4
 """A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
+NOBODY: frozenset[int] = frozenset()
+MOST_WAITING = 2_000_000
+"""So many characters of answers wait at most until a call needs to know what they list."""
 MOST_LISTED = 100_000
 """In an answer with more characters no identifiers and no contacts are recognised."""
 
@@ -32,16 +34,19 @@ class Index:
         """Begin with no source."""
         self.codes: list[str] = []
         """The code of each source, in the order in which they appeared."""
+        self.speakers: list[tuple[str, str, str]] = []
+        """Who speaks in each source: its kind, its tool and whose words these are."""
         self.size = 0
         """About how many bytes it takes in memory."""
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int]]] = []
-        self.listed = Listed()
-        """The identifiers that tools listed."""
-        self.contacts = Contacts()
-        """Whom own records give which address."""
+        self._listed = Listed()
+        self._contacts = Contacts()
+        self._waiting: list[tuple[str, Any]] = []
+        self._waits = 0
+        """How many characters the answers have that nobody needed to take apart so far."""
         self.others = False
         """Whether anything that others wrote was read."""
 
@@ -51,11 +56,40 @@ class Index:
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)
         if len(text) > MOST_LISTED:
-            self.contacts.skip(code)
-            return
-        self.contacts.add(code, payload)
-        if is_others(code):
-            self.listed.add(self._numbers[code], code, listed_in(payload))
+            self._contacts.skip(code)
+        elif is_others(code) or has_records(code):
+            self._waiting.append((code, payload))
+            self._waits += len(text)
+        if self._waits > MOST_WAITING:
+            self._take_apart()
+
+    @property
+    def listed(self) -> Listed:
+        """Return the identifiers that tools listed."""
+        self._take_apart()
+        return self._listed
+
+    @property
+    def contacts(self) -> Contacts:
+        """Return whom own records give which address."""
+        self._take_apart()
+        return self._contacts
+
+    def _take_apart(self) -> None:
+        """Take apart the answers that wait for it.
+
+        Several threads may look values up at once. Each sees to it that all is taken apart before it goes on, and no
+        harm comes of an answer that two of them took apart.
+        """
+        waiting = self._waiting
+        taken = tuple(waiting)
+        for code, payload in taken:
+            if is_others(code):
+                self._listed.add(self._numbers[code], code, payload)
+            else:
+                self._contacts.add(code, payload)
+        if taken and self._waiting is waiting:
+            self._waiting, self._waits = waiting[len(taken) :], 0
 
     def add(self, code: str, text: str, echo: Echo | None = None) -> None:
         """Add a text that stood in a source; a source may be given several texts."""
@@ -63,10 +97,14 @@ class Index:
         number = self._numbers.setdefault(code, len(self.codes))
         if number == len(self.codes):
             self.codes.append(code)
+            source = source_of(code)
+            self.speakers.append((source.kind, source.tool or "", source.content or ""))
         if len(text) > AT_ONCE:
             self._add_large(number, text, echo)
             return
-        found = marks(text) if echo is None else echo.without(marks(text))
+        found = marks(text)
+        if echo is not None:
+            echo.strip(found)
         self.size += 100 * len(found)
         if len(found) > SMALL:
             self._by_text.append((number, found))
@@ -84,7 +122,9 @@ class Index:
         for start in range(0, len(text), AT_ONCE):
             # What is cut in two at the border of a piece is found in the overlap.
             found = marks(text[max(start - _OVERLAP, 0) : start + AT_ONCE])
-            hashes += sorted(map(hash, found if echo is None else echo.without(found)))
+            if echo is not None:
+                echo.strip(found)
+            hashes += sorted(map(hash, found))
         # Sorting what is sorted in pieces only merges them.
         hashes.sort()
         self._large.append((number, array("q", hashes)))
@@ -97,13 +137,15 @@ class Index:
             found = (*found, *[number for number, text in self._by_text if mark in text])
         if self._large:
             found = (*found, *self._find_large(hash(mark)))
-        return frozenset(found)
+        return frozenset(found) if found else NOBODY
 
-    def _find_large(self, value: int) -> Iterator[int]:
+    def _find_large(self, value: int) -> list[int]:
+        found: list[int] = []
         for number, hashes in self._large:
             at = bisect_left(hashes, value)
             if at < len(hashes) and hashes[at] == value:
-                yield number
+                found.append(number)
+        return found
 
 
 def texts_in(value: Any) -> str:

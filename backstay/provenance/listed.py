@@ -6,7 +6,8 @@ What stands elsewhere in the same answer as well, such as in a text, is none: a 
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any
 
 from backstay.data_files import data_beside
@@ -35,13 +36,13 @@ class Listed:
         """Begin with none."""
         self._by_value: dict[tuple[str, str], dict[int, str]] = {}
 
-    def add(self, number: int, code: str, values: Iterator[str]) -> None:
-        """Add what one source lists."""
+    def add(self, number: int, code: str, payload: Any) -> None:
+        """Add what an answer of one source lists."""
         tool = source_of(code).tool or ""
         if is_computed(code) or tool.startswith("engine."):
             return
-        for value in values:
-            self._by_value.setdefault((tool.partition(".")[0], _key(value)), {})[number] = tool
+        for key in listed_in(payload):
+            self._by_value.setdefault((tool.partition(".")[0], key), {})[number] = tool
 
     def by(self, tool: str, value: str) -> frozenset[int]:
         """Return the sources in which other tools of the provider of a tool list a value; none when none does."""
@@ -50,25 +51,33 @@ class Listed:
 
 
 def listed_in(payload: Any) -> Iterator[str]:
-    """Yield the identifiers of an answer that stand nowhere else in it."""
-    listed: dict[str, None] = {}
+    """Yield the identifiers of an answer that stand nowhere else in it, as their words."""
+    listed: dict[str, list[str]] = {}
     rest: list[str] = []
     for name, value in _leaves(payload):
-        if _is_listed(name, value):
-            listed[str(value)] = None
+        if in_order := _identifier(name, value):
+            listed[" ".join(in_order)] = in_order
         elif isinstance(value, str) and not is_moment(value):
             rest.append(value)
     if not listed:
         return
     said = marks(BORDER.join(rest))
-    for value in list(listed)[:MOST]:
-        if not said.issuperset(_row(value)):
-            yield value
+    for key, in_order in islice(listed.items(), MOST):
+        if not said.issuperset(_row(in_order)):
+            yield key
 
 
-def _is_listed(name: str, value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, str | int) or not is_identifier(str(value)):
-        return False
+def _identifier(name: str, value: Any) -> list[str]:
+    """Return the words of an identifier; nothing where a leaf is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not _holds_identifiers(name):
+        return []
+    text = str(value)
+    in_order = words(text) if len(text) <= LONGEST and _IDENTIFIER.fullmatch(text) else []
+    return in_order if len(in_order) <= MOST_WORDS else []
+
+
+@lru_cache(maxsize=1024)
+def _holds_identifiers(name: str) -> bool:
     named = [word.lower() for word in _WORD.findall(name)]
     return bool(named) and named[-1] in _NAMES
 
@@ -98,9 +107,8 @@ def _names_an_object(key: str) -> bool:
     return key != key.lower() or any(map(str.isdigit, key))
 
 
-def _row(value: str) -> set[str]:
-    """Return the marks by which a value would be found in a text."""
-    in_order = words(value)
+def _row(in_order: list[str]) -> set[str]:
+    """Return the marks by which words would be found in a text."""
     return {first + second for first, second in pairwise(in_order)} or set(in_order)
 
 

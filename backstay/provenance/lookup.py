@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
-from backstay.provenance.index import MOST_PLACES, Index
+from backstay.provenance.index import MOST_PLACES, NOBODY, Index
 from backstay.provenance.listed import is_identifier
 from backstay.provenance.part import (
     LEAST_PHRASE,
@@ -26,7 +26,6 @@ from backstay.provenance.source import (
     Parts,
     Sources,
     is_others,
-    source_of,
     vouched,
 )
 from backstay.provenance.targets import (
@@ -63,6 +62,7 @@ class Lookup:
     computed: tuple[str, ...] = ()
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
     _found: dict[str, frozenset[int]] = field(default_factory=dict)
+    _names: dict[frozenset[int], tuple[str, ...]] = field(default_factory=dict)
 
     def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> Sources:
         """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
@@ -156,7 +156,7 @@ class Lookup:
             return False
         listed = self.index.listed.by(tool, text)
         in_order = words(text)
-        found = self._longest(in_order, 0)[1] if listed else _NOBODY
+        found = self._longest(in_order, 0)[1] if listed else NOBODY
         if not listed or not found or len(found) >= MOST_PLACES:
             return False
         return not self._told_elsewhere(text, in_order, found, listed)
@@ -255,7 +255,7 @@ class Lookup:
         while at < len(word):
             for end in range(min(len(word), at + 64), at + 1, -1):
                 if end - at >= min(LEAST_PIECE, len(word) - at) and (found := self._find(word[at:end])):
-                    same = found & pieces[-1][2] if pieces and pieces[-1][1] == at else _NOBODY
+                    same = found & pieces[-1][2] if pieces and pieces[-1][1] == at else NOBODY
                     if same:
                         pieces[-1] = (pieces[-1][0], end, same)
                     else:
@@ -287,23 +287,23 @@ class Lookup:
 
     def _named(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first places, whoever vouches for the value among them."""
+        if (named := self._names.get(found)) is None:
+            self._names[found] = named = self._first_of(found)
+        return named
+
+    def _first_of(self, found: frozenset[int]) -> tuple[str, ...]:
         # Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
-        first: dict[tuple[str, ...], str] = {}
+        codes, speakers = self.index.codes, self.index.speakers
+        first: dict[tuple[str, str, str], str] = {}
         for number in sorted(found):
-            code = self.index.codes[number]
-            source = source_of(code)
-            first.setdefault((source.kind, source.tool or "", source.content or ""), code)
-        codes = list(first.values())
-        own = [code for code in codes if not is_others(code)][: MOST_CODES - 1]
-        theirs = [code for code in codes if is_others(code)][: MOST_CODES - len(own)]
+            first.setdefault(speakers[number], codes[number])
+        own = [code for code in first.values() if not is_others(code)][: MOST_CODES - 1]
+        theirs = [code for code in first.values() if is_others(code)][: MOST_CODES - len(own)]
         return (*own, *theirs)
 
     def _codes(self, parts: list[Part]) -> Parts:
         codes = dict.fromkeys(part.codes or (MODEL,) for part in parts)
         return tuple(codes) or BY_MODEL
-
-
-_NOBODY: frozenset[int] = frozenset()
 
 
 def _shape(pointer: str, name: str, value: Any) -> Shape:

@@ -36,6 +36,8 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 """Dates and times as digits. Eight digits alone are none: they can be an account number."""
+_MOMENT_SIGNS = re.compile(r"[\W\d_tzapm]*", re.IGNORECASE)
+"""Nothing with another letter is a date or a time; this is seen faster."""
 MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
@@ -104,7 +106,7 @@ def is_address(text: str) -> bool:
 
 def is_moment(text: str) -> bool:
     """Return whether a value is a date or a time, or several, and nothing else."""
-    if len(text) > SHORT or not _MOMENT.search(text):
+    if len(text) > SHORT or not _MOMENT_SIGNS.fullmatch(text) or not _MOMENT.search(text):
         return False
     return not any(map(str.isalnum, _MOMENT.sub(" ", text)))
 

@@ -49,6 +49,7 @@ def test_an_address_counts_where_exactly_one_record_is_of_the_name_that_the_task
 def test_records_of_earlier_answers_count_and_the_same_record_read_again_is_no_other():
     assert why("Write to Ana", ANA["email"], [ANA, LOPES], ANA) == TWO
     assert why("Write to Ana", ANA["email"], [ANA], ANA) == ""
+    assert why("Write to Ana", ANA["email"], [ANA, LOPES], LOPES) == TWO
 
 
 @promise("policy:contacts")

@@ -391,3 +391,23 @@ def test_an_identifier_that_the_provider_lists_is_a_handle_of_it(answer, argumen
 
     assert not Lookup(index).sources_of(arguments, tool="shop.change").foreign
     assert Lookup(index).sources_of(arguments, tool="mail.change").foreign
+
+
+@promise("policy:echo")
+@pytest.mark.parametrize("size", [10, 50_000])
+def test_what_an_answer_of_any_size_repeats_of_its_arguments_is_taken_out_of_it(size):
+    rows = [f"row{number} of many" for number in range(size)]
+    answer = {"found": rows, "back": ADDRESS[::-1], "cut": "mallory@evil-de"}
+
+    assert looked_up(answer, ADDRESS, {"email": ADDRESS}).foreign == ("/to",)
+
+
+@promise("policy:bounds")
+def test_answers_are_taken_apart_for_their_identifiers_when_a_call_asks_for_one_however_many_wait():
+    index = Index()
+    for number in range(30):
+        index.add_answer("!cal.events", {"items": [{"id": f"ev{number}"}], "text": "word " * 19_000})
+    sources = Lookup(index).sources_of({"event_id": "ev29"}, tool="cal.cancel")
+
+    assert sources.foreign == ()
+    assert "ev0" in {key for key in ("ev0",) if index.listed.by("cal.cancel", key)}
