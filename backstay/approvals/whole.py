@@ -1,7 +1,7 @@
 """Show all of what a request is about, also what it clips, keeps apart or has no room for."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
@@ -25,9 +25,12 @@ class WholeCall(Frozen):
     undo_how: str | None = None
 
 
-def unseen(request: ApprovalRequest) -> str:
-    """Return in words what a request does not show of what it asks about; empty where it shows everything."""
-    proposal, calls = request.proposal, request.shown
+def unseen(request: ApprovalRequest, whole: Collection[int] = ()) -> str:
+    """Return in words what a request does not show of what it asks about; empty where it shows everything.
+
+    `whole` are the calls that it shows whole by now, whatever signs stand in them.
+    """
+    proposal, calls = request.proposal, [call for call in request.shown if call.index not in whole]
     said = unseen_words(
         sum(call.left_out for call in calls),
         sum(call.count for call in calls),
@@ -36,7 +39,9 @@ def unseen(request: ApprovalRequest) -> str:
     )
     if proposal is None:
         return said
-    cut = [step for step in proposal.steps if _hides(step.arguments)]
+    # A call that people are asked about counts itself what it hides; of other steps only the signs can tell.
+    known = {*whole, *(call.index for call in request.shown)}
+    cut = [step for step in proposal.steps if step.idx not in known and _hides(step.arguments)]
     steps = "" if said or not cut else f"arguments of {len(cut)} steps are cut"
     return ", ".join(part for part in (said, steps, more_words(proposal)) if part)
 

@@ -191,10 +191,11 @@ class Requests:
         if known.live is None or not unseen(asked_for):
             return asked_for, ""
         try:
-            whole = with_all(asked_for, await self._page.unsigned.run(known.workflow_id).whole(asked_for))
+            found = await self._page.unsigned.run(known.workflow_id).whole(asked_for)
         except BackstayError as error:
             return asked_for, f"{unseen(asked_for)} ({one_line(str(error), 300)})"
-        return whole, unseen(whole)
+        whole = with_all(asked_for, found)
+        return whole, unseen(whole, found)
 
     async def _edited(
         self, request: Request, known: Asked, asked_for: ApprovalRequest, sent: Sent | None

@@ -233,6 +233,32 @@ async def test_a_long_letter_is_approved_at_the_prompt_only_after_all_of_it_was_
     assert sent(opened, f"@long{size}.example") == [f"one@long{size}.example"]
 
 
+@promise("clients:prompt-dots")
+async def test_a_plan_that_says_and_so_on_is_approved_once_all_of_it_was_shown(person, opened, tmp_path):
+    reads = {"tool": "mail.list_sent", "arguments": {"to": "bo … cy"}}
+    writes = {"tool": "mail.send_email", "arguments": {"to": "one@dots.example", "subject": "…", "body": "and so on …"}}
+    plans = []
+    for name, steps in {"asked": [writes], "both": [reads, writes]}.items():
+        plans.append(tmp_path / f"{name}.json")
+        plans[-1].write_text(json.dumps({"steps": steps}), encoding="utf-8")
+
+    async with person("run", "--plan", str(plans[0])) as terminal:
+        await terminal.shows("[a]pprove all of it")
+        await terminal.shows("[d]etach?")
+        terminal.type("a")
+        await terminal.ended()
+    async with person("run", "--plan", str(plans[1])) as terminal:
+        await terminal.shows("see the [w]hole of it")
+        await terminal.shows("[d]etach?")
+        terminal.type("w")
+        await terminal.shows("[a]pprove all of it")
+        await terminal.shows("[d]etach?")
+        terminal.type("a")
+        await terminal.ended()
+
+    assert sent(opened, "@dots.example") == ["one@dots.example"] * 2
+
+
 class Gate:
     """A model that waits with an answer until the test says so."""
 

@@ -101,10 +101,11 @@ class Prompt:
         return "approve" in request.options and not seen and bool(unseen(request))
 
     async def _show_whole(self, request: ApprovalRequest) -> None:
-        whole = with_all(request, await self.run.whole(request))
+        found = await self.run.whole(request)
+        whole = with_all(request, found)
         self.terminal.say()
         self.terminal.show(request_lines(self.run.id, whole, self.beside))
-        if left := unseen(whole):
+        if left := unseen(whole, found):
             self.terminal.say(f"not all of it can be shown here: {left}", "red")
         else:
             self._whole.add(f"{request.id} {request.digest}")
