@@ -15,6 +15,7 @@ from tests.e2e.approvals.doors.cases import case_of
 from tests.e2e.approvals.doors.client import Client
 from tests.e2e.approvals.doors.door import at_once, play
 from tests.e2e.approvals.doors.page_door import PageDoor
+from tests.e2e.approvals.doors.slack_door import SlackDoor
 from tests.e2e.approvals.doors.terminal_door import TerminalDoor
 from tests.e2e.approvals.doors.world import opened_world
 from tests.requirements import promise
@@ -63,3 +64,8 @@ async def test_on_the_page_the_tools_receive_what_was_shown_last_or_nothing(worl
 @promise("approvals:shown-is-sent")
 async def test_at_a_terminal_the_tools_receive_what_was_shown_last_or_nothing(world, played):
     await played("terminal", TerminalDoor(world))
+
+
+@promise("approvals:shown-is-sent")
+async def test_in_slack_the_tools_receive_what_was_shown_last_or_nothing(world, played):
+    await played("slack", SlackDoor(world))

@@ -1,0 +1,189 @@
+"""Decide in Slack, through its API: what stands in a message, the buttons, and the forms that they open."""
+
+import asyncio
+import html
+import json
+from typing import Any
+
+from tests.e2e.approvals.doors.cases import ANA, BO, Edit, End
+from tests.e2e.approvals.doors.decoding import CODE, Shown
+from tests.e2e.approvals.doors.door import NotHere, Refused, Request
+from tests.e2e.approvals.doors.screens import calls_in, unwrapped
+from tests.e2e.approvals.doors.world import World
+from tests.sizes import FULL
+from tests.slack_blocks import elements_of
+
+USERS = {ANA: "U1", BO: "U2"}
+FENCE = "```"
+LONGEST = 3000
+"""What Slack takes in one field."""
+
+
+class SlackDoor:
+    """Read the message of a request, press its buttons, and fill in what opens."""
+
+    at_once = False
+    shows_record = FULL
+
+    def __init__(self, world: World) -> None:
+        self.slack = world.slack
+        self._one_looks = asyncio.Lock()
+        """What shows all of a request does not say which one that is."""
+
+    async def _message(self, handle: Any, request: Request):
+        """Wait for the message of a request with buttons."""
+
+        def found():
+            return next((each for each in self.slack.standing() if _aims(each, handle.id, request["id"])), None)
+
+        return await self.slack.until(found, 60)
+
+    async def look(self, handle: Any, request: Request, by: str) -> list[Shown]:
+        message = await self._message(handle, request)
+        if "backstay.approve" in message.buttons:
+            return _calls(message.blocks)
+        # What a message leaves out is looked at behind a button, and approved elsewhere.
+        async with self._one_looks:
+            await self.slack.press(message, "backstay.more", user=USERS[by])
+            view = await self.slack.view(" characters in all", user=USERS[by])
+            self.slack.views.pop(view.id)
+        shown = calls_in(_lines(view.body["blocks"]), head=0, body=4, bare=True)
+        # What was changed stands in the message.
+        changed = {call.index: call for call in _calls(message.blocks)}
+        for each in shown:
+            if each.index in changed:
+                each.changed, each.changed_by = changed[each.index].changed, changed[each.index].changed_by
+        return shown
+
+    async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
+        message = await self._message(handle, request)
+        view = await self._opened(message, "backstay.edit", by)
+        if len(request["calls"]) > 1:
+            delivery = await self.slack.submit(view, {"call": str(edit.call)})
+            assert delivery.answer["response_action"] == "update", delivery.answer
+            (view,) = [
+                each
+                for each in self.slack.views.values()
+                if each.body["callback_id"] == "backstay.edit" and _aim(each) == _aim(view)
+            ]
+        try:
+            await self._sent(view, _typed(view, edit))
+        except NotHere:
+            self.slack.views.pop(view.id)
+            raise
+
+    async def approve(self, handle: Any, request: Request, end: End, by: str) -> None:
+        message = await self._message(handle, request)
+        if "backstay.approve" not in message.buttons:
+            raise NotHere
+        if end.dry_run:
+            await self.slack.press(message, "backstay.dry_run", user=USERS[by])
+        elif end.leave_out or end.no_processes or end.seconds:
+            view = await self._opened(message, "backstay.choose", by)
+            values: dict[str, Any] = {"leave_out": [str(index) for index in sorted(end.leave_out)]}
+            values |= {"processes": "no"} if end.no_processes else {}
+            values |= {"timeout_s": str(end.seconds)} if end.seconds else {}
+            names = {each["action_id"] for block in view.body["blocks"] for each in elements_of(block)}
+            await self._sent(view, {name: value for name, value in values.items() if name in names})
+            return
+        else:
+            await self.slack.press(message, "backstay.approve", user=USERS[by])
+        await self._decided(handle, request, by)
+
+    async def reject(self, handle: Any, request: Request, end: End, by: str) -> None:
+        message = await self._message(handle, request)
+        view = await self._opened(message, "backstay.reject", by)
+        await self._sent(view, {"comment": "not so"})
+
+    async def leave(self, handle: Any) -> None:
+        pass
+
+    async def _opened(self, message: Any, action: str, by: str):
+        """Press a button, and wait for the form that it opens."""
+        before = set(self.slack.views)
+        about = _value(message, action)
+        await self.slack.press(message, action, user=USERS[by])
+
+        def opened():
+            views = [view for number, view in self.slack.views.items() if number not in before]
+            return next(
+                (view for view in views if about["r"] == _aim(view)["r"] and about["w"] == _aim(view)["w"]), None
+            )
+
+        return await self.slack.until(opened, 60)
+
+    async def _sent(self, view: Any, values: dict[str, Any]) -> None:
+        delivery = await self.slack.submit(view, values)
+        if (delivery.answer or {}).get("response_action") == "errors":
+            self.slack.views.pop(view.id)
+            raise Refused(str(delivery.answer["errors"]))
+
+    async def _decided(self, handle: Any, request: Request, by: str, within_s: float = 60) -> None:
+        """Wait until a press has counted: the request waits no more, or has this person's vote."""
+        async with asyncio.timeout(within_s):
+            while True:
+                waits = [each for each in await handle.query("pending") if each["id"] == request["id"]]
+                votes = (
+                    waits[0]["decided"]
+                    + [
+                        vote
+                        for part in (waits[0]["proposal"] or {}).get("parts", ())
+                        for vote in part.get("decided", ())
+                    ]
+                    if waits
+                    else []
+                )
+                if not waits or any(vote["by"] == by for vote in votes):
+                    return
+                await asyncio.sleep(0.1)
+
+
+def _aim(view: Any) -> dict[str, str]:
+    return json.loads(view.body["private_metadata"] or '{"aim": {"r": "", "w": ""}}')["aim"]
+
+
+def _value(message: Any, action: str) -> dict[str, str]:
+    for block in message.blocks:
+        for each in block.get("elements", ()):
+            if each.get("type") == "button" and each.get("action_id") == action:
+                return json.loads(each["value"])
+    raise NotHere
+
+
+def _aims(message: Any, workflow_id: str, request_id: str) -> bool:
+    """Return whether the buttons of a message are about a request."""
+    buttons = [each for block in message.blocks for each in block.get("elements", ()) if each.get("type") == "button"]
+    aims = [json.loads(each["value"]) for each in buttons if each.get("value")]
+    return any((aim["w"], aim["r"]) == (workflow_id, request_id) for aim in aims)
+
+
+def _lines(blocks: list[dict[str, Any]]) -> list[str]:
+    """Return the lines that stand as code in blocks, as people read them."""
+    texts = [block["text"]["text"] for block in blocks if block["type"] == "section"]
+    codes = [text for text in texts if text.startswith(f"{FENCE}\n")]
+    lines = [line for text in codes for line in text.removeprefix(f"{FENCE}\n").removesuffix(f"\n{FENCE}").split("\n")]
+    return unwrapped([html.unescape(line) for line in lines], (0, 4, 6))
+
+
+def _calls(blocks: list[dict[str, Any]]) -> list[Shown]:
+    return calls_in(_lines(blocks), head=0, body=4)
+
+
+def _typed(view: Any, edit: Edit) -> dict[str, str]:
+    """Return what a person types into the form of a call; raises NotHere for what it has no field for."""
+    values = {}
+    for name, value in edit.set.items():
+        block = next((block for block in view.body["blocks"] if block["block_id"] == f"argument.{name}"), None)
+        if block is None or edit.drop:
+            raise NotHere
+        as_json = "hint" in block
+        if not as_json and (not isinstance(value, str) or CODE.search(value)):
+            raise NotHere
+        typed = json.dumps(value) if as_json else value
+        if len(typed) > LONGEST or typed != typed.strip():
+            # Slack cuts white space off the ends of what is typed.
+            raise NotHere
+        values[f"argument.{name}"] = typed
+    if not values:
+        raise NotHere
+    return values
