@@ -20,6 +20,8 @@ class CallInFlight:
     purpose: Purpose
     call: ToolCall
     deadline_s: float
+    step: int
+    """The step of the run that it belongs to."""
     effect: int | None = None
     """The number of the effect that it makes, checks or undoes; None for a read."""
     send: int = 1

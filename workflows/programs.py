@@ -95,7 +95,7 @@ class Programs:
         call, warned = _as_call(action), {"warnings": list(action.warnings)} if action.warnings else {}
         consent = (await self.tool_calls.consent.obtain([call], Purpose.PROGRAM, kind=RequestKind.PROGRAM))[0]
         if isinstance(consent, ToolResult):
-            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), consent)
+            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0, self.context.state.usage.step), consent)
             return consent
         if not state.work.ran:
             state.usage = state.usage.model_copy(update={"code_runs": state.usage.code_runs + 1})
@@ -130,7 +130,7 @@ class Programs:
         refusal = next((answer for answer in answered.values() if isinstance(answer, ToolResult)), None)
         if refusal is not None:
             call = ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments={}, reason=action.reason)
-            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0), refusal)
+            self.tool_calls.tell(CallInFlight(Purpose.PROGRAM, call, 0, self.context.state.usage.step), refusal)
             return refusal
         again = {"halt": Halt(kind="waiting"), "made": 0, "answers": (), "approved": True}
         work.program = at.model_copy(update=again)

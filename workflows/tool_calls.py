@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -64,18 +64,22 @@ class ToolCalls:
         unless: Callable[[], bool] = never,
         rehearsal: RehearsedCall | None = None,
         results: dict[int, str] | None = None,
+        steps: Mapping[str, int] | None = None,
     ) -> list[Performed]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole; a
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
-        questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. Raises BudgetExceeded,
-        Expired or Rejected.
+        questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
+        its id, the step that it is, where they are not all of the present one. Raises BudgetExceeded, Expired or
+        Rejected.
         """
 
         def flight(call: ToolCall) -> CallInFlight:
             seconds = self._deadline(call, deadline_s, most_s, usual=usual)
-            return CallInFlight(purpose, call, seconds, effect, unless=unless, rehearsal=rehearsal, results=results)
+            step = (steps or {}).get(call.id, self.context.state.usage.step)
+            more: dict[str, Any] = {"unless": unless, "rehearsal": rehearsal, "results": results}
+            return CallInFlight(purpose, call, seconds, step, effect, **more)
 
         if not applies(purpose, Stage.RESERVE):
             answered = answered or await self.consent.obtain(batch, purpose, unless=unless)
@@ -83,13 +87,17 @@ class ToolCalls:
             made = iter([await self._made(self._bind(call)) for call in flights.calls])
         else:
             flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
-            self.context.batch = flights
-            keep_order(flights.calls)
-            try:
-                made = iter(await self._together([self._made(call) for call in flights.calls]))
-            finally:
-                self.context.batch = None
+            made = iter(await self._all_made(flights))
         return _in_order(batch, flights.refused, made)
+
+    async def _all_made(self, flights: BatchInFlight) -> list[Performed]:
+        """Make calls that were begun; an execution that ends meanwhile hands them on."""
+        self.context.batch = flights
+        keep_order(flights.calls)
+        try:
+            return await self._together([self._made(call) for call in flights.calls])
+        finally:
+            self.context.batch = None
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
         """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
@@ -121,7 +129,7 @@ class ToolCalls:
             self._bind(call)
         refused = _refused_in(answered)
         for index, result in refused.items():
-            self.tell(CallInFlight(purpose, batch[index], 0), result)
+            self.tell(flight(batch[index]), result)
         return BatchInFlight(refused, flights)
 
     def _begun_before(self, flight: Callable[[ToolCall], CallInFlight]) -> BatchInFlight | None:
@@ -208,7 +216,7 @@ class ToolCalls:
         summary = _summary(flight)
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
-            more |= {"draft": state.take_draft_number(), "step": state.usage.step}
+            more |= {"draft": state.take_draft_number(), "step": flight.step}
         if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
             more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
@@ -239,7 +247,7 @@ class ToolCalls:
         """Add the event of a call whose outcome is known."""
         if not applies(flight.purpose, Stage.EVENT):
             return
-        call, step = flight.call, self.context.state.usage.step
+        call, step = flight.call, flight.step
         if flight.purpose is not Purpose.PROGRAM:
             self.context.state.record_progress(call.tool.name, success=result.success)
         if flight.told is not None and flight.told[1] is result and not result.untold:
@@ -318,7 +326,7 @@ class ToolCalls:
             effect=flight.effect,
             authority=flight.authority,
             tool=tool.name,
-            step=self.context.state.usage.step,
+            step=flight.step,
             arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN).arguments), 2 * SHOWN),
             undo_tool=tool.undo_tool,
             shown=tool.undo,

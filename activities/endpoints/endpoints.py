@@ -56,10 +56,16 @@ async def _bound(response: httpx2.Response) -> None:
     response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES)
 
 
-def open_http() -> httpx2.AsyncClient:
+async def _without_key(request: httpx2.Request) -> None:
+    """Send no key; the SDK wants one in any case."""
+    request.headers.pop("authorization", None)
+
+
+def open_http(*, keyless: bool = False) -> httpx2.AsyncClient:
     """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers."""
     timeout = httpx2.Timeout(ANSWER_S, connect=5)
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks={"response": [_bound]})
+    hooks: dict[str, list[Any]] = {"request": [_without_key] if keyless else [], "response": [_bound]}
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks)
 
 
 @dataclass(frozen=True)
@@ -189,9 +195,8 @@ async def open_endpoints(settings: Settings) -> AsyncGenerator[Endpoints]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(base_url: str | None, key: str | None) -> openai.AsyncOpenAI:
-            client = openai.AsyncOpenAI(
-                api_key=key or "none", base_url=base_url, max_retries=0, http_client=open_http()
-            )
+            http = open_http(keyless=not key)
+            client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=http)
             return await stack.enter_async_context(client)
 
         default = await opened(settings.openai_base_url, None if own is None else own.get_secret_value())

@@ -241,6 +241,8 @@ class PlanRun(Frozen):
                 "data": None,
                 "ref": step.ref,
                 "error": step.error,
+                # Why it never ran.
+                "reason": step.reason or None,
             }
             for index, step in enumerate(self.steps)
         ]

@@ -1,7 +1,9 @@
 """models.yaml is read strictly: what is wrong is named by file, field and fix, and no key is shown."""
 
+import asyncio
 import json
 
+import openai
 import pytest
 
 from activities.endpoints.endpoints import open_endpoints
@@ -128,3 +130,26 @@ def test_what_is_wrong_is_named_with_its_field_and_its_fix(folder, old, new, sai
 @pytest.mark.parametrize("text", ["[", "- main", "a: b: c", "models: 5", "\0"])
 def test_what_is_no_such_file_is_refused(folder, text):
     assert fault(folder, text).startswith("models.yaml: ")
+
+
+@promise("models:keyless")
+async def test_an_endpoint_without_a_key_is_sent_no_authorization(folder):
+    heads = []
+
+    async def answer(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    entries = {"open": {"base_url": address, "key": None}, "closed": {"base_url": address, "key": "${A_KEY}"}}
+    named = {name: {"endpoint": name, "model": "m"} for name in entries}
+    (folder / "models.yaml").write_text(json.dumps({"endpoints": entries, "models": named}), encoding="utf-8")
+    async with server, open_endpoints(settings()) as endpoints:
+        for name in entries:
+            with pytest.raises(openai.BadRequestError):
+                await endpoints.target(name, listed=True).client.chat.completions.create(model="m", messages=[])
+
+    assert ["authorization" in head for head in heads] == [False, True]

@@ -292,3 +292,16 @@ async def test_the_result_of_a_plan_holds_the_short_answers_of_its_steps(opened)
     assert result["outcome"] == "failed"
     assert result["raw_outputs"]["steps"][0]["data"] == {"messages": [], "total": 0}
     assert (result["raw_outputs"]["steps"][1]["data"] is None) is (len(json.dumps(kept)) > 2048)
+
+
+@promise("plans:steps-apart")
+async def test_each_of_the_reads_that_are_made_together_is_a_step_of_its_own(opened, command):
+    handle = await opened.start({"plan": plan(READS, READS, READS)})
+    result = await ended(handle)
+    told = [
+        json.loads((await command("result", handle.id, "--step", str(n), "--output", "json")).out) for n in (1, 2, 3)
+    ]
+
+    called = [event["step_index"] for event in result["events"] if event["name"] == "action.called"]
+    assert (result["outcome"], sorted(called)) == ("completed", [1, 2, 3])
+    assert [[call["tool"] for call in step["calls"]] for step in told] == [[READS["tool"]]] * 3

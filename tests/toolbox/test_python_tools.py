@@ -8,7 +8,9 @@ import pytest
 from backstay.errors import OutcomeUnknown, ToolboxInvalid, ToolChanged, ToolUnavailable
 from backstay.tools.tool import Safety
 from tests.requirements import promise
+from toolbox import ToolboxBuilder, list_methods
 from toolbox.configuration.template import render
+from toolbox.manifest.docs import tool_docs
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.provider import Caller
 
@@ -79,7 +81,7 @@ async def test_one_function_fits_servers_that_name_things_differently(acting, sh
 
 
 @promise("python:safety")
-async def test_functions_say_their_own_danger_and_how_they_are_undone(acting):
+async def test_functions_say_their_own_danger_and_how_they_are_undone(acting, tmp_path):
     async with acting("composio") as toolbox:
         catalog = await toolbox.catalog("anyone")
         safety = {
@@ -94,6 +96,12 @@ async def test_functions_say_their_own_danger_and_how_they_are_undone(acting):
             "slack.post_message": Safety.RESTRICTED_WRITE,
             "slack.search_messages": Safety.READ_ONLY,
         }
+        # What only the engine calls is offered and documented nowhere.
+        assert await list_methods("slack", toolbox=toolbox) == ["delete_message", "post_message", "search_messages"]
+        manifest = await ToolboxBuilder(toolbox, tmp_path).manifest("anyone")
+        headings = [line for page in tool_docs(manifest).values() for line in page.splitlines() if line[:3] == "## "]
+        assert headings
+        assert not [line for line in headings if "undo" in line]
         post = catalog.definitions["slack.post_message"]
         undo = catalog.undo_of(post)
         posted = await call(toolbox, "slack.post_message", {"channel": "general", "text": "t"}, intent=Intent())

@@ -180,10 +180,14 @@ def _text(text: str, redactor: Redactor) -> str:
 
 
 def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], list[str]]:
-    """Return the catalog's tools by name without any secret, and the problems, with those whose very name holds one."""
+    """Return the catalog's tools by name without any secret, and the problems, with those whose very name holds one.
+
+    What only the engine calls, to check or to undo, is none of them.
+    """
     shown: list[Definition] = []
     problems = [masked(problem, redactor) for problem in catalog.problems]
-    for definition in sorted(catalog.definitions.values(), key=lambda definition: definition.name):
+    offered = (definition for definition in catalog.definitions.values() if not definition.hidden)
+    for definition in sorted(offered, key=lambda definition: definition.name):
         secret = redactor.secret_in(definition.name)
         if secret is not None and secret[2] == "known":
             problems.append(f"{definition.provider}: a tool is left out because its name holds a secret")

@@ -1,6 +1,6 @@
 """Carry out an approved plan: its steps in order, reads that need nothing of each other together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -155,10 +155,13 @@ class Executing:
     async def _take(self, wave: Sequence[int]) -> None:
         """Make the calls of steps that are under way, each as often as it may be."""
         left = list(wave)
+        # They were counted together, and each is a step of its own.
+        last, step = wave[-1], self.context.state.usage.step
+        steps = {self._whole(index).id: step - (last - index) for index in wave}
         # What people have said of the values holds for each attempt.
         answers = {index: await self._asked_again(index) for index in left}
         while left:
-            made = await self._answers(left, [answers[index] for index in left])
+            made = await self._answers(left, [answers[index] for index in left], steps)
             for index, performed in zip(left, made, strict=True):
                 self._note(index, performed)
             left = [index for index in left if self.run.steps[index].status is StepStatus.RUNNING]
@@ -171,7 +174,9 @@ class Executing:
                 await self._undo_group(index)
                 self._refuse(index, step.error or "")
 
-    async def _answers(self, wave: Sequence[int], answers: Sequence[Consented]) -> list[Performed]:
+    async def _answers(
+        self, wave: Sequence[int], answers: Sequence[Consented], steps: Mapping[str, int]
+    ) -> list[Performed]:
         seconds, usual = self.run.time_of(wave[0])
         batch = [self._whole(index) for index in wave]
         return await self.tool_calls.perform(
@@ -181,6 +186,7 @@ class Executing:
             usual=usual,
             most_s=None if self.work.toggles is None else self.work.toggles.most_s,
             answered=dict(enumerate(answers)),
+            steps=steps,
         )
 
     def _whole(self, index: int) -> ToolCall:

@@ -418,8 +418,7 @@ class Plans:
         """Return what the model is told of a plan."""
         steps = [
             {name: value for name, value in output.items() if value is not None and name != "success"}
-            | ({"reason": step.reason} if step.reason else {})
-            for output, step in zip(run.outputs, run.steps, strict=True)
+            for output in run.outputs
         ]
         told: dict[str, Any] = {"plan_id": run.id, "state": run.state.value, "reason": run.reason, "steps": steps}
         people = self._work.people if self.context.state.work.plan is not None else ()

@@ -158,13 +158,14 @@ async def test_a_reference_that_can_lead_nowhere_ends_the_plan_before_anything_i
 
 @promise("plans:undo")
 async def test_a_reference_to_what_a_step_did_not_return_fails_that_step_and_takes_back_the_earlier_ones(opened):
-    handle = await opened.start(task(send(), send(body="${steps.0.result.no.such}")))
+    handle = await opened.start(task(send(), send(body="${steps.0.result.no.such}"), send(subject="never")))
     result = await ended(handle)
     assert (result["outcome"], result["error"]["type"]) == ("rolled_back", "StepFailed")
     assert "leads nowhere" in result["error"]["message"]
     assert [tool for tool, _ in requested(opened, handle)] == ["send_email", "recall_email"]
     # What was there until then stays readable.
-    first, second = result["raw_outputs"]["steps"]
+    first, second, never = result["raw_outputs"]["steps"]
+    assert (never["status"], never["reason"]) == ("pending", "stopped")
     assert (first["success"], len(first["ref"]), second["success"]) == (True, 40, False)
     assert "leads nowhere" in second["error"]
 
@@ -180,6 +181,7 @@ async def test_a_step_that_may_fail_does_not_end_the_plan_and_what_needs_it_is_n
     assert [step["success"] for step in steps] == [False, False, True]
     assert "not an e-mail address" in steps[0]["error"]
     assert "step 0, which gave no result" in steps[1]["error"]
+    assert [step["reason"] for step in steps] == [None, "dependency_failed", None]
     assert [arguments["subject"] for _, arguments in requested(opened, handle)] == ["s", "last"]
 
 
