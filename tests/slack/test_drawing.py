@@ -129,6 +129,15 @@ def test_what_goes_on_of_a_long_line_stands_behind_a_mark_and_passes_for_no_line
         )
 
 
+@promise("slack:drawing-goes-on")
+def test_nothing_goes_on_of_a_line_whose_beginning_has_no_room():
+    page = Page(characters=1200)
+    page.code(["    to: a@x.example", f"    body: {'&' * 600}", "    subject: s"])
+    (block,) = page.blocks
+    assert block.to_dict()["text"]["text"] == "```\n    to: a@x.example\n    subject: s\n```"
+    assert page.hidden >= 600
+
+
 @promise("slack:drawing-lines")
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.text(max_size=400), max_size=40))

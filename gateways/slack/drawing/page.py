@@ -125,12 +125,15 @@ class Page:
         held: list[str] = []
         size = 0
         for line in lines:
+            cut = False
             for part in _parts(_unfenced(line)):
                 said = escaped(part)
                 if held and size + len(said) + 1 > SECTION - 2 * len(_FENCE) - 2:
                     self._add_code(held)
                     held, size = [], 0
-                if len(said) + 1 > self._left - size or len(self.blocks) >= self._most:
+                # What goes on of a line whose beginning did not fit would seem to belong to the line before it.
+                cut = cut or len(said) + 1 > self._left - size or len(self.blocks) >= self._most
+                if cut:
                     self.hidden += len(part)
                     continue
                 held.append(said)
