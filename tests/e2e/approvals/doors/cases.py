@@ -24,6 +24,18 @@ NAMES = (
     "to", "note", "a b", "naïve", "ключ", "x.y", "", "a\nb", "\u202ename", "…", "with:colon", "#1", "can be undone",
     "changes", "CHANGED by bo", "REPEATED", "says", "[0]", '"q"', "│", "more", "p\u0430y",
 )  # fmt: skip
+ANSWERS = (
+    "plain words",
+    "Привет, мир",
+    "日本語のテキスト。",
+    "שלום עולם",
+    'it\'s "quoted", so',
+    "a \\n b",
+    "<b>&amp;</b> <@U1>",
+)
+"""What people answer when a run asks them something: what can be typed on a line, and is no JSON."""
+ANSWER = "@@answer@@"
+"""Stands for what they answered, in what the run wants after that."""
 WORDS_OF_ANSWER = "what the desk said\nin two lines"
 ISSUED = {"reset_token": "", "words": WORDS_OF_ANSWER, "count": 7, "rows": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]}
 """What the tool `issue` answers; the secret is filled in where the tools are made."""
@@ -73,6 +85,8 @@ class Case:
     picks_other: bool
     summaries: list[str]
     quorum: bool
+    answer: str
+    """What people answer before that; empty where the run asks them nothing."""
     edits: tuple[Edit, ...]
     end: End
 
@@ -88,7 +102,11 @@ def case_of(name: str, seed: str) -> Case:
     chosen = other if picks_other and other is not None else calls
     summaries = [made.chance.choice(("", "tell them", "title: innocent", *WORDS[:12])) for _ in chosen]
     edits = () if quorum else tuple(made.edit(chosen) for _ in range(made.chance.choice((0, 0, 1, 1, 2))))
-    case = Case(name, kind, calls, other, picks_other, summaries, quorum and not picks_other, edits, End())
+    answer = made.chance.choice(ANSWERS) if made.chance.random() < 0.2 else ""
+    if answer:
+        calls.append(("desk.stamp", {"title": f"they said {ANSWER}"}))
+        summaries.append("")
+    case = Case(name, kind, calls, other, picks_other, summaries, quorum and not picks_other, answer, edits, End())
     return replace(case, end=made.end(case, chosen))
 
 

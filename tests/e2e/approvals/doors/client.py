@@ -43,6 +43,9 @@ class Client:
                 each.changed_by = calls[each.index].changed_by
         return shown
 
+    async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
+        await self._run(handle).answer(request["id"], text, by=by)
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         run, found = await self._request(handle, request)
         more: dict[str, Any] = {} if found.proposal is not None else {"ask_again": True}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CODE = re.compile(r"<U\+([0-9A-F]{4,6})>")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 BREAK, BAR, COLUMN = "⏎", "│", " │ "
 ABSENT = object()
 
@@ -70,7 +71,7 @@ def _typed(value: Any, like: Any) -> Any:
             return {name: _typed(item, like.get(name)) for name, item in value.items()}
         case list(), list():
             return [_typed(item, other) for item, other in zip(value, [*like, *[None] * len(value)], strict=False)]
-        case str(), int() | float() if not isinstance(like, bool):
+        case str(), int() | float() if not isinstance(like, bool) and _NUMBER.fullmatch(value):
             return json.loads(value)
         case _:
             return value

@@ -37,6 +37,9 @@ class Door(Protocol):
     async def look(self, handle: Any, request: Request, by: str) -> list[Shown]:
         """Return what a person sees of the calls of a request."""
 
+    async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
+        """Answer a question."""
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         """Change a call, and have it asked again."""
 
@@ -74,7 +77,8 @@ class Play:
     async def whole(self) -> Counter[str]:
         """Play the case, and return how it ended, and how often what was done."""
         case, handle = self.case, self.handle
-        requests = await asked(handle, set(), 1 if case.other is None else 2)
+        answered = await self.answer()
+        requests = await asked(handle, answered, 1 if case.other is None else 2)
         if not requests:
             await ended(handle)
             assert self.received() == []
@@ -83,7 +87,8 @@ class Play:
         self.known = {request["id"]} if case.other is None else {each["id"] for each in requests}
         steps = (case.other if case.picks_other else None) or case.calls
         token = self.world.handles[case.name]
-        self.wanted = {at: (tool, keyed(arguments, token)) for at, (tool, arguments) in enumerate(steps)}
+        self.known |= answered
+        self.wanted = {at: (tool, keyed(given, token, case.answer)) for at, (tool, given) in enumerate(steps)}
         await self.see(request)
         for edit in case.edits:
             request = await self.edit(request, edit)
@@ -107,6 +112,15 @@ class Play:
             await check_show(self.world, handle, self.said)
         changes = sum(bool(each.changed) for each in self.said)
         return Counter({outcome: 1, "changed": changes, "refused": self.refused, "asked later": self.late})
+
+    async def answer(self) -> set[str]:
+        """Answer what the run asks first, if it asks anything; return the request in which it does."""
+        if not self.case.answer:
+            return set()
+        (question,) = await asked(self.handle, set())
+        await self.door.answer(self.handle, question, self.case.answer, ANA)
+        self.said.append(Said(ANA, question["id"], "answer", {}))
+        return {question["id"]}
 
     def received(self) -> list[tuple[str, dict[str, Any]]]:
         return self.world.received(self.handle, self.case)
@@ -141,6 +155,9 @@ class Play:
         edit = replace(edit, call=place, set=keyed(edit.set, self.world.handles[self.case.name]))
         at = self.places[place]
         tool, before = self.wanted[at]
+        after = edit.applied(before)
+        if same(after, before):
+            return request
         try:
             await self.door.edit(self.handle, request, edit, ANA)
         except (Refused, NotHere):
@@ -151,7 +168,6 @@ class Play:
         again = await self._again()
         assert self.received() == []
         self.known.add(again["id"])
-        after = edit.applied(before)
         self.wanted[at] = (tool, after)
         await self.see(again)
         if again["proposal"] is None:
@@ -203,6 +219,8 @@ class Play:
         at = self.places[place]
         change = replace(end.change, call=place, set=keyed(end.change.set, self.world.handles[self.case.name]))
         (tool, before), after = self.wanted[at], change.applied(self.wanted[at][1])
+        if same(after, before):
+            return None
         try:
             await self.door.approve(self.handle, request, replace(end, change=change), ANA)
         except (Refused, NotHere):

@@ -39,6 +39,10 @@ class PageDoor:
     async def look(self, handle: Any, request: Request, by: str) -> list[Shown]:
         return (await self._page(handle, request, by)).calls
 
+    async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
+        page = await self._page(handle, request, by)
+        await self._send(handle, request, by, {**page.fields, "verdict": "answer", "answer": text})
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         page = await self._page(handle, request, by, f"?edit={edit.call}")
         fields = {**page.fields, "verdict": "modify"}

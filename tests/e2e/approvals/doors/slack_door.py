@@ -55,6 +55,10 @@ class SlackDoor:
                 each.changed, each.changed_by = changed[each.index].changed, changed[each.index].changed_by
         return shown
 
+    async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
+        message = await self._message(handle, request)
+        await self._sent(await self._opened(message, "backstay.answer", by), {"answer": text})
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         message = await self._message(handle, request)
         view = await self._opened(message, "backstay.edit", by)

@@ -99,6 +99,17 @@ class TerminalDoor:
         screen = self._standing.get((handle.id, by))
         return screen is not None and _is_about(screen, request)
 
+    async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
+        if self._how(handle) == COMMANDS:
+            await self._command(handle, "answer", handle.id, request["id"], "--by", by, "--answer", text)
+            return
+        terminal = await self._seat(handle, by)
+        self._standing[handle.id, by] = await terminal.shows(MENU)
+        terminal.type("a")
+        await terminal.shows("answer:")
+        terminal.type(text)
+        await self._taken(handle, by, "answer")
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         if not self._stands(handle, request, by):
             await self._edit_by_command(handle, request, edit, by)

@@ -9,7 +9,7 @@ from typing import Any
 
 from backstay.client import Backstay
 from backstay.testing import Reply
-from tests.e2e.approvals.doors.cases import ANA, BO, DONE, ISSUED, KEY, Case
+from tests.e2e.approvals.doors.cases import ANA, ANSWER, BO, DONE, ISSUED, KEY, Case
 from tests.e2e.scripted_server import ANYTHING, ScriptedServer, reads, toolbox_of_servers, writes
 from tests.e2e.servers.spellings import token_of
 from tests.engine import Engine, Scripts, engine, is_deciding, share_images
@@ -94,7 +94,8 @@ class World:
             plan = _plan(f"plan of {case.name}", case.calls, case.summaries)
             more = [_plan(f"other plan of {case.name}", case.other, case.summaries)] if case.other else []
             asks = self._calling(case, [("propose_plan", {"plan": plan, **({"alternatives": more} if more else {})})])
-        task = self.scripts.task(Reply(calls=[("desk__issue", {})]), asks)
+        asked = [Reply(calls=[("ask_person", {"question": "What shall it say?"})])] if case.answer else []
+        task = self.scripts.task(Reply(calls=[("desk__issue", {})]), *asked, asks)
         handle = await self.engine.start({**task, "text": f"{task['text']} {case.name}"})
         self.cases[handle.id] = case
         return handle
@@ -105,7 +106,8 @@ class World:
         def reply(conversation):
             (answer, *_) = conversation.answers("desk__issue")
             handle = self.handles[case.name] = answer["data"]["reset_token"]
-            return Reply(calls=[(name, keyed(arguments, handle)) for name, arguments in calls])
+            told = str(conversation.answers("ask_person")[-1]["answer"]) if case.answer else ""
+            return Reply(calls=[(name, keyed(arguments, handle, told)) for name, arguments in calls])
 
         return reply
 
@@ -131,15 +133,15 @@ def _plan(title: str, steps: Any, summaries: list[str]) -> dict[str, Any]:
     return {"title": title, "steps": listed}
 
 
-def keyed(value: Any, handle: str) -> Any:
-    """Return a value with a handle, or a secret, where a case wants one."""
+def keyed(value: Any, handle: str, answer: str = "") -> Any:
+    """Return a value with a handle and an answer of people where a case wants them."""
     match value:
         case str():
-            return value.replace(KEY, handle)
+            return value.replace(KEY, handle).replace(ANSWER, answer)
         case dict():
-            return {name: keyed(item, handle) for name, item in value.items()}
+            return {name: keyed(item, handle, answer) for name, item in value.items()}
         case list():
-            return [keyed(item, handle) for item in value]
+            return [keyed(item, handle, answer) for item in value]
         case _:
             return value
 
