@@ -115,7 +115,9 @@ def _over_lines(lines: list[str], like: Any) -> Any:
             head, *rows = ([cell.strip() for cell in line.split(COLUMN)] for line in lines)
             return [
                 {
-                    _name(name): _on_its_line(cell, row_like.get(_name(name), ABSENT))
+                    _name(name): _on_its_line(
+                        cell, (row_like if isinstance(row_like, dict) else {}).get(_name(name), ABSENT)
+                    )
                     for name, cell in zip(head, row, strict=True)
                 }
                 for row, row_like in zip(rows, [*like, *[{}] * len(rows)], strict=False)
