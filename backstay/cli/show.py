@@ -84,16 +84,22 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
                     seen["decisions"] = [decision.plain() for decision in await store.decisions.of_run(row.run)]
                     seen["undo"] = await _as_it_is(seen["undo"], store, row.run)
     except (RunNotFound, Unreachable) as error:
-        async with stored_run(settings, workflow) as (_, row):
+        async with stored_run(settings, workflow) as (store, row):
             if row is None:
                 raise error from None
-        result = Result.model_validate(row.result) if row.result else None
-        seen: dict[str, Any] = {"open": row.state == "open", "result": result}
-        if row.pruned_at is not None:
-            seen = {"open": False, "pruned": _minute(row.pruned_at)}
+            seen = await _seen_in_store(store, row)
         terminal.say(f"{error}; shown from the store", "yellow")
     plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
     terminal.results(output, plain, _lines(terminal, workflow, seen))
+
+
+async def _seen_in_store(store: Any, row: Any) -> dict[str, Any]:
+    """Return what the store knows of a run that cannot be asked."""
+    if row.pruned_at is not None:
+        return {"open": False, "pruned": _minute(row.pruned_at)}
+    decisions = [decision.plain() for decision in await store.decisions.of_run(row.run)]
+    result = Result.model_validate(row.result) if row.result else None
+    return {"open": row.state == "open", "result": result, "decisions": decisions}
 
 
 async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:

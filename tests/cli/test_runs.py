@@ -383,6 +383,18 @@ async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, 
     assert "outcome completed" in shown.out
 
 
+@promise("clients:list")
+async def test_who_decided_is_shown_also_where_only_the_store_answers(run, scripts, backstay):
+    await backstay.start(scripts.task(mails("one@stored.example")), id="decided-before")
+    await waiting(backstay, "decided-before")
+    await run("reject", "decided-before", "r1", "--by", "bo", "--comment", "not now")
+    await run("attach", "decided-before")
+    shown = await run("show", "decided-before", TEMPORAL_ADDRESS="127.0.0.1:9")
+
+    assert "shown from the store" in shown.err
+    assert "decide r1 reject by bo" in shown.out
+
+
 @promise("clients:light-list")
 async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
     await run("run", scripts.task()["text"], "--id", "listed-lightly")
