@@ -57,7 +57,7 @@ class Handlers:
 
     def show(self) -> None:
         """Update what operators see in the Web UI."""
-        # An evicted run is collected at any moment, and its `finally` blocks then run amid another run's task.
+        # What a stopped worker leaves behind is collected any time; its `finally` blocks run amid another run's task.
         if not workflow.in_workflow() or workflow.instance() is not self:
             return
         workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
