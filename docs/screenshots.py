@@ -5,6 +5,7 @@ python -m docs.screenshots     needs chromium, tmux and prometheus (on Debian: a
 
 import asyncio
 import io
+import shlex
 import shutil
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def chat_words(screen: str) -> str:
 
 async def _screen(stage: Stage, words: str, typed: list[tuple[str, str]]) -> str:
     """Run a command in a terminal, type each line, and wait for what it leads to; return the screen at the end."""
-    environment = " ".join(f"{name}={value}" for name, value in read_at_once(stage).items() if "'" not in value)
+    environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in read_at_once(stage).items())
     command = f"cd {ROOT} && {environment} {sys.executable} -m backstay {words}"
     tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES), "bash", "--norc", "-c", command)
     screen = ""
