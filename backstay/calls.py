@@ -5,12 +5,13 @@ Each entry is a typed activity without code; `activities/` implements it under t
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
+from temporalio.common import RawValue
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
 from backstay.effects.effect import Effect
@@ -87,6 +88,20 @@ class _CompactConverter(PydanticPayloadConverter):
 
 DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)
 """The converter of every client, worker and replayer; fields left at their default do not reach history."""
+
+
+@dataclass(frozen=True)
+class Encoded(RawValue):
+    """Hold what an activity is asked as history holds it, so that it is encoded once."""
+
+    ask: Any
+    """What it was, for whoever looks at calls on their way."""
+
+
+def asked(args: Sequence[Any]) -> Any:
+    """Return what an activity is asked, from the arguments of its start; None where there is nothing."""
+    first = args[0] if args else None
+    return first.ask if isinstance(first, Encoded) else first
 
 
 MENU: list[Callable[[Any], Awaitable[Any]]] = []

@@ -15,6 +15,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from backstay import errors
 from backstay.bounds import PAYLOAD
+from backstay.calls import Encoded
 from backstay.requests import OfRun
 from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
@@ -185,7 +186,7 @@ def as_application_error(error: errors.BackstayError) -> ApplicationError:
     return ApplicationError(str(error)[:MOST_TOLD], type=type(error).__name__, non_retryable=True)
 
 
-def handed_over(name: str, ask: OfRun) -> RawValue:
+def handed_over(name: str, ask: OfRun) -> Encoded:
     """Return the input of an activity, encoded once; raises ApplicationError for what the server would not carry."""
     given = _encoded(ask)
     if (size := len(given.payload.data)) > PAYLOAD:
@@ -195,7 +196,7 @@ def handed_over(name: str, ask: OfRun) -> RawValue:
             type=errors.ArgumentsInvalid.__name__,
             non_retryable=True,
         )
-    return given
+    return Encoded(given.payload, ask)
 
 
 def answer_of(update: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class _Calls(WorkflowOutboundInterceptor):
 
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
         handle = super().start_activity(input)
-        ask = input.args[0] if input.args else None
+        ask = calls.asked(input.args)
         if isinstance(ask, calls.AskModel | calls.CallTool):
             handle.add_done_callback(lambda done: self._answered(ask, done))
         return handle

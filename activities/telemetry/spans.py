@@ -34,6 +34,7 @@ from temporalio.worker import (
 )
 
 from activities.telemetry.attributes import ATTEMPT, ERROR, STEP, call_began, call_ended, run_ended, run_name
+from backstay.calls import asked
 from backstay.client.exporting import Exporting
 from backstay.client.tracing import HEADER, WORKFLOW_ID, context_in, header_of, quiet_span
 
@@ -233,7 +234,7 @@ class _Calls(WorkflowOutboundInterceptor):
         if workflow.info().workflow_type in _UNTRACED:
             return super().start_activity(input)
         traced, began = self._inbound.trace, workflow.time_ns()
-        ask = input.args[0] if input.args else None
+        ask = asked(input.args)
         step = traced.begin(int(getattr(ask, "step", 0) or 0), began)
         input.headers = {**input.headers, HEADER: header_of(traced.place(step))}
         handle = super().start_activity(input)
