@@ -1,11 +1,13 @@
 """A person who approves, and who looks into the mailbox before saying what became of a mail."""
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     WorkflowHandle,
     WorkflowQueryFailedError,
@@ -29,16 +31,23 @@ class Person:
 
     async def attend(self, handle: WorkflowHandle[Any, Any]) -> Any:
         """Return the run's Result."""
-        ending = asyncio.create_task(self.result(handle))
+        ending, until = asyncio.create_task(self.result(handle)), time.monotonic() + self.timeout_s
         try:
-            async with asyncio.timeout(self.timeout_s):
-                while not ending.done():
-                    await asyncio.wait([ending], timeout=0.3)
-                    for request in [] if ending.done() else await self.pending(handle):
-                        await self.decide(handle, request)
+            # No timeout around it: Temporal's client takes the cancellation of an update for a lost answer.
+            while not ending.done():
+                await asyncio.wait([ending], timeout=0.3)
+                for request in [] if ending.done() else await self.pending(handle):
+                    await self.decide(handle, request)
+                assert ending.done() or time.monotonic() < until, await self.standstill(handle)
             return ending.result()
         finally:
             ending.cancel()
+
+    async def standstill(self, handle: WorkflowHandle[Any, Any]) -> str:
+        """Tell where a run stands that does not come to its end."""
+        history = await handle.fetch_history()
+        last = [EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in history.events[-30:]]
+        return f"no end of {handle.id} in {self.timeout_s} s; asked: {self.asked}; the last events: {last}"
 
     async def result(self, handle: WorkflowHandle[Any, Any]) -> Any:
         """Wait for the Result, however long the server is away."""
