@@ -136,7 +136,10 @@ async def test_the_inbox_and_the_page_of_a_run_tell_how_much_cannot_be_undone(op
         both = Reply(calls=[mail, ("post__send_email", letter[1])])
         handle = await running.start(scripts.task(both, user_id=ANA))
         (request,) = await pending(handle)
-        inbox = (await ana.get("/")).text
+        # The inbox reads the store, which hears of a request a little after the run has opened it.
+        async with asyncio.timeout(40):
+            while handle.id not in (inbox := (await ana.get("/")).text):
+                await asyncio.sleep(0.1)
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
         await ended(handle)
         shown = (await ana.get(f"/runs/{handle.id}")).text
