@@ -62,9 +62,13 @@ def assert_every_mail_was_sent_once(folder):
 
 
 @promise("demo:no-terminal")
-async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(tmp_path):
-    async with demo(tmp_path) as process:
-        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 100))
+@promise("demo:crash")
+@pytest.mark.timeout(200)
+async def test_without_a_terminal_the_demo_approves_by_itself_and_a_worker_killed_amid_sending_sends_nothing_twice(
+    tmp_path,
+):
+    async with demo(tmp_path, "--crash") as process:
+        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 150))
 
     _, total = overdue(tmp_path)
     assert process.returncode == 0, err
@@ -72,24 +76,14 @@ async def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(t
     assert "approved r1 without asking: there is no terminal to ask at" in err
     assert f"EUR {total:,.2f} is overdue" in out
     assert "every e-mail was sent once" in err
-    # Nothing is up any more that an undo or a look would need.
-    assert "There is no terminal, so the demo stops here, with its Temporal." in err
-    assert "Start it at a terminal to look at the run afterwards and to take it back." in err
-    assert re.search(r"Look at it|Take it back|backstay undo", out + err) is None
-    assert_every_mail_was_sent_once(tmp_path)
-
-
-@promise("demo:crash")
-@pytest.mark.timeout(200)
-async def test_a_worker_that_is_killed_during_the_sending_sends_nothing_twice(tmp_path):
-    async with demo(tmp_path, "--crash") as process:
-        out, err = (text.decode() for text in await asyncio.wait_for(process.communicate(), 150))
-
-    assert process.returncode == 0, err
     assert re.search(r"kill -9 \d+: the worker is dead; 3 mails are out", err)
     assert "effect.unknown" in err
     assert "the declared check says it happened" in err
     assert "Reminders sent: " in out
+    # Nothing is up any more that an undo or a look would need.
+    assert "There is no terminal, so the demo stops here, with its Temporal." in err
+    assert "Start it at a terminal to look at the run afterwards and to take it back." in err
+    assert re.search(r"Look at it|Take it back|backstay undo", out + err) is None
     assert_every_mail_was_sent_once(tmp_path)
 
 
@@ -126,7 +120,12 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
 
 @promise("demo:ctrl-c")
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGKILL, marks=pytest.mark.soak),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.soak),
+    ],
 )
 async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
     async with demo(tmp_path) as process:

@@ -6,6 +6,7 @@ import pytest_asyncio
 from tests.crash.matrix import open_matrix
 from tests.crash.points import POINTS, POSTGRES_POINTS
 from tests.requirements import promise
+from tests.sizes import spread
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -17,7 +18,7 @@ async def matrix(request, temporal, nursery, postgres, tmp_path_factory):
 
 @promise("recovery:kill-matrix-postgres")
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("point", POSTGRES_POINTS, ids=lambda point: point.name)
+@pytest.mark.parametrize("point", spread(POSTGRES_POINTS, 3), ids=lambda point: point.name)
 async def test_with_a_store_in_postgres_a_killed_worker_is_replaced_and_every_mail_is_sent_once(matrix, point):
     assert point in POINTS
     await matrix[point.name]

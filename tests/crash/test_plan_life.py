@@ -79,6 +79,7 @@ async def killed(worker):
 
 
 @promise("plans:survives")
+@pytest.mark.soak
 @pytest.mark.timeout(240)
 async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(temporal, nursery, tmp_path):
     for name, text in (("policy.yaml", POLICY), ("profiles.yaml", PROFILES), ("toolbox.json", "{}")):

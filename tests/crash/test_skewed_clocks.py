@@ -58,6 +58,7 @@ async def stopped_and_continued(temporal, nursery, folder, *, database, first_sk
 
 
 @promise("recovery:skewed-clocks")
+@pytest.mark.soak
 @together
 async def test_on_postgres_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_still_send(
     temporal, nursery, postgres, tmp_path

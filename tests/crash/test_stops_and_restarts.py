@@ -54,6 +54,7 @@ async def stopped_and_continued(temporal, nursery, tmp_path, point):
 
 
 @promise("recovery:sigstop")
+@pytest.mark.soak
 @together
 async def test_a_worker_stopped_before_its_send_and_continued_much_later_does_not_send(temporal, nursery, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, "after:effects.begin:1")

@@ -146,7 +146,7 @@ async def place(temporal, nursery, tmp_path):
 
 
 @promise("operations:typed")
-@pytest.mark.parametrize("database", ["SQLite", "Postgres"])
+@pytest.mark.parametrize("database", ["SQLite", pytest.param("Postgres", marks=pytest.mark.soak)])
 @pytest.mark.timeout(240)
 async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(
     place, postgres_url, database
@@ -281,6 +281,7 @@ async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_comma
 
 @promise("operations:typed-approver-key")
 @pytest.mark.timeout(240)
+@pytest.mark.soak
 async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page(place):
     place.asks()
     place.environment["BACKSTAY_APPROVER_KEY"] = "an approver key that somebody has seen"
@@ -334,6 +335,7 @@ async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page
 
 @promise("operations:typed-space")
 @pytest.mark.timeout(240)
+@pytest.mark.soak
 async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")
     async with place.worker():

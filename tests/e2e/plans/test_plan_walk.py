@@ -23,8 +23,9 @@ from tests.e2e.plans.plan_walk import (
 )
 from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
+from tests.sizes import sized
 
-WALKS = 30
+WALKS = sized(30, 12)
 STEADY = 25
 """After so many rounds at most, one worker is stopped and another one begins."""
 

@@ -4,8 +4,9 @@ import pytest
 
 from tests.e2e.plans.rehearsed import checked_all, opened_world, random_case
 from tests.requirements import promise
+from tests.sizes import sized
 
-PLANS, PROGRAMS = 8, 4
+PLANS, PROGRAMS = sized(8, 4), sized(4, 2)
 
 
 @promise("approvals:rehearsal-random")

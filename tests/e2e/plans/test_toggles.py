@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 import pytest_asyncio
@@ -139,4 +140,5 @@ async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_s
     made = (await asyncio.wait_for(handle.result(), 90))["raw_outputs"]["steps"]
     assert "MemoryError" in made[0]["data"]["stderr"]
     assert made[1]["data"]["stdout"] == "7\n"
-    assert "it wrote more than 1 MB" in made[2]["data"]
+    # It is seen while it writes, or where the machine is too busy for a look in those seconds, at its end.
+    assert re.search(r"it wrote (more than 1 MB|[0-9]+ bytes, more than 1048576)", made[2]["data"]), made[2]
