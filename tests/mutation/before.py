@@ -9,11 +9,16 @@ import ast
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tests.mutation.run import HOUSE, checked_out
+
+PYTEST = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+MARKERS = "markers=" + "\n".join(PYTEST["markers"])
+"""The marks of this tree's tests; an older commit may not know them, and pytest refuses marks that nobody declared."""
 
 
 def tests_in(root: Path) -> Iterator[tuple[str, str]]:
@@ -38,7 +43,7 @@ def outcomes(root: Path, path: str, names: list[str], seconds: float) -> dict[st
     """Return how each test of a file ends there: "passed", or the last line of why it failed."""
     report = root / "report.xml"
     report.unlink(missing_ok=True)
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--junitxml={report}")
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", MARKERS, f"--junitxml={report}")
     ids = [f"{path}::{name}" for name in names]
     try:
         subprocess.run(
