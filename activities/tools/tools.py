@@ -8,7 +8,8 @@ from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets
-from activities.tools.effects import Effects, Elicitations, intent_of
+from activities.tools.effects import Effects, intent_of
+from activities.tools.elicitations import Elicitations
 from activities.tools.previews import Previews, Rehearsing, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of

@@ -12,10 +12,19 @@ from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
 
+ASKING = Path(__file__).parents[1] / "servers" / "asking.py"
 SERVERS = Path(__file__).parents[2] / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nask: [office.structured]\n"
-
-
+ODD = {
+    "type": "object",
+    "properties": {
+        "p\u0430y": {"type": "boolean"},
+        "when": {"type": "string", "enum": ["on\nfriday", "x" * 600]},
+        "who": {"type": "array", "items": {"anyOf": [{"const": "\u200bana", "title": "Ana"}]}},
+        "text": {"type": "string", "default": "one\ntwo" + "!" * 600},
+    },
+    "required": ["p\u0430y"],
+}
 SCRIPTS = Labelled(
     cellar=[Reply(calls=[("office__give_away", {"room": "cellar"})]), DONE],
     attic=[Reply(calls=[("office__give_away", {"room": "attic"})]), DONE],
@@ -23,6 +32,7 @@ SCRIPTS = Labelled(
     booked=[Reply(calls=[("older__book", {})]), DONE],
     left=[Reply(calls=[("older__book", {})]), DONE],
     failed=[Reply(calls=[("older__strict", {})]), DONE],
+    odd=[Reply(calls=[("asking__ask", {"mark": "odd", "message": "What?", "form": ODD})]), DONE],
     peeked=[Reply(calls=[("older__peek", {})]), DONE],
 )
 
@@ -35,7 +45,8 @@ async def office(temporal, tmp_path_factory):
         "older": {"command": "python", "args": [str(SERVERS / "older.py"), "2025-11-25", str(folder / "log")]},
     }
     toolbox = folder / "toolbox.json"
-    trusted = {"older": {"trusted": True}}
+    servers["asking"] = {"command": "python", "args": [str(ASKING), str(folder / "asked")]}
+    trusted = {"older": {"trusted": True}, "asking": {"trusted": True}}
     toolbox.write_text(json.dumps({"mcpServers": servers, "providers": trusted}), encoding="utf-8")
     async with engine(temporal, folder, SCRIPTS, policy=POLICY, toolbox=toolbox, request_deadline_seconds=20) as opened:
         yield opened, folder / "log"
@@ -67,6 +78,22 @@ async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_w
     assert [(effect["state"], effect["send"]) for effect in result["effects"]] == [("applied", 1)]
     assert "cellar given 1 times" in told_in(opened, "<cellar>")
     assert "it was empty anyway" in told_in(opened, "<cellar>")
+
+
+@promise("approvals:elicitation-as-asked")
+async def test_a_server_gets_its_own_names_choices_and_defaults_however_people_are_shown_them(office):
+    opened, log = office
+    handle = await opened.start({"text": "<odd>"})
+    (request,) = await pending(handle)
+    fields = request["schema"]["properties"]
+    (whose,) = [option["const"] for option in fields["who"]["items"]["anyOf"]]
+    assert ("p<U+0430>y" in fields, fields["when"]["enum"], whose) == (True, ["on⏎friday", "x" * 600], "<U+200B>ana")
+    given = {"p<U+0430>y": True, "when": fields["when"]["enum"][0], "who": [whose], "text": fields["text"]["default"]}
+    await decide(handle, request, "answer", answer=given)
+    await ended(handle)
+    (told,) = [json.loads(line) for line in log.with_name("asked").read_text(encoding="utf-8").splitlines()]
+    text = ODD["properties"]["text"]["default"]
+    assert told["content"] == {"p\u0430y": True, "when": "on\nfriday", "who": ["\u200bana"], "text": text}
 
 
 @promise("approvals:fit")
