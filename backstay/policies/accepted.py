@@ -1,6 +1,6 @@
 """Lines that people had remembered while they decided: they stand in for the default, and for nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -100,6 +100,13 @@ def line_about(lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, A
     """Return the line that decides about a call, one that denies before one that allows."""
     fitting = [line for line in lines if not line.misfit(tool, arguments)]
     return next((line for line in fitting if line.verdict == "deny"), next(iter(fitting), None))
+
+
+def remembered_words(line: dict[str, Any]) -> Iterator[str]:
+    """Yield for what one line of a decision holds, as the run answers it, and what lets it hold further."""
+    yield f"remembered for {HOLDS.get(line['holds'], line['holds'])}: {line['tool']}"
+    if line["waits"]:
+        yield f"further it waits: {line['waits']} (backstay policy accept {line['line']})"
 
 
 def arguments_shown(arguments: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.errors import BackstayError, DecisionRefused
+from backstay.policies.accepted import remembered_words
 from backstay.shown import message_line
 from gateways.delivering import NotTaken
 from gateways.slack.aim import Aim, Place, event_of
@@ -181,13 +182,13 @@ class Interactions:
         except DecisionRefused as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
             return
+        whispering = self._whispering(place.channel, body["user"]["id"])
         deciding = asyncio.ensure_future(self._decided(view, place, body, filled))
         try:
             await asyncio.wait_for(asyncio.shield(deciding), FORM_S)
         except TimeoutError:
             await ack()
-            late = self._late(deciding, place.aim, filled)
-            await self._or_say(late, self._whispering(place.channel, body["user"]["id"]))
+            await self._or_say(self._late(deciding, place.aim, filled, whispering), whispering)
             return
         except BackstayError as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
@@ -198,25 +199,40 @@ class Interactions:
             return
         await ack()
         await self._redraw(place.aim)
+        await self._or_say(self._told(deciding, whispering), whispering)
 
-    async def _late(self, deciding: "asyncio.Future[None]", aim: Aim, filled: Filled) -> None:
+    async def _told(self, deciding: "asyncio.Future[str]", say: Callable[[str], Awaitable[Any]]) -> None:
+        """Tell whoever decided what is remembered of it, which may be less than they asked for."""
+        if said := await deciding:
+            await say(said)
+
+    async def _late(
+        self, deciding: "asyncio.Future[str]", aim: Aim, filled: Filled, say: Callable[[str], Awaitable[Any]]
+    ) -> None:
         """Wait for what became of a form that is closed; raises a BackstayError where nothing was decided."""
         await deciding
         if filled.errors:
             raise DecisionRefused(f"nothing was decided: {'; '.join(filled.errors.values())}; press the button again")
         await self._redraw(aim)
+        await self._told(deciding, say)
 
-    async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> None:
-        """Decide what a form is about, unless something in it is wrong, which is in `filled.errors` then."""
+    async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> str:
+        """Decide what a form is about, unless something in it is wrong, which is in `filled.errors` then.
+
+        Return what is remembered of it, in words.
+        """
         aim = place.aim
         by = await self._person(body)
         request = await self._desk.look(aim)
         said = await self._said(view["callback_id"], request, place, filled)
-        if not filled.errors:
-            # The same form sent twice is one decision; one that was corrected is another.
-            event = event_of(body["user"]["id"], aim.value, view["id"], place.seen, said)
-            _refuse_unseen(aim, request, said)
-            await self._desk.decide(aim, request, by=by, event_id=event, **said)
+        if filled.errors:
+            return ""
+        # The same form sent twice is one decision; one that was corrected is another.
+        event = event_of(body["user"]["id"], aim.value, view["id"], place.seen, said)
+        _refuse_unseen(aim, request, said)
+        answered = await self._desk.decide(aim, request, by=by, event_id=event, **said)
+        held = [words for line in answered.get("remembered", ()) for words in remembered_words(line)]
+        return message_line(f"{aim.w} {aim.r}: {'; '.join(held)}", 1500) if held else ""
 
     async def _said(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> dict[str, Any]:
         match callback:

@@ -14,6 +14,7 @@ from backstay.approvals.proof import Binding
 from backstay.canonical import canonical
 from backstay.client.run import signed
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
+from backstay.policies.accepted import remembered_words
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
@@ -194,8 +195,5 @@ def outcome_words(answer: dict[str, Any], visitor: Visitor) -> str:
     if answer.get("asked_again"):
         said.append("it is asked again with the change, and nothing is sent before that")
     for line in answer.get("remembered", ()):
-        holds = {"": "nothing yet", "run": "this run", "session": "this session"}
-        said.append(f"remembered for {holds.get(line['holds'], 'every run of this user')}: {line['tool']}")
-        if line["waits"]:
-            said.append(f"further it waits: {line['waits']} (backstay policy accept {line['line']})")
+        said += remembered_words(line)
     return "; ".join(one_line(part, 300) for part in said)

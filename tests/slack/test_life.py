@@ -117,6 +117,9 @@ async def test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_c
     await office.slack.submit(view, {"remember": how, "arguments": which})
     verdict = "reject" if how == "never" else "approve"
     assert decisions(await ended(handle)) == [(verdict, ANA, True)]
+    holds = {"session": "this session"}.get(how, "every run of this user")
+    told = await office.slack.message(f"{handle.id} r1: remembered for {holds}: mail.send_email")
+    assert told.to == U1
     made = [] if how == "never" else ["a@x.example"]
     assert office.sent(handle) == made
 
