@@ -4,6 +4,8 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.e2e.approvals.doors.forms import Form, form_of
+
 ANA, BO = "ana@example.com", "bo@example.com"
 KEY = "@@key@@"
 """Stands for the handle of a secret, wherever a case wants one."""
@@ -70,6 +72,10 @@ class End:
     """Whether the second of two people rejects."""
     change: Edit | None = None
     """What is changed with the approval itself, where a door lets people say so in one breath."""
+    remember: str = ""
+    """For how long it is remembered; empty where it is not."""
+    any_arguments: bool = False
+    """Whether it is remembered for any arguments, or for the very same."""
     way: int = 0
 
 
@@ -87,6 +93,8 @@ class Case:
     quorum: bool
     answer: str
     """What people answer before that; empty where the run asks them nothing."""
+    form: Form | None
+    """What the server of a tool asks them before that."""
     edits: tuple[Edit, ...]
     end: End
 
@@ -106,8 +114,12 @@ def case_of(name: str, seed: str) -> Case:
     if answer:
         calls.append(("desk.stamp", {"title": f"they said {ANSWER}"}))
         summaries.append("")
-    case = Case(name, kind, calls, other, picks_other, summaries, quorum and not picks_other, answer, edits, End())
-    return replace(case, end=made.end(case, chosen))
+    quorum = quorum and not picks_other
+    case = Case(name, kind, calls, other, picks_other, summaries, quorum, answer, None, edits, End())
+    case = replace(case, end=made.end(case, chosen))
+    # What was added later is made up last, so that the same seed makes up the same cases as before.
+    form = form_of(made.chance, name) if made.chance.random() < 0.3 else None
+    return replace(case, form=form, end=made.remembered(case) if made.chance.random() < 0.35 else case.end)
 
 
 class _Making:
@@ -220,6 +232,15 @@ class _Making:
             return Edit(call, set={self.chance.choice(("subjct", "extra", *NAMES[:6])): self.word()}, way=way)
         name = self.chance.choice([*arguments]) if arguments else "title"
         return Edit(call, set={name: self.text() if name in {"title", "body"} else self.value(2)}, way=way)
+
+    def remembered(self, case: Case) -> End:
+        """Return the end with for how long it is remembered, where all of it can be."""
+        end, again = case.end, self.chance.random() < 0.5
+        if case.quorum or case.other is not None or end.dry_run or end.change is not None:
+            return end
+        how = "never" if end.verdict == "reject" else self.chance.choice(("run", "session", "always"))
+        out = end.leave_out if self.chance.random() < 0.3 else frozenset[int]()
+        return replace(end, remember=how, any_arguments=again, leave_out=out)
 
     def end(self, case: Case, calls: list[tuple[str, dict[str, Any]]]) -> End:
         roll, way = self.chance.random(), self.chance.randint(0, 3)

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from backstay.approvals.approval import CallVerdict
 from backstay.errors import BackstayError
 from tests.e2e.approvals.doors.cases import Edit, End
-from tests.e2e.approvals.doors.decoding import Shown
-from tests.e2e.approvals.doors.door import Refused, Request
+from tests.e2e.approvals.doors.decoding import Shown, plain_all
+from tests.e2e.approvals.doors.door import HOLDS, Refused, Request, Told
+from tests.e2e.approvals.doors.forms import Form
 from tests.e2e.approvals.doors.world import World
 from tests.sizes import FULL
 
@@ -46,6 +49,15 @@ class Client:
     async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
         await self._run(handle).answer(request["id"], text, by=by)
 
+    async def fill(self, handle: Any, request: Request, form: Form, by: str) -> None:
+        run, found = await self._request(handle, request)
+        assert plain_all(found.answer_schema) == form.schema
+        if form.wrong is not None:
+            at, said = form.wrong
+            with pytest.raises(BackstayError, match="answer"):
+                await run.answer(found, form.answer | {form.fields[at].name: said}, by=by)
+        await run.answer(found, form.answer, by=by)
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         run, found = await self._request(handle, request)
         more: dict[str, Any] = {} if found.proposal is not None else {"ask_again": True}
@@ -55,7 +67,7 @@ class Client:
             raise Refused(str(error)) from None
         assert found.proposal is not None or answer["asked_again"]
 
-    async def approve(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def approve(self, handle: Any, request: Request, end: End, by: str) -> Told:
         run, found = await self._request(handle, request)
         more: dict[str, Any] = {}
         if end.change is not None:
@@ -63,7 +75,7 @@ class Client:
                 await run.decide(changed_at_once(request, end, by))
             except BackstayError as error:
                 raise Refused(str(error)) from None
-            return
+            return []
         if out := [call.index for call in found.calls if call.index in end.leave_out]:
             more["calls"] = {index: CallVerdict(verdict="reject") for index in out}
         if found.proposal is not None:
@@ -72,13 +84,27 @@ class Client:
             toggles: dict[str, Any] = {"external_processes": False} if end.no_processes else {}
             toggles |= {"limits": {"timeout_s": end.seconds}} if end.seconds else {}
             more |= {"toggles": toggles} if toggles else {}
-        await run.approve(found, by=by, **more)
+        try:
+            return told_of(await run.approve(found, by=by, **more, **remembered(end)))
+        except BackstayError as error:
+            raise Refused(str(error)) from None
 
-    async def reject(self, handle: Any, request: Request, end: End, by: str) -> None:
-        await self._run(handle).reject(request["id"], by=by, comment="not so")
+    async def reject(self, handle: Any, request: Request, end: End, by: str) -> Told:
+        answer = await self._run(handle).reject(request["id"], by=by, comment="not so", **remembered(end))
+        return told_of(answer)
 
     async def leave(self, handle: Any) -> None:
         pass
+
+
+def remembered(end: End) -> dict[str, str]:
+    """Return what a decision says of remembering it."""
+    which = "any" if end.any_arguments else "these"
+    return {"remember": end.remember, "remember_arguments": which} if end.remember else {}
+
+
+def told_of(answer: dict[str, Any]) -> Told:
+    return [(HOLDS[line["holds"]], line["tool"]) for line in answer.get("remembered", ())]
 
 
 def verdicts(request: Request, end: End) -> dict[str, Any]:

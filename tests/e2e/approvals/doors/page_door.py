@@ -1,12 +1,16 @@
 """Decide on the page, over HTTP: what a browser without scripts shows, and the forms that it sends."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from tests.e2e.approvals.doors.cases import Edit, End
-from tests.e2e.approvals.doors.decoding import CODE, Shown
-from tests.e2e.approvals.doors.door import Refused, Request
+from tests.e2e.approvals.doors.decoding import CODE, Shown, plain
+from tests.e2e.approvals.doors.door import Refused, Request, Told
+from tests.e2e.approvals.doors.forms import KEPT, Field, Form
 from tests.e2e.approvals.doors.pages import Page
 from tests.e2e.approvals.doors.world import World
 from tests.sizes import FULL
@@ -30,11 +34,12 @@ class PageDoor:
         assert answer.status_code == 200, answer.text
         return Page(answer.text)
 
-    async def _send(self, handle: Any, request: Request, by: str, fields: dict[str, str]) -> None:
+    async def _send(self, handle: Any, request: Request, by: str, fields: dict[str, Any]) -> str:
         async with self.world.page.person(by) as person:
             answer = await person.post(f"{self._path(handle, request)}/decide", data=fields, follow_redirects=True)
         if answer.status_code != 200:
             raise Refused(answer.text.partition('role="alert">')[2][:300] or answer.text[:2000])
+        return answer.text
 
     async def look(self, handle: Any, request: Request, by: str) -> list[Shown]:
         return (await self._page(handle, request, by)).calls
@@ -42,6 +47,20 @@ class PageDoor:
     async def answer(self, handle: Any, request: Request, text: str, by: str) -> None:
         page = await self._page(handle, request, by)
         await self._send(handle, request, by, {**page.fields, "verdict": "answer", "answer": text})
+
+    async def fill(self, handle: Any, request: Request, form: Form, by: str) -> None:
+        page = await self._page(handle, request, by)
+        fields: dict[str, Any] = {**page.fields, "verdict": "answer"}
+        for field in form.fields:
+            name = page.named(field)
+            given = _filled(page, name, field)
+            if given is not KEPT:
+                fields[name] = given
+        if form.wrong is not None:
+            name = page.named(form.fields[form.wrong[0]])
+            with pytest.raises(Refused):
+                await self._send(handle, request, by, fields | {name: form.wrong[1]})
+        await self._send(handle, request, by, fields)
 
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         page = await self._page(handle, request, by, f"?edit={edit.call}")
@@ -63,7 +82,7 @@ class PageDoor:
             fields[f"more.{edit.call}"] = json.dumps(more)
         await self._send(handle, request, by, fields)
 
-    async def approve(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def approve(self, handle: Any, request: Request, end: End, by: str) -> Told:
         page = await self._page(handle, request, by)
         verdict = "dry_run" if end.dry_run else "approve"
         assert verdict in page.buttons, "all of it stands there, and it cannot be approved"
@@ -77,14 +96,58 @@ class PageDoor:
         if end.seconds:
             assert "step_timeout" in page.fields
             fields["step_timeout"] = str(end.seconds)
-        await self._send(handle, request, by, fields)
+        if end.remember:
+            fields |= page.chosen(
+                "remember", {"session": "in this session", "run": "in this run"}.get(end.remember, "")
+            )
+        return _told(await self._send(handle, request, by, fields | _which(page, end)))
 
-    async def reject(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def reject(self, handle: Any, request: Request, end: End, by: str) -> Told:
         page = await self._page(handle, request, by)
-        await self._send(handle, request, by, {**page.fields, "verdict": "reject", "comment": "not so"})
+        verdict = "reject_never" if end.remember else "reject"
+        assert verdict in page.buttons
+        fields = {**page.fields, "verdict": verdict, "comment": "not so"}
+        return _told(await self._send(handle, request, by, fields | _which(page, end)))
 
     async def leave(self, handle: Any) -> None:
         pass
+
+
+def _which(page: Page, end: End) -> dict[str, str]:
+    words = "any arguments" if end.any_arguments else "the very same arguments"
+    return page.chosen("remember_arguments", words) if end.remember else {}
+
+
+def _told(page: str) -> Told:
+    return re.findall(r"remembered for (.+?): ([\w.]+)", Page(page).said)
+
+
+def _filled(page: Page, name: str, field: Field) -> Any:
+    """Return what is sent for a field of a form; KEPT for what stands there, which must be what it says."""
+    if field.kind in {"choice", "choices", "boolean"}:
+        return _picked(page, name, field)
+    if field.filled is KEPT:
+        default = field.schema.get("default", "")
+        standing = page.fields[name].replace("\r\n", "\n")
+        assert standing == (default if isinstance(default, str) else json.dumps(default)), (standing, field)
+        return KEPT
+    typed = field.filled if isinstance(field.filled, str) else json.dumps(field.filled)
+    return typed.replace("\n", "\r\n") or '""'
+
+
+def _picked(page: Page, name: str, field: Field) -> Any:
+    """Return the options that a person picks by what they are called."""
+    words = {"yes": True, "no": False} if field.kind == "boolean" else {}
+    values = {str(title): value for value, title in field.choices} | words
+    shown = {plain(option.said): option for option in page.options[name] if option.value or field.kind == "choices"}
+    assert shown.keys() == values.keys(), (shown.keys(), values)
+    if field.filled is KEPT:
+        standing = [values[said] for said, option in shown.items() if option.marked]
+        default = field.schema.get("default", KEPT)
+        wanted = default if isinstance(default, list) else [] if default is KEPT else [default]
+        assert standing == wanted, (standing, wanted)
+    picked = field.value if isinstance(field.value, list) else [] if field.value is KEPT else [field.value]
+    return [shown[said].value for said, value in values.items() if value in picked]
 
 
 def _label(name: str) -> str:

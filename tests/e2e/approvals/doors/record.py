@@ -23,6 +23,7 @@ class Said:
     dry_run: bool = False
     left_out: tuple[int, ...] = ()
     toggles: dict[str, Any] = field(default_factory=dict)
+    remember: str = ""
 
 
 async def check_record(world: World, handle: Any, said: list[Said], result: dict[str, Any]) -> None:
@@ -43,6 +44,7 @@ async def check_record(world: World, handle: Any, said: list[Said], result: dict
 def _check(decision: Any, said: Said) -> None:
     assert (decision.by, decision.verdict, decision.request_id) == (said.by, said.verdict, said.request)
     assert decision.verified
+    assert decision.remember == said.remember, decision
     assert decision.calls == said.calls, decision
     assert decision.left_out == said.left_out, decision
     assert (decision.option == "dry_run_only") == said.dry_run
@@ -89,6 +91,7 @@ async def check_show(world: World, handle: Any, said: list[Said]) -> None:
     done = await forked(world.nursery, "show", handle.id, environment=environment, folder=world.folder)
     assert done.code == 0, done.err
     for each in said:
-        assert f"decide {each.request} {each.verdict} by {each.by}" in done.out, done.out
+        how = " ".join(word for word in (each.verdict, each.remember) if word)
+        assert f"decide {each.request} {how} by {each.by}" in done.out, done.out
         for index, (_, digest) in each.changed.items():
             assert f"changed call {index} (digest {digest}" in done.out, done.out

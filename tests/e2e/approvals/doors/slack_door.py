@@ -3,11 +3,13 @@
 import asyncio
 import html
 import json
+import re
 from typing import Any
 
 from tests.e2e.approvals.doors.cases import ANA, BO, Edit, End
-from tests.e2e.approvals.doors.decoding import CODE, Shown
-from tests.e2e.approvals.doors.door import NotHere, Refused, Request
+from tests.e2e.approvals.doors.decoding import CODE, Shown, plain
+from tests.e2e.approvals.doors.door import NotHere, Refused, Request, Told
+from tests.e2e.approvals.doors.forms import KEPT, Field, Form, named
 from tests.e2e.approvals.doors.screens import calls_in, unwrapped
 from tests.e2e.approvals.doors.world import World
 from tests.sizes import FULL
@@ -16,6 +18,7 @@ from tests.slack_blocks import elements_of
 USERS = {ANA: "U1", BO: "U2"}
 FENCE = "```"
 LONGEST = 3000
+LONGEST_OPTION = 70
 """What Slack takes in one field."""
 
 
@@ -59,6 +62,22 @@ class SlackDoor:
         message = await self._message(handle, request)
         await self._sent(await self._opened(message, "backstay.answer", by), {"answer": text})
 
+    async def fill(self, handle: Any, request: Request, form: Form, by: str) -> None:
+        message = await self._message(handle, request)
+        view = await self._opened(message, "backstay.answer", by)
+        try:
+            values = dict(_filled(view, field) for field in form.fields)
+        except NotHere:
+            self.slack.views.pop(view.id)
+            raise
+        values = {name: value for name, value in values.items() if value is not KEPT}
+        if form.wrong is not None and form.fields[form.wrong[0]].kind != "boolean":
+            block, _ = _filled(view, form.fields[form.wrong[0]])
+            delivery = await self.slack.submit(view, values | {block: form.wrong[1]})
+            assert delivery.answer["response_action"] == "errors", delivery.answer
+            assert [*delivery.answer["errors"]] == [block]
+        await self._sent(view, values)
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         message = await self._message(handle, request)
         view = await self._opened(message, "backstay.edit", by)
@@ -76,10 +95,12 @@ class SlackDoor:
             self.slack.views.pop(view.id)
             raise
 
-    async def approve(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def approve(self, handle: Any, request: Request, end: End, by: str) -> Told | None:
         message = await self._message(handle, request)
-        if "backstay.approve" not in message.buttons:
+        if "backstay.approve" not in message.buttons or (end.remember and (end.leave_out or end.no_processes)):
             raise NotHere
+        if end.remember:
+            return await self._remembered(message, request, end, by)
         if end.dry_run:
             await self.slack.press(message, "backstay.dry_run", user=USERS[by])
         elif end.leave_out or end.no_processes or end.seconds:
@@ -89,15 +110,32 @@ class SlackDoor:
             values |= {"timeout_s": str(end.seconds)} if end.seconds else {}
             names = {each["action_id"] for block in view.body["blocks"] for each in elements_of(block)}
             await self._sent(view, {name: value for name, value in values.items() if name in names})
-            return
+            return None
         else:
             await self.slack.press(message, "backstay.approve", user=USERS[by])
         await self._decided(handle, request, by)
+        return None
 
-    async def reject(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def _remembered(self, message: Any, request: Request, end: End, by: str) -> Told:
+        """Say for how long a decision holds, and for which calls; what is told is what the person hears then."""
+        view = await self._opened(message, "backstay.always", by)
+        (choice,) = [each for block in view.body["blocks"] for each in elements_of(block) if _picks(each, "remember")]
+        (said,) = [each["text"]["text"] for each in choice["options"] if each["value"] == end.remember]
+        assert said.partition(",")[0] == ("Reject" if end.verdict == "reject" else "Approve")
+        which = "any" if end.any_arguments else "these"
+        await self._sent(view, {"remember": end.remember, "arguments": which})
+        named = f"{_value(message, 'backstay.always')['w']} {request['id']}"
+        told = await self.slack.message(f"{named}: remembered for", within_s=60)
+        assert told.to == USERS[by]
+        return re.findall(r"remembered for (.+?): ([\w.]+)", html.unescape(told.shown))
+
+    async def reject(self, handle: Any, request: Request, end: End, by: str) -> Told | None:
         message = await self._message(handle, request)
+        if end.remember and "backstay.always" in message.buttons:
+            return await self._remembered(message, request, end, by)
         view = await self._opened(message, "backstay.reject", by)
         await self._sent(view, {"comment": "not so"})
+        return None
 
     async def leave(self, handle: Any) -> None:
         pass
@@ -140,6 +178,53 @@ class SlackDoor:
                 if not waits or any(vote["by"] == by for vote in votes):
                     return
                 await asyncio.sleep(0.1)
+
+
+def _picks(element: dict[str, Any], name: str) -> bool:
+    return element.get("action_id") == name
+
+
+def _filled(view: Any, field: Field) -> tuple[str, Any]:
+    """Return the block of a field of a form, and what a person puts there; KEPT for what stands there."""
+    blocks = [block for block in view.body["blocks"] if block["type"] == "input"]
+    (block,) = [block for block in blocks if named(html.unescape(block["label"]["text"]), field)]
+    name, element = block["block_id"], block["element"]
+    if field.kind in {"choice", "choices", "boolean"}:
+        return name, _picked(element, field)
+    default = field.schema.get("default", "")
+    standing = element.get("initial_value", "")
+    assert standing == (default if isinstance(default, str) else json.dumps(default)), (standing, field)
+    if field.filled is KEPT:
+        if standing != standing.strip():
+            raise NotHere
+        return name, KEPT
+    typed = field.filled if isinstance(field.filled, str) else json.dumps(field.filled)
+    if len(typed) > LONGEST or typed != typed.strip() or not typed:
+        raise NotHere
+    return name, typed
+
+
+def _picked(element: dict[str, Any], field: Field) -> Any:
+    """Return the options that a person picks by what they are called."""
+    words = {"Yes": True, "No": False} if field.kind == "boolean" else {}
+    values = {str(title): value for value, title in field.choices} | words
+    shown = {plain(each["text"]["text"]): each["value"] for each in element["options"]}
+    if any(len(said) > LONGEST_OPTION for said in values):
+        # What an option has no room for stands in the hint; whoever would not read that decides elsewhere.
+        raise NotHere
+    assert shown.keys() == values.keys(), (shown, values)
+    if field.filled is KEPT:
+        marked = element.get("initial_options", [element["initial_option"]] if "initial_option" in element else [])
+        standing = [values[plain(each["text"]["text"])] for each in marked]
+        default = field.schema.get("default", KEPT)
+        assert standing == (default if isinstance(default, list) else [] if default is KEPT else [default])
+        return KEPT
+    picked = [shown[said] for said, value in values.items() if value == field.filled]
+    return (
+        [shown[said] for said, value in values.items() if value in field.filled]
+        if field.kind == "choices"
+        else picked[0]
+    )
 
 
 def _aim(view: Any) -> dict[str, str]:

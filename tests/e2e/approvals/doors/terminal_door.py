@@ -2,20 +2,26 @@
 
 import asyncio
 import json
+import re
 import sys
 from contextlib import AsyncExitStack
 from typing import Any
 
-from tests.cli.commands import BACKSTAY, Terminal, at_terminal, environment_of, forked
+import pytest
+
+from tests.cli.commands import BACKSTAY, Done, Terminal, at_terminal, environment_of, forked
 from tests.e2e.approvals.doors.cases import Edit, End
-from tests.e2e.approvals.doors.client import verdicts
-from tests.e2e.approvals.doors.decoding import Shown
-from tests.e2e.approvals.doors.door import NotHere, Refused, Request
+from tests.e2e.approvals.doors.client import remembered, verdicts
+from tests.e2e.approvals.doors.decoding import Shown, plain
+from tests.e2e.approvals.doors.door import NotHere, Refused, Request, Told
+from tests.e2e.approvals.doors.forms import KEPT, Field, Form
 from tests.e2e.approvals.doors.screens import calls_of_terminal, request_of_terminal
 from tests.e2e.approvals.doors.world import World
 from tests.slack.workspace import KEY as SIGNING_KEY
 
 MENU = "[d]etach?"
+PROMPTS = "):"
+REMEMBERED = re.compile(r"remembered for (.+?): ([\w.]+) \(line")
 LONGEST_LINE = 4000
 """What a terminal takes of a line."""
 EDITOR = """
@@ -70,11 +76,14 @@ class TerminalDoor:
         return self._seats[handle.id, by][1]
 
     async def _command(self, handle: Any, *arguments: str) -> str:
+        return (await self._done(handle, *arguments)).out
+
+    async def _done(self, handle: Any, *arguments: str) -> Done:
         given = {"environment": self._environment(handle), "folder": self.world.folder}
         done = await forked(self.world.nursery, *arguments, **given)
         if done.code != 0:
             raise Refused(done.err)
-        return done.out
+        return done
 
     async def look(self, handle: Any, request: Request, by: str) -> list[Shown]:
         if self._how(handle) == COMMANDS:
@@ -110,6 +119,39 @@ class TerminalDoor:
         terminal.type(text)
         await self._taken(handle, by, "answer")
 
+    async def fill(self, handle: Any, request: Request, form: Form, by: str) -> None:
+        if self._how(handle) == COMMANDS:
+            await self._fill_by_command(handle, request, form, by)
+            return
+        terminal = await self._seat(handle, by)
+        self._standing[handle.id, by] = await terminal.shows(MENU)
+        terminal.type("a")
+        await terminal.shows("a single . stops")
+        for _ in form.fields:
+            asks = await terminal.shows(PROMPTS)
+            at, field = _asked(asks, form)
+            _check_field(asks, field)
+            if form.wrong is not None and form.wrong[0] == at:
+                terminal.type(form.wrong[1])
+                said = await terminal.shows(PROMPTS)
+                assert f"{form.wrong[1]}\n  " in said, said
+            terminal.type("" if field.filled is KEPT else _line(asks, field))
+        await self._taken(handle, by, "answer")
+
+    async def _fill_by_command(self, handle: Any, request: Request, form: Form, by: str) -> None:
+        named = ["--by", by, handle.id, request["id"]]
+        if form.way == 0:
+            await self._command(handle, "answer", *named, "--answer", json.dumps(form.answer))
+            return
+        fields = [("--field", f"{field.name}={field.line}") for field in form.fields if field.filled is not KEPT]
+        flags = [flag for field in fields for flag in field] or ["--answer", json.dumps(form.answer)]
+        if form.wrong is not None:
+            at, said = form.wrong
+            wrong = ["--field", f"{form.fields[at].name}={said}"]
+            with pytest.raises(Refused):
+                await self._command(handle, "answer", *named, *flags, *wrong)
+        await self._command(handle, "answer", *named, *flags)
+
     async def edit(self, handle: Any, request: Request, edit: Edit, by: str) -> None:
         if not self._stands(handle, request, by):
             await self._edit_by_command(handle, request, edit, by)
@@ -137,13 +179,14 @@ class TerminalDoor:
         change |= {"without": list(edit.drop)} if edit.drop else {}
         await self._approve_by_command(handle, request, by, "--calls", json.dumps({str(edit.call): change}))
 
-    async def _approve_by_command(self, handle: Any, request: Request, by: str, *more: str) -> None:
+    async def _approve_by_command(self, handle: Any, request: Request, by: str, *more: str) -> Told:
         digest = ("--args-digest", request["args_digest"]) if request["args_digest"] else ()
-        await self._command(handle, "approve", handle.id, request["id"], "--by", by, *digest, *more)
+        done = await self._done(handle, "approve", handle.id, request["id"], "--by", by, *digest, *more)
         if self._stands(handle, request, by):
             del self._standing[handle.id, by]
+        return REMEMBERED.findall(done.err)
 
-    async def approve(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def approve(self, handle: Any, request: Request, end: End, by: str) -> Told:
         flags = [flag for index in sorted(end.leave_out) for flag in ("--reject-step", str(index))]
         if end.change is not None:
             flags = ["--calls", json.dumps(verdicts(request, end))]
@@ -152,25 +195,54 @@ class TerminalDoor:
         narrowed = ["--no-processes"] if end.no_processes else []
         narrowed += ["--step-timeout", str(end.seconds)] if end.seconds else []
         narrowed += ["--option", "dry_run_only"] if end.dry_run else []
-        if not self._stands(handle, request, by) or narrowed or end.change is not None:
-            await self._approve_by_command(handle, request, by, *flags, *narrowed)
-            return
+        held = [f"--{name.replace('_', '-')}={value}" for name, value in remembered(end).items()]
+        if not self._stands(handle, request, by) or narrowed or end.change is not None or (held and end.leave_out):
+            return await self._approve_by_command(handle, request, by, *flags, *narrowed, *held)
         terminal = await self._seat(handle, by)
+        if end.remember:
+            return await self._remember(handle, request, end, by)
         terminal.type("c" if end.leave_out else "a")
         for call in request["calls"] if end.leave_out else ():
             await terminal.shows(f"[{call['index']}] {call['tool']}: [a]pprove or [r]eject?")
             terminal.type("r" if call["index"] in end.leave_out else "a")
         await self._taken(handle, by, "approve")
+        return []
 
-    async def reject(self, handle: Any, request: Request, end: End, by: str) -> None:
+    async def _remember(self, handle: Any, request: Request, end: End, by: str) -> Told:
+        """Press the key of what is remembered, and say for which arguments."""
+        terminal = await self._seat(handle, by)
+        menu = self._standing[handle.id, by].rpartition("\n")[2]
+        word, key = {"run": ("for this r[u]n", "u"), "session": ("for this sess[i]on", "i")}.get(
+            end.remember, ("ne[v]er", "v") if end.remember == "never" else ("a[l]ways", "l")
+        )
+        assert word in menu, menu
+        terminal.type(key)
+        await terminal.shows("[t]hese only?")
+        terminal.type("n" if end.any_arguments else "t")
+        if end.remember == "never":
+            await terminal.shows("why?")
+            terminal.type("not so")
+        await self._taken(handle, by, end.verdict)
+        tools = {call["tool"] for call in request["calls"]}
+        async with asyncio.timeout(60):
+            while {tool for _, tool in REMEMBERED.findall(terminal.screen)} != tools:
+                terminal.changed.clear()
+                await terminal.changed.wait()
+        return REMEMBERED.findall(terminal.screen)
+
+    async def reject(self, handle: Any, request: Request, end: End, by: str) -> Told:
         if not self._stands(handle, request, by):
-            await self._command(handle, "reject", handle.id, request["id"], "--by", by, "--comment", "not so")
-            return
+            more = ["--never", f"--remember-arguments={remembered(end)['remember_arguments']}"] if end.remember else []
+            named = (handle.id, request["id"], "--by", by)
+            return REMEMBERED.findall((await self._done(handle, "reject", *named, "--comment", "not so", *more)).err)
+        if end.remember:
+            return await self._remember(handle, request, end, by)
         terminal = await self._seat(handle, by)
         terminal.type("r")
         await terminal.shows("why?")
         terminal.type("not so")
         await self._taken(handle, by, "reject")
+        return []
 
     async def _taken(self, handle: Any, by: str, verdict: str, within_s: float = 60) -> None:
         """Wait until a decision is taken; raises Refused, with the menu standing there again, if it is not."""
@@ -189,6 +261,37 @@ class TerminalDoor:
             stack, _ = self._seats.pop(key)
             await stack.aclose()
             self._standing.pop(key, None)
+
+
+def _asked(asks: str, form: Form) -> tuple[int, Field]:
+    """Return which field a question is about: a form is asked in the order of its names."""
+    said = plain(asks.rpartition("\n  ")[2].strip())
+    found = [at for at, field in enumerate(form.fields) if said.startswith((f"{field.name}: ", f"{field.name} ("))]
+    assert len(found) == 1, (asks, form)
+    return found[0], form.fields[found[0]]
+
+
+def _check_field(asks: str, field: Field) -> None:
+    """Assert that the question for a value says what it is, what can be chosen, and what Enter takes."""
+    asks = plain(asks.rpartition("\n  ")[2] if "\n  " in asks else asks)
+    assert field.name.strip() in asks, (asks, field)
+    assert field.schema.get("title", "") in asks, (asks, field)
+    default = field.schema.get("default", KEPT)
+    if default is not KEPT:
+        assert f"default {default if isinstance(default, str) else json.dumps(default, ensure_ascii=False)}" in asks
+    assert ("required" if field.required else "optional") in asks
+    for value, title in field.choices:
+        assert value in asks, (asks, field)
+        assert title in asks, (asks, field)
+
+
+def _line(asks: str, field: Field) -> str:
+    """Return what is typed for a value: a choice by its number, where it has one, and else as it reads."""
+    values = [value for value, _ in field.choices]
+    if field.kind == "choice":
+        number = values.index(field.filled) + 1
+        return str(number) if f"[{number}] {field.filled}" in plain(asks) else field.line
+    return field.line
 
 
 def _is_about(screen: str, request: Request) -> bool:

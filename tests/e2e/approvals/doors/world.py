@@ -10,6 +10,7 @@ from typing import Any
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.e2e.approvals.doors.cases import ANA, ANSWER, BO, DONE, ISSUED, KEY, Case
+from tests.e2e.approvals.doors.forms import Form
 from tests.e2e.scripted_server import ANYTHING, ScriptedServer, reads, toolbox_of_servers, writes
 from tests.e2e.servers.spellings import token_of
 from tests.engine import Engine, Scripts, engine, is_deciding, share_images
@@ -22,8 +23,10 @@ from tests.web.pages import Served, behind_a_proxy, served_page
 POLICY = f"""
 default: {{read_only: allow, write_safe: ask, restricted_write: ask}}
 repeated: allow
+accepting: {{approvers: [{ANA}]}}
 ask: [{{tool: "desk.post", when: {{title: {{starts_with: "two "}}}}, approvers: [{ANA}, {BO}], quorum: 2}}]
 """
+ASKING = Path(__file__).parents[2] / "servers" / "asking.py"
 SECRET = token_of(7)
 TEXT = {"type": "string"}
 POST = {
@@ -72,6 +75,8 @@ class World:
     scripts: Scripts
     desk: ScriptedServer
     pinged: Path
+    asked: Path
+    """What the server that asks people was told."""
     page: Served | None = None
     slack: Slack | None = None
     nursery: Any = None
@@ -80,6 +85,8 @@ class World:
     """What stands for the secret in each case."""
     cases: dict[str, Case] = field(default_factory=dict)
     """By workflow id."""
+    later: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
+    """What the run of a case makes after all that, once something was remembered."""
 
     @property
     def backstay(self) -> Backstay:
@@ -95,7 +102,21 @@ class World:
             more = [_plan(f"other plan of {case.name}", case.other, case.summaries)] if case.other else []
             asks = self._calling(case, [("propose_plan", {"plan": plan, **({"alternatives": more} if more else {})})])
         asked = [Reply(calls=[("ask_person", {"question": "What shall it say?"})])] if case.answer else []
-        task = self.scripts.task(Reply(calls=[("desk__issue", {})]), *asked, asks)
+        forms = [Reply(calls=[("asking__ask", _question(case.form))])] if case.form else []
+        return await self._begun(case, Reply(calls=[("desk__issue", {})]), *asked, *forms, asks)
+
+    async def start_again(self, case: Case) -> Any:
+        """Start another run for the same user, which makes only what comes later."""
+        return await self._begun(case)
+
+    async def _begun(self, case: Case, *replies: Any) -> Any:
+        def later(_):
+            wanted = self.later.get(case.name, ())
+            done = [("finish", {"summary": "done", "outputs": {}, "success": True})]
+            return Reply(calls=[(tool.replace(".", "__"), arguments) for tool, arguments in wanted] or done)
+
+        own = {"user_id": case.name, "session_id": case.name} if case.end.remember else {}
+        task = self.scripts.task(*replies, *([later] if case.end.remember else []), **own)
         handle = await self.engine.start({**task, "text": f"{task['text']} {case.name}"})
         self.cases[handle.id] = case
         return handle
@@ -111,6 +132,11 @@ class World:
 
         return reply
 
+    def answers(self, form: Form) -> list[dict[str, Any]]:
+        """Return what the server that asks people was told about a form."""
+        lines = self.asked.read_text(encoding="utf-8").splitlines() if self.asked.exists() else []
+        return [told for line in lines if (told := json.loads(line)).pop("mark") == form.mark]
+
     def received(self, handle: Any, case: Case) -> list[tuple[str, dict[str, Any]]]:
         """Return the calls of a run that change something, as they arrived at the tools."""
         mark = f"{handle.id}/"
@@ -122,6 +148,10 @@ class World:
         lines = self.pinged.read_text(encoding="utf-8").splitlines() if self.pinged.exists() else []
         pings = [json.loads(line) for line in lines]
         return found + [("pinger.ping", {"who": who}) for who in pings if who.startswith(f"{case.name} ")]
+
+
+def _question(form: Form) -> dict[str, Any]:
+    return {"mark": form.mark, "message": form.message, "form": form.schema}
 
 
 def _plan(title: str, steps: Any, summaries: list[str]) -> dict[str, Any]:
@@ -172,7 +202,9 @@ async def opened_world(temporal: Any, folder: Path, nursery: Any):
     desk = ScriptedServer(folder / "desk.json", tools, answers, {"stamp": {"idempotency_argument": "client_token"}})
     path = toolbox_of_servers(folder, desk=desk)
     data = json.loads(path.read_text(encoding="utf-8"))
+    data["mcpServers"]["asking"] = {"command": "python", "args": [str(ASKING), str(folder / "asked")]}
     data["plugins"] = str(folder / "plugins")
+    data["providers"]["asking"] = {"trusted": True}
     data["providers"]["pinger"] = {"tools": {"ping": {"safety": "write_safe"}}}
     path.write_text(json.dumps(data), encoding="utf-8")
     async with AsyncExitStack() as stack:
@@ -187,4 +219,4 @@ async def opened_world(temporal: Any, folder: Path, nursery: Any):
         running = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, **options))
         await stack.enter_async_context(slack_door(running, slack, running.settings))
         page = await stack.enter_async_context(served_page(running))
-        yield World(running, scripts, desk, place.parent / "pinged", page, slack, nursery, folder)
+        yield World(running, scripts, desk, place.parent / "pinged", folder / "asked", page, slack, nursery, folder)
