@@ -6,6 +6,7 @@ from typing import Any
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.plans.plan_run import StepRun
+from backstay.plans.review import Review
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
 from gateways.web.runs.looking import Seen
@@ -75,7 +76,7 @@ def _plan(plan: Plan, proposal: Proposal | None, steps: Sequence[StepRun], life:
         "state": _STATES.get(life["state"], life["state"]),
         "tone": tone_of(life["state"]),
         "reason": life["reason"].replace("_", " "),
-        "review": life["review"],
+        "review": None if life["review"] is None else Review.model_validate(life["review"]),
         "steps": rows,
         "done": sum(step.status.value in {"success", "rolled_back"} for step in steps),
         "alternatives": [] if proposal is None else list(proposal.alternatives),

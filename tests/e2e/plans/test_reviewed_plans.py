@@ -1,13 +1,18 @@
 """Plans whose review finds too much: corrected by a child plan, or decided about by a person."""
 
+import html
+
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
+from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, share_images
 from tests.requirements import promise
+from tests.web.pages import behind_a_proxy, served_page
 
+ANA = "ana@example.com"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 PROFILES = """
 checked: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: types, critical: true}, {name: lint}]}}
@@ -25,7 +30,14 @@ async def opened(temporal, tmp_path_factory, rooms):
     toolbox = folder / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")
     async with engine(
-        temporal, folder, scripts, policy=POLICY, profiles=PROFILES, workspaces=rooms, toolbox=toolbox
+        temporal,
+        folder,
+        scripts,
+        policy=POLICY,
+        profiles=PROFILES,
+        workspaces=rooms,
+        toolbox=toolbox,
+        **behind_a_proxy(),
     ) as found:
         yield found, scripts, rooms
 
@@ -94,6 +106,23 @@ async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened,
     assert await states(handle, "p1") == [(state, "review_failed")]
     assert (rooms / f"given-up-{verdict}" / "shop.py").exists() is left
     assert "finish.dropped" in [event["name"] for event in result["events"]]
+
+
+@promise("plans:found")
+@pytest.mark.timeout(240)
+async def test_what_a_review_found_is_read_in_the_question_on_the_page_and_at_a_terminal(opened, nursery, tmp_path):
+    found, scripts, _ = opened
+    finish = Reply(calls=[("finish", {"summary": "done", "success": True})])
+    handle = await found.start(scripts.task(propose(BAD), finish, user_id=ANA, **fields("found")))
+    (request,) = await pending(handle, within_s=150)
+    async with served_page(found) as served, served.person(ANA) as person:
+        asked = html.unescape((await person.get(f"/requests/{handle.id}/{request['id']}")).text)
+        run = html.unescape((await person.get(f"/runs/{handle.id}")).text)
+    shown = await forked(nursery, "plan", "show", handle.id, environment=environment_of(found), folder=tmp_path)
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    await ended(handle, 120)
+    for place in (request["question"], asked, run, shown.out):
+        assert "shop.py:2: Incompatible return value" in place
 
 
 @promise("plans:corrections")
