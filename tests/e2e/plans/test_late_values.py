@@ -118,8 +118,12 @@ async def test_what_no_rule_minds_once_it_is_known_is_sent_without_another_quest
     handle = await opened.start(whole("pay", cents="${steps.0.result.small}"))
     (request,) = await pending(handle)
     await decide(handle, request)
-    assert (await ended(handle))["outcome"] == "completed"
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
     assert bank("pay") == [{"to": "bo", "note": "n", "cents": 900}]
+    # What was sent is listed with its values.
+    (called,) = [event["data"] for event in result["events"] if event["data"].get("tool") == "bank.pay"]
+    assert ('"cents":900' in called["request"], "${" in called["request"]) == (True, False)
 
 
 @promise("plans:late-dry-run")
