@@ -6,6 +6,7 @@ from backstay.bounds import ARGUMENTS, size_of
 from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import handles_in
+from backstay.stored_texts import REF, escape_object
 from store.blobs.shown import ShownBlobs
 
 BIG_LEAF_BYTES = 4096
@@ -16,14 +17,8 @@ DEEPEST = 64
 
 
 def refuse_unfit(arguments: dict[str, Any]) -> None:
-    """Raise ArgumentsInvalid for what is too large, too deep, or for the engine alone to write."""
+    """Raise ArgumentsInvalid for what is too large or too deep."""
     refuse_deep(arguments)
-    waiting: list[Any] = [arguments]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict) and "$ref" in value:
-            raise ArgumentsInvalid("arguments: the key $ref is reserved; give the value itself")
-        waiting += _inside(value)
     refuse_unfit_size(arguments)
 
 
@@ -42,26 +37,16 @@ def refuse_deep(arguments: dict[str, Any]) -> None:
 
 
 async def offload(blobs: ShownBlobs, value: Any) -> Any:
-    """Return a value with its long texts replaced by refs."""
+    """Return a value with its long texts replaced by refs; what only looks like one is escaped."""
     match value:
         case dict():
-            return {key: await offload(blobs, item) for key, item in value.items()}
+            return {key: await offload(blobs, item) for key, item in escape_object(value).items()}
         case list():
             return [await offload(blobs, item) for item in value]
         case str() if (size := len(value.encode("utf-8", "replace"))) > BIG_LEAF_BYTES:
             ref = await blobs.put_json({"leaf": value})
             # The policy must see whose secrets would leave, even though it does not see the text.
             handles = handles_in(value)
-            return {"$ref": ref, "bytes": size, **({"handles": handles} if handles else {})}
+            return {REF: ref, "bytes": size, **({"handles": handles} if handles else {})}
         case _:
             return value
-
-
-def _inside(value: Any) -> list[Any]:
-    match value:
-        case dict():
-            return list(value.values())
-        case list():
-            return value
-        case _:
-            return []

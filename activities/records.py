@@ -11,7 +11,7 @@ from activities.payloads import Kept, Payloads, apart
 from backstay.digests.digest import MOST_CHARS, words_of
 from backstay.frozen import Frozen
 from backstay.provenance.echo import UNKNOWN, kept_arguments
-from backstay.redaction.handles import handle_for, label_of
+from backstay.redaction.handles import escape_lookalikes, handle_for, label_of
 from backstay.redaction.redactor import Redactor, mask
 from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
@@ -166,10 +166,12 @@ class Records(Payloads):
         whole = payload if not refs else [_with_ref(part, refs) for part in payload]
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
-        raw = await blobs.seal_json(clean) if shown.secrets else None
+        known = self.secrets.kept(run).handles
+        said = await apart(shown.payload, lambda: escape_lookalikes(shown.payload, known))
+        raw = await blobs.seal_json(clean) if shown.secrets or said != shown.payload else None
         if asked and asked != UNKNOWN:
             asked = kept_arguments((await self.show(run, asked, provider)).payload)
-        return await self.write(run, label, shown.payload, raw, read=read, asked=asked)
+        return await self.write(run, label, said, raw, read=read, asked=asked)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""

@@ -136,15 +136,27 @@ class ReadPage(OfRun):
     workflow_run_id: str | None = None
 
 
-class CheckCall(OfRun):
+class OfArguments(OfRun):
+    """Say how the arguments of a call are written."""
+
+    of_plan: bool = False
+    """Whether they are those of a plan's step, in which `${…}` refers and `$${` stands for `${`."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """Stored results by plan step, for references in the arguments."""
+
+    @property
+    def references(self) -> dict[int, str] | None:
+        """Return what references name; None where a text that looks like one is a text."""
+        return self.results if self.of_plan else None
+
+
+class CheckCall(OfArguments):
     """Resolve and validate what did not come from the model: a plan step, modified arguments, an answer to a tool."""
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     resolved: bool = True
     """False when references to later results remain, so that only the known part can be validated."""
-    results: dict[int, str] = Field(default_factory=dict)
-    """Stored results by plan step: the arguments are answered with what references bring."""
     by_model: bool = False
     """Whether a model wrote the arguments; otherwise they are the task's."""
     where_from: bool = False
@@ -171,12 +183,10 @@ class PreviewedCall(Message):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class PreviewCalls(OfRun):
+class PreviewCalls(OfArguments):
     """Ask what calls would change, without making them."""
 
     calls: tuple[PreviewedCall, ...]
-    results: dict[int, str] = Field(default_factory=dict)
-    """Stored results by plan step, for references in the arguments."""
 
 
 class KeepPlan(OfRun):
@@ -186,7 +196,7 @@ class KeepPlan(OfRun):
     proposal: Proposal
 
 
-class CallTool(OfRun):
+class CallTool(OfArguments):
     """Call one tool, or the declared verify or compensation of one effect."""
 
     purpose: Literal["call", "simulate", "verify", "undo", "verify_undo"] = "call"
@@ -208,8 +218,6 @@ class CallTool(OfRun):
     """Who may decide about the effect; recorded with its intent."""
     send: int = 1
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
-    results: dict[int, str] = Field(default_factory=dict)
-    """Stored results by plan step, for references in the arguments."""
     rehearsal: RehearsedCall | None = None
     """Set in a rehearsal: a read is real, but for one whose arguments hold simulated values."""
     question: str = ""

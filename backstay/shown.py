@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from backstay.lookalikes import lookalikes
+from backstay.stored_texts import REF, is_stored_text
 
 MASKED = (
     "Masked: a text such as ⟦secret:…⟧ or [REDACTED:…] stands for a value that is shown to nobody; a call to the "
@@ -162,8 +163,8 @@ def kept_bytes(value: Any) -> int:
 def kept_texts(value: Any) -> Iterator[tuple[str, int]]:
     """Yield the ref and the bytes of each long text that a JSON value only refers to."""
     for item in _items(value):
-        if isinstance(item, dict) and "$ref" in item and isinstance(size := item.get("bytes"), int):
-            yield str(item["$ref"]), size
+        if is_stored_text(item):
+            yield item[REF], item["bytes"]
 
 
 def _items(value: Any) -> Iterator[Any]:

@@ -25,12 +25,14 @@ async def checked_change(
     verdict: CallVerdict,
     seen: dict[str, object],
     *,
+    of_plan: bool,
     resolved: Callable[[dict[str, object]], bool],
     ruled: Callable[[ToolCall], Ruling],
 ) -> tuple[CallVerdict, Ruling]:
     """Return a change with all arguments as they would be sent, and the ruling on it.
 
-    `seen` are the arguments as people saw them. Raises DecisionRefused for what cannot be made.
+    `seen` are the arguments as people saw them; `of_plan` says whether they are those of a plan's step. Raises
+    DecisionRefused for what cannot be made.
     """
     where, name = f"calls.{index}.arguments", call.tool.name
     merged = edited(call.arguments, seen, verdict, f"calls.{index}")
@@ -38,6 +40,7 @@ async def checked_change(
         name,
         merged,
         resolved=resolved(merged),
+        of_plan=of_plan,
         judge=call.tool.judged,
         summary=f"check changes to {name}",
         in_handler=True,

@@ -28,7 +28,7 @@ from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
-from backstay.task.plan import references_in
+from backstay.task.plan import holds_notation, references_in
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
@@ -116,11 +116,12 @@ class Consent:
         found: Answered = {}
         for item in ruled:
             call, name = item.call, item.call.tool.name
-            known = purpose is not Purpose.PLAN_STEP or not references_in(call.arguments)
+            of_plan = purpose is Purpose.PLAN_STEP and not item.whole
+            known = not of_plan or not references_in(call.arguments)
             if call.tool.judged and known and purpose is not Purpose.UNDO:
                 summary = f"have the operator's checks look at {one_line(name, 80)}"
                 checked = await self.context.check_call(
-                    name, call.arguments, resolved=True, judge=True, summary=summary
+                    name, call.arguments, resolved=True, of_plan=of_plan, judge=True, summary=summary
                 )
                 if checked.error_type == "Denied":
                     found[item.index] = ToolResult(success=False, error=checked.error, error_type="Denied")
@@ -260,7 +261,8 @@ class Consent:
         more: Foretelling,
     ) -> Decided:
         most = max(200, min(2000, SHOWN_CHARACTERS // len(group)))
-        diffs = await self.diffs(group, refer=purpose is Purpose.PLAN_STEP and not group[0].whole)
+        of_plan = purpose is Purpose.PLAN_STEP and not group[0].whole
+        diffs = await self.diffs(group, of_plan=of_plan)
         kind = kind_of(group, kind)
         shown = tuple(shown_ruled(item, most, diffs.get(item.index)) for item in group)
         by_index = {item.index: item for item in group}
@@ -271,7 +273,7 @@ class Consent:
             return {
                 index: verdict
                 if verdict.verdict != "modify"
-                else await self._checked_change(by_index[index], verdict, shown)
+                else await self._checked_change(by_index[index], verdict, shown, of_plan=of_plan)
                 for index, verdict in named.items()
             }
 
@@ -306,7 +308,9 @@ class Consent:
         anew = replace(anew, first=item.first or item.call, changed_by=people, comments=comments)
         return self.with_default(anew, purpose)
 
-    async def _checked_change(self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...]) -> CallVerdict:
+    async def _checked_change(
+        self, item: Ruled, verdict: CallVerdict, shown: tuple[RequestedCall, ...], *, of_plan: bool
+    ) -> CallVerdict:
         seen = next(call for call in shown if call.index == item.index).arguments
         named, anew = await checked_change(
             self.context,
@@ -314,8 +318,9 @@ class Consent:
             item.index,
             verdict,
             seen,
+            of_plan=of_plan,
             # A plan's references stand for results that do not exist yet.
-            resolved=lambda merged: self.context.state.task.plan is None or not references_in(merged),
+            resolved=lambda merged: not of_plan or not references_in(merged),
             # Only calls may be changed: a compensation is decided as a whole.
             ruled=lambda call: self.with_repeats([Ruled(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling,
         )
@@ -386,10 +391,10 @@ class Consent:
             update |= {"scope": "session", "session_id": task.session_id, "expires_at": now.timestamp() + SESSION_S}
         return line.model_copy(update=update).identified()
 
-    async def diffs(self, group: Sequence[Ruled], *, refer: bool = True) -> dict[int, str | None]:
+    async def diffs(self, group: Sequence[Ruled], *, of_plan: bool = True) -> dict[int, str | None]:
         """Return by index what each call would change, where the provider can preview it.
 
-        `refer`: whether they may refer to the results of a plan's steps.
+        `of_plan`: whether they are steps of a plan, which may refer to the results of others.
         """
         previewed = [item for item in group if item.call.tool.previewed]
         if not previewed:
@@ -397,7 +402,8 @@ class Consent:
         state = self.context.state
         ask = calls.PreviewCalls(
             calls=tuple(PreviewedCall(tool=item.call.tool.name, arguments=item.call.arguments) for item in previewed),
-            results=state.step_results if refer else {},
+            of_plan=of_plan,
+            results=state.step_results if of_plan else {},
         )
         shown = await self.context.activities.execute(calls.preview_calls, ask, summary="see what would change")
         return {item.index: diff for item, diff in zip(previewed, shown.diffs, strict=True)}
@@ -430,9 +436,10 @@ def _line(call: ToolCall, verdict: Literal["allow", "deny"], *, exactly: bool = 
 
 def _refuse_vague(call: ToolCall, *, exactly: bool, allows: bool) -> None:
     name = one_line(call.tool.name, 200)
-    if exactly and references_in(call.arguments):
+    if exactly and holds_notation(call.arguments):
         raise DecisionRefused(
-            f"remember_arguments: those of {name} refer to results of other steps; remember any, or leave it out"
+            f"remember_arguments: those of {name} hold ${{, which a step of a plan reads otherwise than a call does; "
+            "remember any, or leave it out"
         )
     if not exactly and allows and reaches_out(call.tool):
         raise DecisionRefused(f"remember_arguments: {name} reaches out; remember these arguments, or leave it out")

@@ -53,7 +53,7 @@ async def rehearse_call(
     `refers`: whether its arguments may refer to the results of the rehearsal.
     """
     known = known.model_copy(update={"simulated": rehearsal.simulated})
-    results = rehearsal.results if refers else {}
+    results = rehearsal.results if refers else None
     more: dict[str, Any] = {"deadline_s": deadline_s, "usual": usual, "most_s": most_s}
     (made,) = await tool_calls.perform(purpose, [call], answered={0: call}, rehearsal=known, results=results, **more)
     result = made.result
@@ -124,7 +124,7 @@ async def as_foretold(
         return call
     # A text that looks like a token of a call that was made is no token: whoever answered that call wrote it.
     tokens = {idx: ref for idx, ref in answers.items() if idx in rehearsal.simulated}
-    referred = answers if refers else {}
+    referred = answers if refers else None
     checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, by_model=by_model)
     if checked.error is not None:
         return refused(errors.ArgumentsInvalid(checked.error))

@@ -150,6 +150,7 @@ class RunContext:
         *,
         resolved: bool,
         summary: str,
+        of_plan: bool = False,
         in_handler: bool = False,
         results: dict[int, str] | None = None,
         by_model: bool = False,
@@ -160,12 +161,13 @@ class RunContext:
     ) -> calls.CheckedCall:
         """Resolve and validate a call before it is ruled on; with `results`, return it with what references bring.
 
-        `before`: what a person has changed into the arguments.
+        `of_plan`: whether the arguments are those of a plan's step. `before`: what a person has changed into them.
         """
         ask = calls.CheckCall(
             tool=tool,
             arguments=arguments,
             resolved=resolved,
+            of_plan=of_plan,
             results=results or {},
             by_model=by_model,
             where_from=where_from,
@@ -181,20 +183,21 @@ class RunContext:
         call: ToolCall,
         entry: ForecastEntry | None,
         answers: dict[int, str],
-        results: dict[int, str],
+        results: dict[int, str] | None,
         *,
         by_model: bool = False,
     ) -> calls.CheckedCall:
         """Return the arguments of a call as it would be sent, and where they are not as foretold.
 
-        `answers` are those for which tokens stand, `results` those to which the arguments refer.
+        `answers` are those for which tokens stand, `results` those to which the arguments of a plan's step refer.
         """
         name = call.tool.name
         ask = calls.CheckCall(
             tool=name,
             arguments=call.arguments,
             resolved=True,
-            results=results,
+            of_plan=results is not None,
+            results=results or {},
             by_model=by_model,
             forecast=entry or ForecastEntry(idx=0, tool=""),
             answers=answers,

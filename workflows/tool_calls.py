@@ -221,8 +221,8 @@ class ToolCalls:
             more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
             # Only the steps of a plan refer to results; in other calls a text that looks so is a text.
-            referred = state.step_results if purpose is Purpose.PLAN_STEP else {}
-            more |= {"results": referred if flight.results is None else flight.results}
+            if purpose is Purpose.PLAN_STEP or flight.results is not None:
+                more |= {"of_plan": True, "results": state.step_results if flight.results is None else flight.results}
             more |= {"denials": denials_of(state.opened.policy, call)}
             more |= {"rehearsal": flight.rehearsal, "limits": call.limits}
         if not applies(purpose, Stage.RESERVE):
@@ -297,9 +297,10 @@ class ToolCalls:
         """Ask again about a tool that is no longer the one that was ruled on; nothing has been sent yet."""
         call, name = flight.call, flight.call.tool.name
         # Only what a step of a plan still refers to cannot be checked yet.
-        resolved = not (self.context.state.step_results and references_in(call.arguments))
+        of_plan = flight.purpose is Purpose.PLAN_STEP or flight.results is not None
+        resolved = not (of_plan and references_in(call.arguments))
         checked = await self.context.check_call(
-            name, call.arguments, resolved=resolved, summary=f"look at the changed {name}"
+            name, call.arguments, resolved=resolved, of_plan=of_plan, summary=f"look at the changed {name}"
         )
         if checked.tool is None or checked.error is not None:
             return result.model_copy(update={"error": checked.error or result.error})

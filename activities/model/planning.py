@@ -9,7 +9,7 @@ from backstay.plans.definition import PlanDefinition
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
-from backstay.task.plan import Plan, PlanStep, references_in, refuse_large_steps, resolve
+from backstay.task.plan import Plan, PlanStep, fill_in, references_in, refuse_large_steps
 from backstay.tools.tool import BUILTIN, Tool
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -58,8 +58,6 @@ class PlanParser:
 
     async def defined(self, call_id: str, definition: PlanDefinition, given: dict[str, Any]) -> ProposePlan:
         """Return the plan that a definition makes of an input that fits it; raises ArgumentsInvalid."""
-        if references_in(given):
-            raise ArgumentsInvalid("input: may not refer to steps or to the task; give the values themselves")
         plan = Plan.model_validate(definition.task(given)["plan"])
         plan, sources = await self._folded(definition.id, plan, given)
         proposed = ProposePlan(call_id=call_id, plans=(plan,))
@@ -88,7 +86,7 @@ class PlanParser:
         steps: list[PlanStep] = []
         sources: list[Sources | None] = []
         for index, step in enumerate(plan.steps):
-            filled = {} if given is None else {"arguments": resolve(step.arguments, {"input": given})}
+            filled = {} if given is None else {"arguments": fill_in(step.arguments, given)}
             folded, traced = await self._step(f"{where}.steps.{index}", step.model_copy(update=filled))
             steps.append(folded)
             sources.append(traced)

@@ -13,6 +13,7 @@ from backstay.provenance.echo import MOST, Echo
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import doubted
+from backstay.stored_texts import holds_stored_text
 
 KEPT_BYTES = 128 << 20
 """How much memory the indexes of all runs take on a worker; others are built again from the store."""
@@ -97,9 +98,10 @@ class Tracing:
 
 def _echo_of_program(arguments: str | None) -> Echo | None:
     """Return how to recognise what stood in a program already; None where that is not all known."""
-    if arguments is None or len(arguments) > MOST or '"$ref"' in arguments:
+    if arguments is None or len(arguments) > MOST:
         return None
     try:
-        return Echo(json.loads(arguments))
+        asked = json.loads(arguments)
     except ValueError:
         return None
+    return None if holds_stored_text(asked) else Echo(asked)

@@ -6,8 +6,16 @@ from typing import Any
 from activities.offloading import offload, refuse_unfit, refuse_unfit_size
 from activities.records import Records
 from backstay.errors import ArgumentsInvalid
-from backstay.redaction.handles import belongs_to, handles_in, provider_of, replace_handles
-from backstay.task.plan import Missing, resolve
+from backstay.redaction.handles import (
+    belongs_to,
+    escape_lookalikes,
+    handles_in,
+    provider_of,
+    replace_handles,
+    unescape_lookalikes,
+)
+from backstay.stored_texts import REF, is_stored_text, unescape_object
+from backstay.task.plan import Missing, holds_notation, resolve
 
 
 class Arguments:
@@ -21,7 +29,7 @@ class Arguments:
     async def show(self, run: str, provider: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments without their secrets.
 
-        Raises ArgumentsInvalid for what is too large, too deep, or for the engine alone to write.
+        Raises ArgumentsInvalid for what is too large or too deep.
         """
         refuse_unfit(arguments)
         return (await self.records.show(run, arguments, provider)).payload
@@ -42,22 +50,25 @@ class Arguments:
 
     async def whole(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return offload arguments with their big leaves put back; ArgumentsInvalid for a ref that names none."""
-        return {key: await self._unfolded(run, value) for key, value in arguments.items()}
+        return {key: await self._unfolded(run, value) for key, value in unescape_object(arguments).items()}
 
     async def referred(
-        self, run: str, arguments: dict[str, Any], results: dict[int, str], missing: Missing = lambda _: None
+        self, run: str, arguments: dict[str, Any], results: dict[int, str] | None, missing: Missing = lambda _: None
     ) -> dict[str, Any]:
-        """Return the arguments with what they refer to in the results of earlier steps."""
-        if not results:
+        """Return the arguments of a plan's step as they are sent: with what they refer to in earlier results.
+
+        Without `results` they are not those of a plan, and stay as they are.
+        """
+        if results is None or not holds_notation(arguments):
             return arguments
-        steps: list[Any] = [None] * (max(results) + 1)
+        steps: list[Any] = [None] * (max(results, default=-1) + 1)
         for index, ref in results.items():
             steps[index] = {"result": await self.records.shown(run, ref)}
         resolved = resolve(arguments, {"steps": steps}, missing)
         refuse_unfit_size(resolved)
         return resolved
 
-    async def resolved(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
+    async def resolved(self, run: str, arguments: dict[str, Any], results: dict[int, str] | None) -> dict[str, Any]:
         """Return the arguments with refs and references resolved, and with handles for secrets."""
         return await self.referred(run, await self.whole(run, arguments), results)
 
@@ -65,24 +76,28 @@ class Arguments:
         """Return resolved arguments as the tool receives them, with the secrets."""
         handles = handles_in(arguments)
         if not handles:
-            return arguments
+            return unescape_lookalikes(arguments)
         known = await self.records.store.secrets.reveal(run, handles)
         _refuse_unknown(handles, known)
-        return replace_handles(arguments, {handle: secret.value for handle, secret in known.items()})
+        # In this order: what only looked like a handle when it came in is none now.
+        values = {handle: secret.value for handle, secret in known.items()}
+        return unescape_lookalikes(replace_handles(arguments, values))
 
-    async def unfold(self, run: str, arguments: dict[str, Any], results: dict[int, str]) -> dict[str, Any]:
-        """Return the arguments as the tool receives them: refs, references and handles resolved."""
-        return await self.revealed(run, await self.resolved(run, arguments, results))
+    async def of_task(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return what a task gives with texts that only look like handles of this run marked as texts."""
+        if not handles_in(arguments):
+            return arguments
+        return escape_lookalikes(arguments, (await self.records.secrets.of(run)).handles)
 
     async def _unfolded(self, run: str, value: Any) -> Any:
         match value:
-            case {"$ref": str(ref), **rest} if {"bytes"} <= set(rest) <= {"bytes", "handles"}:
-                leaf = await self.blobs.of(run).get_json(ref)
+            case dict() if is_stored_text(value):
+                leaf = await self.blobs.of(run).get_json(value[REF])
                 if not isinstance(leaf, dict) or set(leaf) != {"leaf"}:
-                    raise ArgumentsInvalid(f"arguments: {ref[:80]!r} names no stored argument")
+                    raise ArgumentsInvalid(f"arguments: {value[REF]!r} names no stored argument")
                 return leaf["leaf"]
             case dict():
-                return {key: await self._unfolded(run, item) for key, item in value.items()}
+                return {key: await self._unfolded(run, item) for key, item in unescape_object(value).items()}
             case list():
                 return [await self._unfolded(run, item) for item in value]
             case _:

@@ -49,7 +49,7 @@ class Rehearsing:
         }
         missing: Missing = lambda path: missing_value(path, simulated)  # noqa: E731  # a name for the type
         whole = await self.arguments.whole(ask.run, ask.arguments)
-        return await self.arguments.referred(ask.run, whole, ask.results, missing)
+        return await self.arguments.referred(ask.run, whole, ask.references, missing)
 
     async def simulated(
         self, ask: calls.CallTool, rehearsal: RehearsedCall, definition: Definition, arguments: dict[str, Any]
@@ -68,7 +68,7 @@ class Rehearsing:
 
     async def differs(self, ask: calls.CheckCall, whole: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """Return the arguments of a real call with what references bring, and where they are not as foretold."""
-        real = await self.arguments.referred(ask.run, whole, ask.results)
+        real = await self.arguments.referred(ask.run, whole, ask.references)
         folded = await self.arguments.fold_shown(ask.run, real)
         if ask.forecast is None or ask.forecast.tool != ask.tool:
             return folded, "no such call was foretold"
@@ -139,8 +139,18 @@ class Previews:
             return await self._answer(ask, call, catalog, definition, declared)
         if place is None:
             return None
-        arguments = await self.arguments.unfold(ask.run, call.arguments, ask.results)
+        whole = await self._referred(ask, call)
+        arguments = await self.arguments.revealed(ask.run, whole)
         return await self.toolbox.preview(definition, arguments, deadline_s=_PREVIEW_S, workspace_access=place)
+
+    async def _referred(self, ask: calls.PreviewCalls, call: PreviewedCall) -> dict[str, Any]:
+        """Return arguments with what references bring; before the plan is made, they bring nothing, and stay."""
+        whole = await self.arguments.whole(ask.run, call.arguments)
+        missing: Missing = lambda path: None if ask.results else f"${{{path}}}"  # noqa: E731  # a name for the type
+        return await self.arguments.referred(ask.run, whole, ask.references, missing)
+
+    async def _refers(self, ask: calls.PreviewCalls, call: PreviewedCall) -> bool:
+        return bool(references_in(await self.arguments.whole(ask.run, call.arguments)))
 
     async def _answer(  # called in one place, by what they are
         self,
@@ -152,8 +162,8 @@ class Previews:
     ) -> str | None:
         """Return what the declared call answers; it is made before people decide, so that it gets no secret."""
         previewer = catalog.preview_of(definition)
-        arguments = await self.arguments.resolved(ask.run, call.arguments, ask.results)
-        if previewer is None or any(path.startswith("steps.") for path in references_in(arguments)):
+        arguments = await self._referred(ask, call)
+        if previewer is None or (ask.of_plan and not ask.results and await self._refers(ask, call)):
             return None
         given = render(declared.arguments, {"arguments": arguments})
         await require_valid(previewer, given)

@@ -73,6 +73,9 @@ class Tools(Activities):
                 return calls.CheckedCall()
             catalog, definition = await self._callable(ask, ask.tool)
             whole = await self.arguments.whole(ask.run, ask.arguments)
+            if ask.of_plan and ask.before is None:
+                # Handles in a model's plan were looked at when it was proposed; a task may give any text.
+                whole = await self.arguments.of_task(ask.run, whole)
             if ask.forecast is not None:
                 real, differs = await self.rehearsing.differs(ask, whole)
                 sources = await self._brought(ask, whole, catalog) if ask.results else None
@@ -80,6 +83,9 @@ class Tools(Activities):
             if ask.results:
                 return await self._referred(ask, whole, catalog, definition)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
+            if ask.resolved:
+                # What is looked at is what would be sent; history keeps what the plan says.
+                whole = await self.arguments.referred(ask.run, whole, ask.references)
             if ask.judge and ask.resolved:
                 await self._require_allowed(ask, definition, whole)
         except (ToolNotFound, ArgumentsInvalid) as error:
@@ -104,7 +110,7 @@ class Tools(Activities):
     ) -> calls.CheckedCall:
         """Return a call of a plan's step as it would be sent."""
         sources = await self._brought(ask, whole, catalog) if ask.where_from else None
-        real = await self.arguments.referred(ask.run, whole, ask.results)
+        real = await self.arguments.referred(ask.run, whole, ask.references)
         _refuse_denied(ask, real, sources)
         if ask.judge:
             await self._require_allowed(ask, definition, real)
@@ -133,7 +139,7 @@ class Tools(Activities):
                 # What it repeats came from the model, which may have read it anywhere.
                 code = doubted(code)
                 await apart(shown, lambda code=code, shown=shown: index.add_answer(code, shown))
-        resolved = await self.arguments.referred(ask.run, whole, ask.results)
+        resolved = await self.arguments.referred(ask.run, whole, ask.references)
         return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool))
 
     @implements(calls.preview_calls)
@@ -154,9 +160,9 @@ class Tools(Activities):
             return result
         if result.resolved is not None:
             result = result.model_copy(update={"request": shown_request(result.resolved)})
-        elif ask.results:
+        elif ask.of_plan:
             with suppress(ArgumentsInvalid):
-                sent = await self.arguments.referred(ask.run, ask.arguments, ask.results)
+                sent = await self.arguments.referred(ask.run, ask.arguments, ask.references)
                 result = result.model_copy(update={"request": shown_request(sent)})
         try:
             untold = ask.model_copy(update={"events": (), "numbered": ()})
@@ -212,9 +218,9 @@ class Tools(Activities):
         if ask.accepted:
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
-        shown = await self.arguments.resolved(ask.run, ask.arguments, ask.results)
+        shown = await self.arguments.resolved(ask.run, ask.arguments, ask.references)
         _refuse_denied(ask, shown, ask.sources)
-        if ask.results:
+        if ask.of_plan:
             refuse_brought_secrets(ask.tool, ask.arguments, shown)
         arguments = await self.arguments.revealed(ask.run, shown)
         await require_valid(definition, arguments)

@@ -6,6 +6,7 @@ from backstay.approvals.approval import CallVerdict
 from backstay.approvals.deciding import DecisionInvalid, changes
 from backstay.approvals.layout import changed_lines
 from backstay.shown import clipped_words, one_line, shown_arguments
+from backstay.stored_texts import REF, is_stored_text
 
 _WHOLE = 200_000
 """Characters of the arguments that are compared; longer texts are kept apart, and compared by their digests."""
@@ -56,8 +57,8 @@ def change_lines(before: dict[str, Any], after: dict[str, Any], most: int = 2000
 def _told(value: Any) -> Any:
     """Return a value with the texts that are kept apart named by their size and digest."""
     match value:
-        case {"$ref": str(ref), "bytes": int(size)}:
-            return f"a text of {size:,} bytes ({one_line(ref, 12)})"
+        case dict() if is_stored_text(value):
+            return f"a text of {value['bytes']:,} bytes ({one_line(value[REF], 12)})"
         case dict():
             return {name: _told(item) for name, item in value.items()}
         case list():

@@ -1,7 +1,8 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
 May import: backstay.approvals, backstay.authority, backstay.calls, backstay.effects, backstay.errors, backstay.frozen,
-backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.task, backstay.tools.
+backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts, backstay.task,
+backstay.tools.
 """
 
 from backstay.client.backstay import Backstay

@@ -10,6 +10,7 @@ from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, 
 from backstay.approvals.whole import WholeCall, hidden_calls, shown_calls
 from backstay.errors import DecisionRefused, Unreachable
 from backstay.shown import one_line
+from backstay.stored_texts import REF, is_stored_text
 from backstay.tools.tool import Safety
 
 
@@ -82,8 +83,8 @@ class Decisions(ABC):
     async def _with_kept(self, value: Any) -> Any:
         """Return arguments with the long texts that are kept apart put back."""
         match value:
-            case {"$ref": str(ref), "bytes": int()}:
-                return await self.read(ref)
+            case dict() if is_stored_text(value):
+                return await self.read(value[REF])
             case dict():
                 return {key: await self._with_kept(item) for key, item in value.items()}
             case list():

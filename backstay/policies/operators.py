@@ -11,6 +11,7 @@ from backstay.policies.places import is_place, surely
 from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start
 from backstay.quoting import named
 from backstay.redaction.handles import MARK
+from backstay.stored_texts import is_stored_text
 
 _DEPTH = 8
 FROM = "from"
@@ -46,7 +47,7 @@ def is_masked(value: Any) -> bool:
         case str():
             return MARK in value
         case dict():
-            return "$ref" in value and bool(value.get("handles"))
+            return is_stored_text(value) and bool(value.get("handles"))
         case _:
             return False
 
@@ -55,9 +56,9 @@ def is_opaque(value: Any) -> bool:
     """Return whether the value stands for something that is not visible here."""
     match value:
         case str():
-            return MARK in value or "}" in value.partition("${")[2]
+            return MARK in value or "$${" in value or "}" in value.partition("${")[2]
         case dict():
-            return "$ref" in value
+            return is_stored_text(value)
         case _:
             return False
 

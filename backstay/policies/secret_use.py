@@ -7,6 +7,7 @@ from typing import Any
 from backstay.policies.rule import clip_line
 from backstay.provenance.source import pointer_to
 from backstay.redaction.handles import belongs_to, handles_in
+from backstay.stored_texts import is_stored_text
 from backstay.tools.tool import Safety, Tool
 
 
@@ -28,8 +29,8 @@ def undeclared(tool: Tool, arguments: dict[str, Any]) -> list[str]:
 def _handles(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     """Yield each handle with the JSON pointer to where it stands."""
     match value:
-        case {"$ref": str(), **rest} if rest.get("handles"):
-            yield from ((pointer, handle) for handle in handles_in(rest))
+        case dict() if is_stored_text(value):
+            yield from ((pointer, handle) for handle in handles_in(value.get("handles")))
         case dict():
             for key, item in value.items():
                 inner = pointer_to(pointer, key)

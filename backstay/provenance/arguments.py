@@ -5,6 +5,7 @@ from typing import Any
 
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts, pointer_to
 from backstay.provenance.targets import is_postal, shape_of
+from backstay.stored_texts import is_stored_text
 
 
 def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -49,7 +50,7 @@ def collapsed(value: Any, by: dict[str, Parts], pointer: str = "") -> dict[str, 
 def inside(value: Any) -> list[tuple[Any, Any]]:
     """Return what a value holds, by key or place; nothing of a leaf."""
     match value:
-        case dict() if "$ref" not in value:
+        case dict() if not is_stored_text(value):
             return list(value.items())
         case list():
             return list(enumerate(value))

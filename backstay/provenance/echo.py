@@ -4,6 +4,7 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.provenance.words import BORDER, coded_in, marks, numbers, spellings, squeezed, words
+from backstay.stored_texts import holds_stored_text
 
 LEAST = 4
 """A shorter run of letters is taken for a repetition only where it is a whole word of an argument."""
@@ -15,7 +16,7 @@ UNKNOWN = "unknown"
 
 def kept_arguments(arguments: Any) -> Any:
     """Return what is kept of the arguments of a call, so that its answer can be compared with them."""
-    return UNKNOWN if len(text := canonical(arguments)) > MOST or '"$ref"' in text else arguments
+    return UNKNOWN if len(canonical(arguments)) > MOST or holds_stored_text(arguments) else arguments
 
 
 class Echo:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from backstay.frozen import Frozen, Message
 from backstay.shown import one_line
+from backstay.stored_texts import is_stored_text
 
 Kind = Literal["task", "person", "operator", "tool", "program", "model", "step"]
 Content = Literal["own", "others"]
@@ -204,7 +205,7 @@ def sources_data(sources: Sources | None) -> dict[str, Any]:
 def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every leaf of a JSON value with its JSON pointer, in order."""
     match value:
-        case dict() if value and "$ref" not in value:
+        case dict() if value and not is_stored_text(value):
             for key, item in value.items():
                 yield from leaves(item, pointer_to(pointer, key))
         case list() if value:

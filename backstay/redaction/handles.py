@@ -2,12 +2,15 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from backstay.frozen import Frozen
 
-MARK = "⟦secret:"
+_OPEN, _KIND = "⟦", "secret:"
+MARK = _OPEN + _KIND
+JOINER = "\u2060"
+"""Stands after the bracket of what only looks like a handle."""
 _END = "⟧"
 _HEX = frozenset("0123456789abcdef")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -93,6 +96,69 @@ def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
             return [replace_handles(item, mapping) for item in value]
         case _:
             return value
+
+
+def escape_lookalikes(value: Any, known: Container[str]) -> Any:
+    """Return a JSON value in which only known handles are handles: in any other, an invisible sign follows the bracket.
+
+    What looked like that already gets another sign, so that `unescape_lookalikes` gives back what stood there.
+    """
+    return _changed(value, lambda text: _with_signs(text, known))
+
+
+def unescape_lookalikes(value: Any) -> Any:
+    """Return a JSON value as it was before `escape_lookalikes`."""
+    return _changed(value, lambda text: text if JOINER not in text else _with_signs(text, None))
+
+
+def split_lookalikes(text: str) -> list[tuple[str, bool]]:
+    """Cut a text at what looks like a handle and is escaped; joined, the parts are the text."""
+    parts: list[tuple[str, bool]] = []
+    plain_from = at = 0
+    while (at := text.find(_OPEN + JOINER, at)) >= 0:
+        found = text[at + 1 : at + 1 + 2 * _LONGEST]
+        rest = found.lstrip(JOINER)
+        part, handle = split_handles(_OPEN + rest)[0]
+        if handle is None:
+            at += 1
+            continue
+        end = at + len(part) + len(found) - len(rest)
+        parts += [(text[plain_from:at], False)] if at > plain_from else []
+        parts.append((text[at:end], True))
+        plain_from = at = end
+    return [*parts, (text[plain_from:], False)] if plain_from < len(text) or not parts else parts
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    match value:
+        case str() if _OPEN in value:
+            return change(value)
+        case dict():
+            return {change(name) if _OPEN in name else name: _changed(item, change) for name, item in value.items()}
+        case list():
+            return [_changed(item, change) for item in value]
+        case _:
+            return value
+
+
+def _with_signs(text: str, known: Container[str] | None) -> str:
+    """Return a text with one sign more after the brackets of lookalikes, or, where nothing is known, with one less."""
+    first, *parts = text.split(_OPEN)
+    said = [first]
+    for part in parts:
+        rest = part.lstrip(JOINER)
+        signs = len(part) - len(rest)
+        if rest.startswith(_KIND) and known is None:
+            signs = max(signs - 1, 0)
+        elif rest.startswith(_KIND) and (signs or _is_foreign(f"{_OPEN}{rest}", known or ())):
+            signs += 1
+        said.append(JOINER * signs + rest)
+    return _OPEN.join(said)
+
+
+def _is_foreign(text: str, known: Container[str]) -> bool:
+    part, handle = split_handles(text)[0]
+    return handle is not None and part not in known
 
 
 def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from backstay.redaction.assignments import assignments_in
-from backstay.redaction.handles import MARK, split_handles
+from backstay.redaction.handles import JOINER, MARK, split_handles, split_lookalikes
 from backstay.redaction.known_secrets import KnownSecrets
 from backstay.redaction.leaves import mask_spread
 from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
@@ -83,6 +83,17 @@ class TextRedactor:
 
     def split(self, text: str) -> list[tuple[str, bool]]:
         """Cut a text into parts that are handles or masks already, and parts that are not."""
+        if JOINER in text:
+            # What was told apart from a handle is none, and no secret either, unless one is known to stand in it.
+            apart = split_lookalikes(text)
+            if len(apart) > 1 or apart[0][1]:
+                return [found for part, done in apart for found in self._split_one(part, done=done)]
+        return self._split(text)
+
+    def _split_one(self, part: str, *, done: bool) -> list[tuple[str, bool]]:
+        return [(part, True)] if done and not (self.known is not None and self.knows(part)) else self._split(part)
+
+    def _split(self, text: str) -> list[tuple[str, bool]]:
         if MARK not in text and "[REDACTED:" not in text:
             return [(text, False)]
         parts: list[tuple[str, bool]] = []

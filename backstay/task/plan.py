@@ -1,8 +1,8 @@
 """Plans: steps that run in order without a model, and may refer to the input and to earlier results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -11,20 +11,86 @@ from backstay.canonical import deeper_than, digest_of, texts_of, with_texts
 from backstay.errors import ArgumentsInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import one_line
+from backstay.stored_texts import escape_stored
 from backstay.tools.tool import Safety, WorkspaceLimits
 
 
-def _found(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where each reference begins and ends, and what it names, in linear time."""
+def _signs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where dollar signs begin that stand right before a brace, and how many they are, in linear time."""
     end = 0
-    while (begin := text.find("${", end)) >= 0 and (closed := text.find("}", begin)) >= 0:
-        end = closed + 1
-        yield begin, end, text[begin + 2 : closed].strip()
+    while (at := text.find("${", end)) >= 0:
+        signs = at + 1 - end - len(text[end : at + 1].rstrip("$"))
+        yield at + 1 - signs, signs
+        end = at + 2
+
+
+class _Part(NamedTuple):
+    """Hold a piece of a text as a plan writes it: what a reference names, or text that stands for itself."""
+
+    is_reference: bool
+    text: str
+
+
+def _parts(text: str) -> list[_Part]:
+    """Take a text apart in linear time: `${` begins a reference, and `$${` stands for `${` itself.
+
+    Of the dollar signs right before a brace each pair stands for one, so that `$$${input.x}` is a sign and a reference.
+    """
+    parts: list[_Part] = []
+    plain, end, last = "", 0, text.rfind("}")
+    for begin, signs in _signs(text):
+        if begin < end:
+            # It stands within the name of a reference.
+            continue
+        plain += text[end:begin] + "$" * (signs // 2)
+        end = begin + signs + 1
+        closed = text.find("}", end) if signs % 2 and end <= last else -1
+        if closed < 0:
+            plain += "${" if signs % 2 else "{"
+            continue
+        parts += [_Part(False, plain)] if plain else []
+        parts.append(_Part(True, text[end:closed].strip()))
+        plain, end = "", closed + 1
+    plain += text[end:]
+    return [*parts, _Part(False, plain)] if plain or not parts else parts
+
+
+def _written(parts: Iterable[_Part]) -> str:
+    """Return the text that says exactly these parts."""
+    said: list[str] = []
+    plain = ""
+    for part in parts:
+        if part.is_reference:
+            said += [_escaped(plain, before_reference=True), f"${{{part.text}}}"]
+            plain = ""
+        else:
+            plain += part.text
+    return "".join([*said, _escaped(plain)])
+
+
+def _escaped(text: str, *, before_reference: bool = False) -> str:
+    said: list[str] = []
+    end = 0
+    for begin, signs in _signs(text):
+        said += [text[end:begin], "$" * signs]
+        end = begin
+    said.append(text[end:])
+    return "".join(said) + ("$" * (len(text) - len(text.rstrip("$"))) if before_reference else "")
 
 
 def references_in(value: Any) -> list[str]:
     """Return every reference in a JSON value, in order, without `${` and `}`."""
-    return [path for text in texts_of(value) for _, _, path in _found(text)]
+    return [part.text for text in texts_of(value) if "${" in text for part in _parts(text) if part.is_reference]
+
+
+def is_reference(value: Any) -> bool:
+    """Return whether a value is a text that is one reference and nothing else."""
+    return isinstance(value, str) and "${" in value and _is_reference(_parts(value))
+
+
+def holds_notation(value: Any) -> bool:
+    """Return whether a step with these arguments is sent other ones: they refer, or write `$${` for `${`."""
+    return any("${" in text for text in texts_of(value))
 
 
 def refuse_many_references(value: Any) -> None:
@@ -38,13 +104,23 @@ Missing = Callable[[str], Any]
 
 
 def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None) -> Any:
-    """Replace references by what they name in `scope`; others are left alone when their root is absent.
+    """Return what a plan's arguments say: references are replaced by what they name in `scope`, `$${` by `${`.
 
-    A string that is exactly one reference becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere,
-    and nothing stands for what is `missing` there, and when the result would be larger or deeper than arguments may be.
+    What they name is data, in which nothing is read as a reference. A string that is exactly one reference becomes the
+    value itself. Raises ArgumentsInvalid when a path leads nowhere, and nothing stands for what is `missing` there, and
+    when the result would be larger or deeper than arguments may be.
     """
     refuse_many_references(value)
     return _Filling(scope, missing).filled(value)
+
+
+def fill_in(value: Any, given: dict[str, Any]) -> Any:
+    """Return a plan's arguments, still as a plan writes them, with what they name of the input in place.
+
+    References to other things stay. Raises as `resolve`.
+    """
+    refuse_many_references(value)
+    return _Filling({"input": given}, lambda _: None, partly=True).filled(value)
 
 
 def refuse_large_steps(arguments: Sequence[dict[str, Any]], given: dict[str, Any]) -> None:
@@ -74,8 +150,8 @@ def refuse_large_steps(arguments: Sequence[dict[str, Any]], given: dict[str, Any
 class _Filling:
     """Look up what references name, and measure it before anything is joined; each is measured once."""
 
-    def __init__(self, scope: dict[str, Any], missing: Missing) -> None:
-        self._scope, self._missing = scope, missing
+    def __init__(self, scope: dict[str, Any], missing: Missing, *, partly: bool = False) -> None:
+        self._scope, self._missing, self._partly = scope, missing, partly
         self._known: dict[str, Any] = {}
         self._sizes: dict[tuple[str, bool], int] = {}
 
@@ -83,9 +159,9 @@ class _Filling:
         """Return the bytes that a value has with what it names; raises ArgumentsInvalid where they are too many."""
         size = size_of(value)
         for text in texts_of(value):
-            parts = _split(text)
+            parts = _parts(text) if "${" in text else []
             whole = _is_reference(parts)
-            for path in (part for is_reference, part in parts if is_reference):
+            for path in (part.text for part in parts if part.is_reference):
                 size += self._size_of(path, whole=whole)
                 if size > ARGUMENTS:
                     raise ArgumentsInvalid(
@@ -103,10 +179,22 @@ class _Filling:
         return filled
 
     def _resolved(self, text: str) -> Any:
-        parts = _split(text)
-        if _is_reference(parts):
-            return self._named(parts[0][1])
-        return "".join(str(self._named(part)) if is_reference else part for is_reference, part in parts)
+        if "${" not in text:
+            return text
+        parts = _parts(text)
+        if _is_reference(parts) and self._knows(parts[0].text):
+            named = self._named(parts[0].text)
+            return escape_stored(with_texts(named, _escaped)) if self._partly else named
+        if not self._partly:
+            return "".join(str(self._named(part.text)) if part.is_reference else part.text for part in parts)
+        known = (part if not part.is_reference or not self._knows(part.text) else self._as_text(part) for part in parts)
+        return _written(known)
+
+    def _knows(self, path: str) -> bool:
+        return path.partition(".")[0] in self._scope
+
+    def _as_text(self, part: _Part) -> _Part:
+        return _Part(False, str(self._named(part.text)))
 
     def _named(self, path: str) -> Any:
         if path not in self._known:
@@ -121,19 +209,8 @@ class _Filling:
         return self._sizes[path, whole]
 
 
-def _is_reference(parts: list[tuple[bool, str]]) -> bool:
-    return len(parts) == 1 and parts[0][0]
-
-
-def _split(text: str) -> list[tuple[bool, str]]:
-    parts: list[tuple[bool, str]] = []
-    end = 0
-    for begin, after, path in _found(text):
-        if begin > end:
-            parts.append((False, text[end:begin]))
-        parts.append((True, path))
-        end = after
-    return [*parts, (False, text[end:])] if end < len(text) or not parts else parts
+def _is_reference(parts: Sequence[_Part]) -> bool:
+    return len(parts) == 1 and parts[0].is_reference
 
 
 def _look_up(path: str, scope: dict[str, Any], missing: Missing) -> Any:
@@ -162,7 +239,10 @@ class PlanStep(PublicInput):
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """Strings may hold `${input.x}` and `${steps.0.result.id}`; a lone reference keeps the value's type."""
+    """Strings may hold `${input.x}` and `${steps.0.result.id}`; a lone reference keeps the value's type.
+
+    `$${` stands for `${` itself; what a reference brings is data, in which nothing is read as a reference.
+    """
     summary: str = ""
     safety: Safety | None = None
     """May only raise the tool's own safety."""
@@ -260,7 +340,8 @@ def step_named(index: int, path: str) -> int:
         or not (parts[1].isdecimal() and len(parts[1]) < 10)
     ):
         raise ArgumentsInvalid(
-            f"plan.steps.{index}: ${{{path}}} is not a reference; write ${{input.x}} or ${{steps.0.result.x}}"
+            f"plan.steps.{index}: ${{{one_line(path, 80)}}} is not a reference; write ${{input.x}} or "
+            "${steps.0.result.x}, and $${ for the text ${ itself"
         )
     if int(parts[1]) >= index:
         raise ArgumentsInvalid(f"plan.steps.{index}: ${{{path}}} refers to a step that has not run by then")

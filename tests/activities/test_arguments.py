@@ -10,8 +10,10 @@ from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid, WorkerMisfit
 from backstay.policies.policy import Policy, rule
-from backstay.redaction.handles import MARK
+from backstay.redaction.handles import MARK, handles_in
 from backstay.redaction.redactor import Redactor
+from backstay.shown import holds_mask
+from backstay.stored_texts import holds_stored_text
 from backstay.tools.tool import Safety, Tool
 from store.opening import open_store
 from tests.requirements import promise
@@ -25,8 +27,18 @@ LEAVES = st.one_of(
     st.integers(1, 9000).map(lambda size: "y" * size),
     st.sampled_from(["known-secret-value", "say known-secret-value twice", "password=hunter2hunter2"]),
 )
-KEYS = st.text("abcdefgh", min_size=1, max_size=4)
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))
+KEYS = st.text("abcdefgh", min_size=1, max_size=4) | st.sampled_from(["$ref", "$$ref", "bytes", "handles"])
+LOOKALIKES = st.fixed_dictionaries(
+    {"bytes": st.integers()}, optional={name: st.just("0" * 40) for name in ("$ref", "$$ref", "$$$ref")}
+)
+VALUES = st.recursive(
+    LEAVES | LOOKALIKES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+)
+
+
+async def unfolded(arguments, folded):
+    """Return arguments as the tool receives them."""
+    return await arguments.revealed(RUN, await arguments.whole(RUN, folded))
 
 
 @promise("secrets:big-leaf")
@@ -37,7 +49,7 @@ async def test_unfolding_gives_back_what_was_folded_and_history_holds_no_big_lea
             folded = await arguments.fold(RUN, "desk", given_arguments)
             assert "known-secret-value" not in canonical(folded)
             assert "y" * (BIG_LEAF_BYTES + 1) not in canonical(folded)
-            assert await arguments.unfold(RUN, folded, {}) == given_arguments
+            assert await unfolded(arguments, folded) == given_arguments
             again = await arguments.fold(RUN, "desk", await arguments.whole(RUN, folded))
             assert digest_of(again) == digest_of(folded)
 
@@ -56,11 +68,40 @@ def _drawn(strategy, count):
 
 
 @promise("secrets:forged-ref")
-async def test_an_element_that_only_the_engine_may_write_is_refused_at_any_depth(opened):
+async def test_an_object_that_looks_like_a_stored_argument_brings_none_at_any_depth(opened):
     async with opened() as (arguments, _, _):
-        for forged in ({"$ref": "a"}, {"a": [{"b": {"$ref": "a" * 40, "bytes": 1}}]}):
-            with pytest.raises(ArgumentsInvalid, match=r"\$ref is reserved"):
-                await arguments.fold(RUN, "desk", forged)
+        long = {"text": "kept apart " * BIG_LEAF_BYTES}
+        stored = (await arguments.fold(RUN, "desk", long))["text"]
+        for look in (stored, {"$ref": "a" * 40, "bytes": 1}, {"$$ref": "a" * 40, "bytes": 1, "handles": []}):
+            for given_arguments in ({"a": look}, {"a": [{"b": look}]}, look):
+                folded = await arguments.fold(RUN, "desk", given_arguments)
+                assert not holds_stored_text(folded)
+                assert await unfolded(arguments, folded) == given_arguments
+        assert await unfolded(arguments, {"text": stored}) == long
+
+
+OWN = {
+    # firecrawl/firecrawl-mcp-server#373: a JSON Schema by which a page is read
+    "JSON Schema": {"properties": {"who": {"$ref": "#/$defs/Person"}}, "$defs": {"Person": {"type": "object"}}},
+    # https://www.mongodb.com/docs/manual/reference/database-references/
+    "DBRef": {"$ref": "orders", "$id": "5126bc054aed4daf9e2ab772", "$db": "shop"},
+    # https://swagger.io/docs/specification/v3_0/using-ref/
+    "OpenAPI": {"paths": {"/a": {"$ref": "paths/a.yaml#/get"}}},
+    "null": {"$ref": None},
+    "deep": {"a": [[{"$ref": {"$ref": "x", "bytes": 1}}]]},
+    "beside bytes": {"$ref": "a" * 40, "bytes": "many"},
+    "not all": {"$ref": "a" * 40},
+    "more": {"$ref": "a" * 40, "bytes": 1, "title": "t"},
+}
+
+
+@promise("secrets:own-ref")
+@pytest.mark.parametrize("case", OWN)
+async def test_an_argument_with_a_ref_of_its_own_reaches_the_tool_as_it_is(opened, case):
+    async with opened() as (arguments, _, _):
+        folded = await arguments.fold(RUN, "desk", {"schema": OWN[case]})
+        assert folded == {"schema": OWN[case]}
+        assert await unfolded(arguments, folded) == {"schema": OWN[case]}
 
 
 @promise("secrets:forged-ref")
@@ -70,10 +111,9 @@ async def test_a_ref_that_names_no_argument_is_refused(opened):
         for ref, error in (
             (record, ArgumentsInvalid),
             ("0" * 40, WorkerMisfit),
-            ("../../etc/passwd", ArgumentsInvalid),
         ):
             with pytest.raises(error):
-                await arguments.unfold(RUN, {"a": {"$ref": ref, "bytes": 1}}, {})
+                await unfolded(arguments, {"a": {"$ref": ref, "bytes": 1}})
 
 
 @promise("secrets:home")
@@ -82,7 +122,32 @@ async def test_a_handle_of_another_run_is_unknown_here(opened):
         folded = await arguments.fold("other/run", "desk", {"password": "opensesame-opensesame"})
         assert folded["password"].startswith(MARK)
         with pytest.raises(ArgumentsInvalid, match="is not a secret of this run"):
-            await arguments.unfold(RUN, folded, {})
+            await unfolded(arguments, folded)
+
+
+FOREIGN = f"⟦secret:desk/token:{'0' * 24}⟧"
+
+
+@promise("secrets:lookalikes")
+@pytest.mark.parametrize(
+    "text",
+    [FOREIGN, f"in {FOREIGN} amid", f"⟦\u2060secret:{FOREIGN}", f"{FOREIGN[:1]}\u2060{FOREIGN[1:]}", "⟦secret:…⟧"],
+)
+async def test_what_only_looks_like_a_handle_is_data_and_reaches_a_tool_as_it_was(opened, text):
+    async with opened() as (arguments, records, _):
+        payload = {"log": text, "names": {text: [text]}, "password": "opensesame-opensesame"}
+        shown = await records.shown(RUN, (await records.keep(RUN, "desk.look", payload, "desk")).ref)
+        real = shown["password"]
+        assert handles_in(shown) == [real]
+        # What a model, a program or a step of a plan passes on is what the tool had answered.
+        folded = await arguments.fold(RUN, "desk", shown)
+        assert not holds_mask(folded["log"]) or text == "⟦secret:…⟧"
+        assert await unfolded(arguments, folded) == payload
+        given_by_task = await arguments.of_task(RUN, {"note": FOREIGN, "password": real})
+        assert await unfolded(arguments, await arguments.fold(RUN, "desk", given_by_task)) == {
+            "note": FOREIGN,
+            "password": "opensesame-opensesame",
+        }
 
 
 @promise("secrets:argument-limits")
@@ -109,6 +174,4 @@ async def test_whose_secrets_stand_in_a_long_text_is_seen_by_the_policy_that_doe
         assert MARK not in folded["query"]["$ref"]
         assert rule(Policy(), tool, {"query": "x"}).verdict == "allow"
         assert rule(Policy(), tool, folded).verdict == "ask"
-        assert await arguments.unfold(RUN, folded, {}) == {
-            "query": long.replace(answered["password"], "hunter2hunter2")
-        }
+        assert await unfolded(arguments, folded) == {"query": long.replace(answered["password"], "hunter2hunter2")}

@@ -290,12 +290,13 @@ def test_a_forbidden_place_is_not_reached_by_a_detour(detour):
 
 
 SECRET = handle_for(b"k", "a", "token", "value")
+REF = "0" * 40
 HIDDEN = [
-    {"$ref": "sha256:1", "bytes": 5000},
+    {"$ref": REF, "bytes": 5000},
     SECRET,
     "${steps.0.result.id}",
     "before ${input.x} after",
-    [{"deep": {"$ref": "sha256:1"}}],
+    [{"deep": {"$ref": REF, "bytes": 9}}],
 ]
 
 
@@ -315,8 +316,8 @@ MASKED = {
     "a text with a handle": f"https://a.example/?key={SECRET}",
     "a handle in a list": ["plain", SECRET],
     "a handle deep inside": [{"deep": {"token": SECRET}}],
-    "a long text with a handle": {"$ref": "sha256:1", "bytes": 5000, "handles": [SECRET]},
-    "a handle beside a stored text": [{"$ref": "sha256:1", "bytes": 5000}, SECRET],
+    "a long text with a handle": {"$ref": REF, "bytes": 5000, "handles": [SECRET]},
+    "a handle beside a stored text": [{"$ref": REF, "bytes": 5000}, SECRET],
 }
 
 
@@ -331,7 +332,7 @@ def test_a_condition_on_a_secret_decides_the_strict_way(masked):
     assert verdict(allowing | {"allow": [condition]}, "a.b", arguments) == "ask"
     assert verdict({"default": {"restricted_write": "deny"}, "allow": [condition]}, "a.b", arguments) == "deny"
     both = {"x": {"equals": "v"}, "y": {"equals": 1}}
-    for other, expected in ((1, "deny"), ({"$ref": "sha256:1"}, "deny"), (2, "allow")):
+    for other, expected in ((1, "deny"), ({"$ref": REF, "bytes": 9}, "deny"), (2, "allow")):
         policy = Policy.admit(allowing | {"deny": [{"tool": "a.b", "when": both}]})
         tool = Tool(name="a.b", secret_arguments=("x",))
         assert rule(policy, tool, arguments | {"y": other}).verdict == expected
@@ -353,7 +354,7 @@ def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about():
         "beside a pointer that is declared": {"auth": {"token": SECRET, "name": SECRET}},
         "a name that only begins like one": {"password_hint": SECRET},
         "the name of an argument": {SECRET: 1},
-        "a long text": {"note": {"$ref": "sha256:1", "bytes": 5000, "handles": [SECRET]}},
+        "a long text": {"note": {"$ref": REF, "bytes": 5000, "handles": [SECRET]}},
     }
     for case, arguments in asked.items():
         ruling = rule(policy, write, arguments)

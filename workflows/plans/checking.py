@@ -11,10 +11,10 @@ from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, So
 from backstay.task.plan import (
     Plan,
     PlanStep,
+    fill_in,
+    is_reference,
     references_in,
     refuse_large_steps,
-    refuse_many_references,
-    resolve,
     step_named,
 )
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
@@ -48,7 +48,7 @@ class Checking:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
         arguments, pending = self._filled(index, step)
         checked = await self.context.check_call(
-            step.tool, arguments, resolved=not pending, summary=f"check step {index}: {step.tool}"
+            step.tool, arguments, resolved=not pending, of_plan=True, summary=f"check step {index}: {step.tool}"
         )
         if checked.tool is None or checked.error is not None:
             kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
@@ -66,15 +66,10 @@ class Checking:
     def _filled(self, index: int, step: PlanStep) -> tuple[dict[str, Any], list[str]]:
         """Return the arguments of a step with the input filled in, and the references that are left in them."""
         try:
-            arguments = resolve(step.arguments, {"input": self.context.state.task.input})
-            refuse_many_references(arguments)
+            arguments = fill_in(step.arguments, self.context.state.task.input)
         except ArgumentsInvalid as error:
             raise ArgumentsInvalid(f"plan.steps.{index}: {error}") from None
-        written = frozenset(references_in(step.arguments))
         for path in (pending := references_in(arguments)):
-            if path not in written:
-                # Who fills in the input may not reach for what other steps returned.
-                raise ArgumentsInvalid(f"plan.steps.{index}: the input holds ${{{path}}}; only the plan may refer")
             step_named(index, path)
         return arguments, pending
 
@@ -102,8 +97,9 @@ class Checking:
                 refers[pointer] = tuple(dict.fromkeys(steps))[:MOST_SHOWN]
             tools = [self._tools[step] for step in steps]
             codes = [Source(kind="tool", tool=tool.name, content=tool.content).code for tool in tools]
-            whole = steps and isinstance(value, str) and value.startswith("${") and value.endswith("}")
-            parts = [(code,) for code in codes] if whole else [(self._author,), *((code,) for code in codes)]
+            parts = (
+                [(code,) for code in codes] if is_reference(value) else [(self._author,), *((code,) for code in codes)]
+            )
             by[pointer] = tuple(dict.fromkeys(parts))
         reaching = [pointer for pointer, parts in by.items() if parts != ((self._author,),)]
         if not reaching:

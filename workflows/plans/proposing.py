@@ -260,6 +260,7 @@ class Proposing:
             item.index,
             verdict,
             seen,
+            of_plan=True,
             resolved=resolved,
             ruled=lambda call: self.consent.ruling(call, Purpose.PLAN_STEP),
         )

@@ -39,6 +39,7 @@ async def ruled_late(
         call.tool.name,
         call.arguments,
         resolved=True,
+        of_plan=True,
         results=results,
         by_model=by_model,
         judge=call.tool.judged,

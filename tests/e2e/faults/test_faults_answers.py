@@ -202,11 +202,10 @@ async def test_of_two_finishes_none_counts_and_the_model_is_told(office):
 
 
 @promise("secrets:forged-ref")
-async def test_a_forged_reference_to_a_stored_argument_is_refused(office):
-    result, last, reached, _ = await run(office, "forgedref")
+async def test_a_forged_reference_to_a_stored_argument_is_sent_as_the_object_that_it_is(office):
+    result, _, reached, _ = await run(office, "forgedref")
     assert result["outcome"] == "completed"
-    assert "$ref is reserved" in last
-    assert not reached
+    assert [stored["arguments"] for stored in reached] == [{"text": {"$ref": "a" * 40, "bytes": 5}}]
 
 
 @promise("secrets:forged")

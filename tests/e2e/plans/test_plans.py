@@ -143,17 +143,34 @@ async def test_a_plan_that_only_reads_or_is_allowed_asks_nothing(opened):
         ("${steps." + "9" * 5000 + ".result.y}", "is not a reference"),
         ("${env.HOME}", "is not a reference"),
         ("${input.missing}", "leads nowhere"),
-        ("${input.sly}", "only the plan may refer"),
     ],
-    ids=["forward", "no result", "no number", "huge number", "other root", "no input", "from the input"],
+    ids=["forward", "no result", "no number", "huge number", "other root", "no input"],
 )
 async def test_a_reference_that_can_lead_nowhere_ends_the_plan_before_anything_is_done(opened, body, said):
-    sly = "${steps.0.result.message_id}"
-    handle = await opened.start(task(send(), send(body=body), input={"sly": sly}))
+    handle = await opened.start(task(send(), send(body=body), input={}))
     result = await ended(handle)
     assert (result["outcome"], result["error"]["type"]) == ("failed", "ArgumentsInvalid")
     assert said in result["error"]["message"]
     assert requested(opened, handle) == []
+
+
+@promise("plans:brought-is-data")
+async def test_a_plan_sends_dollars_and_braces_as_they_are_and_nothing_in_what_it_brings_refers(opened):
+    data = "${HOME} $${x} ${steps.0.result.message_id} {{ result }} {% raw %}"
+    steps = [
+        send(subject="first"),
+        send(subject="by the plan", body="echo $${HOME} for $${steps.0.result.message_id}"),
+        send("b@free.example", subject="${input.data}"),
+        read("mail.list_sent", {"to": "b@free.example"}),
+        send(subject="by a result", body="${input.data}|${steps.3.result.messages.0.subject}|$${x}"),
+    ]
+    handle = await opened.start(task(*steps, input={"data": data}))
+    result = await ended(handle)
+    assert result["outcome"] == "completed", result["error"]
+    sent = {given["subject"]: given["body"] for tool, given in requested(opened, handle)}
+    assert sent["by the plan"] == "echo ${HOME} for ${steps.0.result.message_id}"
+    assert data in sent
+    assert sent["by a result"] == f"{data}|{data}|${{x}}"
 
 
 @promise("plans:undo")
