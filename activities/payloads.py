@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from backstay.canonical import canonical
-from backstay.digests.digest import MOST_CHARS, digest_of_result
+from backstay.digests.digest import ANSWER_CHARS, MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
 from backstay.provenance.echo import UNKNOWN, Echo
 from backstay.shown import one_line
@@ -42,7 +42,7 @@ class Kept(NamedTuple):
 class Payloads:
     """Write and read the part of result records that may be shown."""
 
-    def __init__(self, blobs: ShownBlobStore, digest_characters: int = MOST_CHARS) -> None:
+    def __init__(self, blobs: ShownBlobStore, digest_characters: int = ANSWER_CHARS) -> None:
         """Keep everything in the blob store; a digest has at most so many characters."""
         self.blobs = blobs
         self.digest_characters = digest_characters
@@ -59,7 +59,13 @@ class Payloads:
         asked: Any = None,
     ) -> Kept:
         """Store a payload that may be shown, with its digest."""
-        options: Any = {"max_chars": self.digest_characters, "wanted": await self.wanted(run)}
+        most = self.digest_characters
+        # The digest of a table says what there is to say in a quarter of the room.
+        options: Any = {
+            "max_chars": most,
+            "table_chars": min(most, max(most // 4, MOST_CHARS)),
+            "wanted": await self.wanted(run),
+        }
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
         record = {"kind": RECORD, "label": label, "digest": digest} | ({"read": read} if read else {})
         record |= {ASKED: asked} if asked else {}
@@ -81,6 +87,12 @@ class Payloads:
         """Return the digest of a record, with the record's own ref in it."""
         digest = dict((await self.record(run, ref))["digest"])
         return {**digest, "ref" if "data" in digest else "storage_ref": ref}
+
+    async def smaller_digest(self, run: str, ref: str, room: int) -> dict[str, Any]:
+        """Return a digest of a record that takes less room than the one that is stored with it."""
+        label, payload = (await self.record(run, ref))["label"], await self.shown(run, ref)
+        options: Any = {"max_chars": room, "wanted": await self.wanted(run)}
+        return await apart(payload, lambda: digest_of_result(label, payload, ref, min(room, 2048), **options))
 
     async def named_by_a_model(self, run: str, ref: str) -> Any:
         """Return the full shown form of a record that a model asks for; raises ArgumentsInvalid for a made-up ref."""

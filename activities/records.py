@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from activities.payloads import Kept, Payloads, apart
-from backstay.digests.digest import MOST_CHARS, words_of
+from backstay.digests.digest import ANSWER_CHARS, words_of
 from backstay.frozen import Frozen
 from backstay.provenance.echo import UNKNOWN, kept_arguments
 from backstay.redaction.handles import escape_lookalikes, handle_for, label_of
@@ -126,7 +126,7 @@ class Shown:
 class Records(Payloads):
     """Write and read result records; a record is what a ToolResult's `ref` names."""
 
-    def __init__(self, store: Store, secrets: RunSecrets, digest_characters: int = MOST_CHARS) -> None:
+    def __init__(self, store: Store, secrets: RunSecrets, digest_characters: int = ANSWER_CHARS) -> None:
         """Keep everything in the store, and mask what runs hold handles for."""
         super().__init__(store.blobs, digest_characters)
         self.store = store

@@ -262,8 +262,8 @@ class Settings(BaseSettings):
     """How long the call of a plan's step may take, where the plan does not say."""
     plans_days: float = Field(default=90, ge=0, le=36_500, allow_inf_nan=False)
     """How long the plans of a run, and who decided what, are kept after it was pruned."""
-    digest_characters: int = Field(default=4000, ge=1000, le=100_000)
-    """The most characters that the model is shown of a large answer."""
+    digest_characters: int = Field(default=16_384, ge=1000, le=100_000)
+    """The most that the model is shown of one answer; all answers of a step together may take three times as much."""
     transient_seconds: float = Field(default=45, gt=0, le=86_400, allow_inf_nan=False)
     """How long a transient error is retried before a person is asked."""
     settle_after_seconds: float = Field(default=5, ge=0, le=3600, allow_inf_nan=False)

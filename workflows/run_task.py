@@ -264,11 +264,12 @@ class RunTask(Messages):
 
     async def _propose(self, action: ProposePlan) -> bool:
         success, told = await self.plans.propose(action)
-        self._say(action.call_id, told)
+        self._say(action.call_id, told, with_steps="steps" in told)
         return success
 
-    def _say(self, call_id: str, told: dict[str, Any]) -> None:
-        self.context.state.append.append(ContextItem(kind="answer", call_id=call_id, text=canonical(told)))
+    def _say(self, call_id: str, told: dict[str, Any], *, with_steps: bool = False) -> None:
+        item = ContextItem(kind="answer", call_id=call_id, text=canonical(told), with_steps=with_steps)
+        self.context.state.append.append(item)
 
     async def _read(self, action: ReadResult) -> bool:
         state = self.context.state

@@ -16,6 +16,7 @@ from activities.payloads import apart
 from activities.resources import facts_of
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical
+from backstay.digests.broken_up import put_together
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
@@ -228,7 +229,7 @@ class CompletionParser:
             raise ArgumentsInvalid(f"the arguments are not valid JSON{self._was_cut}; send one JSON object") from None
         if not isinstance(arguments, dict):
             raise ArgumentsInvalid("the arguments must be one JSON object")
-        return arguments
+        return put_together(arguments)
 
     async def _add(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> dict[str, Any]:
         """Add the action that a call asks for, and return its arguments as they may be shown."""

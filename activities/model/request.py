@@ -14,6 +14,7 @@ from activities.model.functions import functions_for
 from activities.model.observations import Way
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
+from backstay.digests.told import told
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import Profile
 from backstay.requests import AskModel
@@ -77,7 +78,7 @@ def _message(item: Item, system_role: str) -> Message | None:
             message: Message = {"role": "assistant", "content": item["text"] or None}
             return message | ({"tool_calls": item["calls"]} if item.get("calls") else {})
         case "answer" | "tools" if item.get("call_id") is not None:
-            return {"role": "tool", "tool_call_id": item["call_id"], "content": item["text"]}
+            return {"role": "tool", "tool_call_id": item["call_id"], "content": told(item["text"])}
         case _:
             return None
 
@@ -171,7 +172,7 @@ def _closing(transcript: Transcript, system_role: str, cap_tokens: int) -> list[
 
 def _line(item: Item) -> str:
     if item["kind"] != "said":
-        return f"{item['kind']}: {item['text']}"
+        return f"{item['kind']}: {told(item['text']) if item['kind'] == 'answer' else item['text']}"
     calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in item.get("calls", ())]
     return f"agent: {item['text'] or ''} {' '.join(calls)}".strip()
 

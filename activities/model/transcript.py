@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from activities.model.functions import NAMES
 from activities.records import PERSON, Records
 from backstay.canonical import canonical
+from backstay.digests.long_texts import shared
 from backstay.provenance.source import Source
-from backstay.task.context import BYTES_PER_TOKEN, ContextItem, as_earlier, shorten, weigh
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, as_earlier, shorten, weigh, weight
 from backstay.tools.tool import Tool
 from toolbox.catalog.catalog import Catalog
 
@@ -21,6 +22,8 @@ MOST_WINDOWS, LEAST_WINDOWS = 4, 2
 MOST_PIECES = 200
 """From so many pieces on, a run that follows others keeps their context in one piece of its own."""
 CACHED = 256
+STEP_ROOMS = 3
+"""All answers of a step together may take so many times what one of them may."""
 Item = dict[str, Any]
 HITS = "!engine.search_tools"
 DESCRIBED = "operator"
@@ -224,10 +227,23 @@ class Transcripts:
         return self._kept(run, replace(extended, ref=ref, unstored=(), unstored_said=(), pieces=pieces))
 
     async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
-        """Turn what the workflow appends into items, resolving refs to digests and hits."""
-        return [await self._item(run, added) for added in append]
+        """Turn what the workflow appends into items, resolving refs to digests and hits.
 
-    async def _item(self, run: str, added: ContextItem) -> Item:
+        All answers of a step share a room: small ones stay as they are, and large ones are cut to what is left.
+        """
+        items = [await self._item(run, added) for added in append]
+        large = (at for at, added in enumerate(append) if added.ref and added.kind == "answer")
+        answers = {str(at): weight(items[at]) for at in large}
+        room = STEP_ROOMS * self.records.digest_characters
+        if sum(answers.values()) <= room:
+            return items
+        for at, share in shared(answers, room).items():
+            if share < answers[at]:
+                digest = await self.records.smaller_digest(run, append[int(at)].ref or "", share)
+                items[int(at)] = await self._item(run, append[int(at)], digest)
+        return items
+
+    async def _item(self, run: str, added: ContextItem, digest: dict[str, Any] | None = None) -> Item:
         if added.kind == "tools":
             hits = (await self.records.store.blobs.of(run).get_json(added.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
@@ -238,12 +254,34 @@ class Transcripts:
         if text is not None:
             # Whoever said it, a person, a tool or the engine that repeats them: the model is told no secret.
             text = str((await self.records.show(run, text, PERSON)).payload)
+        if added.with_steps and text is not None:
+            told, answers = await self._with_short_answers(run, json.loads(text))
+            return {"kind": added.kind, "call_id": added.call_id, "text": canonical(told), "answers": answers}
         if added.ref is not None or text is None:
-            digest = await self.records.digest(run, added.ref or "")
+            digest = await self.records.digest(run, added.ref or "") if digest is None else digest
             text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
             return {"kind": "answer", "call_id": added.call_id, "text": text}
         return {"kind": added.kind, "text": text}
+
+    async def _with_short_answers(self, run: str, told: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """Return what is told of a plan with the answers of its steps, as far as these are whole and have room.
+
+        Those are named apart, each by its tool and its ref.
+        """
+        left = STEP_ROOMS * self.records.digest_characters
+        steps: list[Any] = []
+        answers: list[tuple[str, str]] = []
+        for step in told["steps"]:
+            data = (await self.records.digest(run, step["ref"])).get("data") if step.get("ref") else None
+            size = weight(data)
+            if data is not None and size <= left:
+                left -= size
+                answers.append((str(step.get("tool")), step["ref"]))
+                steps.append({name: said for name, said in step.items() if name != "ref"} | {"data": data})
+            else:
+                steps.append(step)
+        return told | {"steps": steps}, answers
 
     def _kept(self, run: str, transcript: Transcript) -> Transcript:
         self.recent[run, transcript.ref] = transcript
@@ -268,8 +306,24 @@ def said_by(
     """Return whose words the model is told with what the workflow appends."""
     called = {call["id"]: call["function"] for item in transcript.items for call in item.get("calls", ())}
     known = {said.ref for said in transcript.said}
-    found = (_said(added, item, called, known, catalog) for added, item in zip(append, items, strict=True))
+    found: list[Said | None] = []
+    for added, item in zip(append, items, strict=True):
+        bare, answers = _apart(item, catalog) if added.with_steps else (item, [])
+        found += [*answers, _said(added, bare, called, known, catalog)]
     return [said for said in found if said is not None]
+
+
+def _apart(item: Mapping[str, Any], catalog: Catalog) -> tuple[Mapping[str, Any], list[Said]]:
+    """Return what is told of a plan without the answers of its steps, and whose words these are."""
+    told = json.loads(item["text"])
+    bare = told | {"steps": [{name: said for name, said in step.items() if name != "data"} for step in told["steps"]]}
+    answers = [Said(source_of_tool(_tool(name, catalog), ref).code, ref) for name, ref in item["answers"]]
+    return {**item, "text": canonical(bare)}, answers
+
+
+def _tool(name: str, catalog: Catalog) -> Tool:
+    definition = catalog.by_function.get(name) or catalog.definitions.get(name)
+    return Tool(name=name or "engine.unknown") if definition is None else definition.tool
 
 
 def _said(
@@ -293,8 +347,7 @@ def _said(
     name = function.get("name", "")
     if name in NAMES:
         return _built_in(name, added, text, function.get("arguments", ""), known)
-    definition = catalog.by_function.get(name) or catalog.definitions.get(name)
-    tool = Tool(name=name or "engine.unknown") if definition is None else definition.tool
+    tool = _tool(name, catalog)
     if added.ref is None:
         # An error, of the tool or of the engine, may quote anything.
         return Said(Source(kind="tool", tool=tool.name, content="others").code, None, text)

@@ -6,6 +6,7 @@ from activities.payloads import READ
 from activities.resources import Activities
 from activities.retrying import implements
 from backstay import calls
+from backstay.digests.cutting import size_of_text
 from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from backstay.task.reading import at_path
@@ -13,7 +14,8 @@ from backstay.tools.tool import Hit, ToolResult
 from toolbox.catalog.catalog import Catalog
 
 PART_BYTES = 8192
-PART_TEXT = 6000
+AROUND_PART = 500
+"""What is told around a part of a text takes so many bytes at most."""
 MARKED = 8000
 """The most characters of a marked text that the workflow is told."""
 
@@ -60,7 +62,8 @@ class Searches(Activities):
         """Cut a part out of a stored result; what it returns is shown form only."""
         await self.begin(ask)
         try:
-            part = cut(at_path(await self.records.named_by_a_model(ask.run, ask.ref), ask.path), ask.offset, ask.limit)
+            value = at_path(await self.records.named_by_a_model(ask.run, ask.ref), ask.path)
+            part = cut(value, ask.offset, ask.limit, self.records.digest_characters - AROUND_PART)
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
@@ -92,14 +95,16 @@ def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> l
     return hits
 
 
-def cut(value: Any, offset: int, limit: int) -> Any:
-    """Return a window of a list or a text with what lies around it, and other values whole."""
+def cut(value: Any, offset: int, limit: int, room: int) -> Any:
+    """Return a window of a list, or of a text as many bytes as have room, with what lies around it; others whole."""
     match value:
         case list():
             part = value[offset : offset + max(1, limit)]
             return {"items": part, "offset": offset, "total": len(value), "has_more": offset + len(part) < len(value)}
-        case str() if len(value) > PART_TEXT or offset:
-            part = value[offset : offset + PART_TEXT]
+        case str() if size_of_text(value) > room or offset:
+            part = value[offset : offset + room]
+            while (size := size_of_text(part)) > room:
+                part = part[: len(part) * room // (size + 1)]
             return {"text": part, "offset": offset, "total": len(value), "has_more": offset + len(part) < len(value)}
         case _:
             return value

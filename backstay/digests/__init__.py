@@ -1,4 +1,4 @@
 """Summarize large payloads without a model: schema, sample and aggregates.
 
-May import: backstay.canonical, backstay.redaction, backstay.shown, backstay.strict_json.
+May import: backstay.canonical, backstay.data_files, backstay.redaction, backstay.shown, backstay.strict_json.
 """

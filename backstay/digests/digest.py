@@ -13,6 +13,7 @@ from backstay.canonical import canonical, longer_than
 from backstay.digests.aggregates import Table, is_keyed, table_in
 from backstay.digests.excerpt import Excerpt, read_json, representative, wanted_first, words_of
 from backstay.digests.line_facts import LineFacts
+from backstay.digests.long_texts import LongTexts
 from backstay.redaction.redactor import redact_payload
 from backstay.shown import one_line
 from backstay.strict_json import clean_json, clean_text, unique_key
@@ -24,6 +25,10 @@ Purpose = Literal["for_planning", "for_user", "for_debug"]
 
 LEAST_CHARS = 400
 MOST_CHARS = 4000
+ANSWER_CHARS = 16_384
+"""What a model is shown of one answer, where the operator says nothing else."""
+_AROUND = 200
+"""Bytes that the engine's own lines around a text take."""
 _STEPS = 7
 _ENTRY = 3
 """The share of a digest that its first entry may take: a third."""
@@ -86,18 +91,44 @@ def digest_of_result(
     ref: str,
     whole_under: int = 2048,
     *,
-    max_chars: int = MOST_CHARS,
+    max_chars: int | None = None,
+    table_chars: int | None = None,
     wanted: AbstractSet[str] = frozenset(),
 ) -> dict[str, Any]:
     """Return what the model sees of a result: the payload itself if it is small, else its digest.
 
-    Where there is no room for all fields, those are shown whose names hold one of the wanted words.
+    Texts are shown whole as long as they have room, and cut to their head, their tail and what holds a wanted word
+    where they have not. A table or a record has `table_chars`, else `max_chars`; without room for all of its fields,
+    those are shown whose names hold such a word.
     """
     cleaned = clean_json(payload)
     text = canonical(cleaned)
-    if len(text) < whole_under and len(text.encode("utf-8")) < whole_under:
+    if len(text) < whole_under and _bytes_of(text) < whole_under:
         return {"data": cleaned, "ref": ref}
-    return _Summary(label, cleaned, "for_planning", text, wanted).fitting(max_chars, ref)
+    found = _as_texts(cleaned, max_chars or ANSWER_CHARS, wanted)
+    if found is not None:
+        return found | ({"ref": ref} if "data" in found else {"storage_ref": ref})
+    return _Summary(label, cleaned, "for_planning", text, wanted).fitting(table_chars or max_chars or MOST_CHARS, ref)
+
+
+def _as_texts(payload: Any, max_chars: int, wanted: AbstractSet[str]) -> dict[str, Any] | None:
+    """Return a payload whose bulk are texts, whole or with these cut; None for a table, also within a text."""
+    found = LongTexts.of(payload, max_chars)
+    if found is None:
+        return None
+    if found.size <= max_chars - _AROUND:
+        return {"data": payload}
+    if isinstance(payload, str) and read_json(payload) is not None:
+        return None
+    lines = found.longest.splitlines()
+    said = LineFacts(lines)
+    facts: dict[str, Any] = said.facts(5)
+    facts |= {"notes": said.oddities()} if said.oddities() else {}
+    written = len(canonical(facts)) if facts else 0
+    facts, written = (facts, written) if written <= max_chars // 10 else ({}, 0)
+    size, rows = (_bytes_of(payload), len(lines)) if isinstance(payload, str) else (found.size, None)
+    about = {"original_size": {"bytes": size, "rows": rows}}
+    return found.cut(max_chars - _AROUND - written, wanted) | about | ({"aggregates": facts} if facts else {})
 
 
 class _Summary:

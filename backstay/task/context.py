@@ -20,10 +20,11 @@ class ContextItem(Frozen):
     ref: str | None = None
     """A stored result record, or the stored hits."""
     text: str | None = None
-    """A short text instead of a ref."""
+    """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
     unverified: bool = False
     """Whether a person said it of whom nobody knows who it is, while the policy needs to know."""
-    """A short text instead of a ref; with the ref of an answer, a JSON object of what else is to be told with it."""
+    with_steps: bool = False
+    """Whether the text, a JSON object, tells of the steps of a plan; short answers are told in place of their refs."""
 
 
 def answers_first(append: Iterable[ContextItem]) -> tuple[ContextItem, ...]:
@@ -67,7 +68,9 @@ def trim(
     whole, so that no answer stays without its call.
     """
     total = weigh(items) if total is None else total
-    kept, dropped, fits = shorten(items, int(cap_tokens * BYTES_PER_TOKEN), total)
+    cap = int(cap_tokens * BYTES_PER_TOKEN)
+    kept, dropped, fits = shorten(items, cap, total)
+    kept = kept if fits else _clipped(kept, cap)
     dropped += forgotten
     return (_with_note(kept, dropped) if forgotten or (dropped and not fits) else kept), dropped
 
@@ -95,6 +98,21 @@ def shorten(items: list[dict[str, Any]], cap: int, total: int) -> tuple[list[dic
     return kept, cut + len(gone), False
 
 
+def _clipped(items: list[dict[str, Any]], cap: int) -> list[dict[str, Any]]:
+    """Return the items with the beginnings of the largest answers, where even the newest ones are too large."""
+    total, kept = weigh(items), list(items)
+    answers = [index for index, item in enumerate(kept) if item["kind"] == "answer" and "cut" not in item]
+    for count, index in enumerate(sorted(answers, key=lambda index: len(kept[index]["text"]), reverse=True)):
+        if total <= cap:
+            break
+        item = kept[index]
+        room = max(len(item["text"]) - (total - cap) // (len(answers) - count) - 2 * STUB, STUB)
+        if room < len(item["text"]):
+            kept[index] = {**item, "text": _stub(item["text"], room), "cut": True}
+            total += weight(kept[index]) - weight(item)
+    return kept
+
+
 def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the items without as many of the oldest exchanges as weigh the excess, and those that are gone.
 
@@ -117,10 +135,10 @@ def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[
     return [*stay, *items[reached:]], gone
 
 
-def _stub(text: str) -> str:
+def _stub(text: str, length: int = STUB) -> str:
     ref = _ref(text)
     how = "dropped to save space" if ref is None else "dropped to save space; read_result reads it again"
-    return canonical({"dropped": how, "began": text[:STUB]} | ({} if ref is None else {"ref": ref}))
+    return canonical({"dropped": how, "began": text[:length]} | ({} if ref is None else {"ref": ref}))
 
 
 def _ref(text: str) -> str | None:

@@ -1,6 +1,6 @@
 """Test an agent without an account: a scripted model, served over a real socket; and its tools without an engine.
 
-May import: backstay.errors, backstay.python_tools, backstay.tools.
+May import: backstay.digests, backstay.errors, backstay.python_tools, backstay.tools.
 """
 
 from backstay.testing.conversation import Call, Conversation, payload_of

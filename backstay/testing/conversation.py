@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from backstay.digests.told import read_told
+
 
 class Call(BaseModel):
     """Hold one function call of the model and what came back."""
@@ -18,7 +20,7 @@ class Call(BaseModel):
     """Empty when the arguments were no JSON object."""
     answered: bool = False
     answer: Any = None
-    """The tool message as JSON; a text that is no JSON stays a text."""
+    """The tool message as JSON, with its texts in their places; a text that is no JSON stays a text."""
 
 
 class Conversation:
@@ -78,7 +80,7 @@ def _call(item: dict[str, Any]) -> Call:
 def _answered(call: Call, message: dict[str, Any]) -> Call:
     if call.answered or call.id != message.get("tool_call_id"):
         return call
-    return call.model_copy(update={"answered": True, "answer": _json(_text(message))})
+    return call.model_copy(update={"answered": True, "answer": read_told(_text(message))})
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 from activities.model.request import messages_of
-from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts
-from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim
+from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts, said_by
+from backstay.canonical import canonical
+from backstay.digests.told import read_told
+from backstay.task.context import BYTES_PER_TOKEN, ContextItem, trim, weigh
 from tests.requirements import promise
+from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.index import Index
 
 RUN = "workflow/run"
 
@@ -39,6 +43,78 @@ async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_fo
         assert ref in item["text"]
         (message,) = messages_of([item], "system")
         assert message == {"role": "tool", "tool_call_id": "c1", "content": item["text"]}
+
+
+LONG = "\n".join(f"{number}: a line of a long answer" for number in range(2000))
+
+
+@promise("context:step-room")
+async def test_the_answers_of_a_step_share_three_times_the_room_of_one(opened):
+    async with opened() as (_, records, transcripts):
+        texts = ["short\n" * 20, LONG[:9000], *(LONG[start:] for start in range(0, 3000, 500))]
+        kept = [await records.keep(RUN, "desk.look", {"content": text}, "desk") for text in texts]
+        append = tuple(ContextItem(kind="answer", call_id=f"c{at}", ref=record.ref) for at, record in enumerate(kept))
+        messages = messages_of(await transcripts.items_of(RUN, append), "system")
+        sizes = [len(message["content"].encode()) for message in messages]
+        room = 3 * records.digest_characters
+        assert 0.8 * room <= sum(sizes) <= 1.1 * room
+        # What small ones leave goes to the large ones.
+        assert f"\n{texts[0]}\n" in messages[0]["content"]
+        assert min(sizes[1:]) >= 0.8 * room / len(texts)
+        for message, record in zip(messages[2:], kept[2:], strict=True):
+            assert "⟦left out: " in message["content"]
+            assert record.ref in message["content"]
+        alone = messages_of(await transcripts.items_of(RUN, append[2:4]), "system")
+        assert all(len(message["content"].encode()) >= 0.8 * records.digest_characters for message in alone)
+
+
+@promise("context:small-window")
+async def test_where_even_the_newest_answers_are_too_large_their_beginnings_are_shown(opened):
+    async with opened() as (_, records, transcripts):
+        kept = [await records.keep(RUN, "desk.look", LONG[start:], "desk") for start in (0, 100, 200)]
+        append = tuple(ContextItem(kind="answer", call_id=f"c{at}", ref=record.ref) for at, record in enumerate(kept))
+        items = await transcripts.items_of(RUN, append)
+        calls = [{"id": f"c{at}", "function": {"name": "desk__look", "arguments": "{}"}} for at in range(3)]
+        items = [{"kind": "task", "text": "t"}, {"kind": "said", "text": "", "calls": calls}, *items]
+        for tokens in (1000, 2000, 4000):
+            shown, _ = trim(items, tokens)
+            shown = [item for item in shown if item["kind"] != "fact"]
+            assert [item["kind"] for item in shown] == ["task", "said", "answer", "answer", "answer"]
+            assert 0.6 * tokens * BYTES_PER_TOKEN <= weigh(shown) <= tokens * BYTES_PER_TOKEN
+            assert all(record.ref in item["text"] for record, item in zip(kept, shown[2:], strict=True))
+
+
+@promise("context:plan-answers")
+async def test_short_answers_of_a_plan_are_told_with_it_and_stay_the_words_of_their_tools(opened):
+    async with opened() as (_, records, transcripts):
+        short = (await records.keep(RUN, "desk.look", {"total": 3, "content": "a\nb"}, "desk")).ref
+        long = (await records.keep(RUN, "desk.look", LONG, "desk")).ref
+        steps = [
+            {"idx": 0, "tool": "desk.look", "ref": short},
+            {"idx": 1, "tool": "desk.look", "ref": long},
+            {"idx": 2, "tool": "desk.look", "error": "it broke"},
+        ]
+        text = canonical({"plan_id": "p1", "steps": steps})
+        append = (ContextItem(kind="answer", call_id="c1", text=text, with_steps=True),)
+        items = await transcripts.items_of(RUN, append)
+        (message,) = messages_of(items, "system")
+        assert "\na\nb\n" in message["content"]
+        assert short not in message["content"]
+        told = read_told(message["content"])["steps"]
+        assert told[0] == {"idx": 0, "tool": "desk.look", "data": {"total": 3, "content": "a\nb"}}
+        assert told[1:] == steps[1:]
+        transcript = Transcript("", ()).with_items(
+            [{"kind": "said", "text": "", "calls": [{"id": "c1", "function": {"name": "propose_plan"}}]}]
+        )
+        said = said_by(
+            transcript,
+            append,
+            items,
+            Catalog(version="v", definitions={}, by_function={}, problems=[], unavailable={}, index=Index([])),
+        )
+        assert [record.ref for record in said] == [short, None]
+        assert "desk.look" in said[0].code
+        assert '"total"' not in (said[1].text or "")
 
 
 @promise("runs:visible-full")

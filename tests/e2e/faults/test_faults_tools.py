@@ -101,7 +101,7 @@ async def test_twenty_megabytes_leave_a_few_kilobytes_of_history(office):
     ]
     assert sum(event.ByteSize() for event in own) < 10_000
     assert size < 40_000
-    assert len(last_answer(opened, "huge")) < 6000
+    assert len(last_answer(opened, "huge")) < 17_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1024
 
 

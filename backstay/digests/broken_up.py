@@ -1,0 +1,47 @@
+"""Break up, in the words of others, what a model could take for the words of the engine or of its own template.
+
+An invisible sign after the first character does it. In what the model writes, it is taken out again, so that a file
+that holds such words can be read and written.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+from backstay.data_files import data_beside
+
+JOINER = "\u2060"
+_ENGINE = ("⟦text ", "⟦end of text ", "⟦left out")
+"""What the engine's own lines in an answer begin with."""
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    known = data_beside(__file__)
+    after: dict[str, list[str]] = {sign: list(patterns) for sign, patterns in known["patterns"].items()}
+    for word in (*_ENGINE, *known["literal"]):
+        after.setdefault(word[0], []).append(re.escape(word[1:]))
+    ways = (f"{re.escape(sign)}{JOINER}*(?={'|'.join(rests)})" for sign, rests in after.items())
+    return re.compile("|".join(ways))
+
+
+def break_up(text: str) -> str:
+    """Return a text with those words broken up; those that were broken up before are told apart."""
+    return _words().sub(lambda found: f"{found[0]}{JOINER}", text)
+
+
+def put_together(value: Any) -> Any:
+    """Return what a model wrote, a JSON value, with those words as they were before they were broken up."""
+    match value:
+        case str() if JOINER in value:
+            return _words().sub(_without_one, value)
+        case dict():
+            return {put_together(name): put_together(item) for name, item in value.items()}
+        case list():
+            return [put_together(item) for item in value]
+        case _:
+            return value
+
+
+def _without_one(found: re.Match[str]) -> str:
+    return found[0].removesuffix(JOINER)
