@@ -454,16 +454,14 @@ async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan
     long = "\n".join([*lines, *[last] * 4])
     (folder / "long.yaml").write_text(long, encoding="utf-8")
     wrong = Reply(calls=[("definitions__tell", {"whom": "b@one.example"})])
-    sly = Reply(calls=[("definitions__tell", {"who": "${steps.1.result.to}"})])
     many = Reply(calls=[("definitions__long", {"who": "b@one.example"})])
-    task = scripts.task(wrong, sly, many, Reply(calls=[("definitions__tell", {"who": "b@one.example"})]))
+    task = scripts.task(wrong, many, Reply(calls=[("definitions__tell", {"who": "b@one.example"})]))
     given = {"policy": POLICY, "approver_key": KEY, "definitions": folder, "max_steps_per_plan": 4}
     async with engine(temporal, tmp_path, scripts, **given) as opened:
         handle = await opened.start(task)
         (request,) = await pending(handle)
         (first, *_) = opened.model.requests
         assert "definitions__tell" in {tool["function"]["name"] for tool in first["tools"]}
-        assert "may not refer to steps" in told(opened, task)
         assert "is required; add it" in told(opened, task)
         assert "long.steps: at most 4" in told(opened, task)
         assert (request["proposal"]["title"], len(request["proposal"]["steps"])) == ("Tell somebody", 2)
