@@ -22,6 +22,7 @@ from backstay.settings import ENV_FILE, Settings, environment, found_in
 from backstay.shown import counted, one_line, shell_words
 
 _LONGEST_NAME = 80
+_LONGEST_FAULT = 300
 _WIDTH = 100
 _EXAMPLE = Path(".env.example")
 _NOT_SHARED = 0o002
@@ -68,6 +69,8 @@ async def add(
 async def take_from(file: Path | None = None, *, yes: StartAll = False, output: Output = "text") -> None:
     """Add the servers of Claude Desktop, Cursor or VS Code to toolbox.json, and propose safety classes.
 
+    An entry that cannot be taken over is named, and the others are added.
+
     Parameters
     ----------
     file
@@ -79,7 +82,10 @@ async def take_from(file: Path | None = None, *, yes: StartAll = False, output: 
         raise SettingsInvalid(f"import: name the file of a host; found on this machine: {known or 'none'}")
     terminal = Terminal()
     settings = _begin(terminal)
-    added = await take_over(terminal, hosts.servers_of(file, settings.environment), yes=yes)
+    servers, faults = hosts.servers_of(file, settings.environment)
+    for fault in faults:
+        terminal.say(f"left out: {one_line(fault, _LONGEST_FAULT)}", "yellow")
+    added = await take_over(terminal, servers, yes=yes)
     _print_names(terminal, added, output)
 
 

@@ -16,7 +16,7 @@ def imported(folder, data, known=None, name="mcp.json"):
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return {server.name: server for server in servers_of(file, known or {})}
+    return {server.name: server for server in servers_of(file, known or {})[0]}
 
 
 @promise("tools:other-hosts")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from backstay.policies.command_lists import CommandLists
+from toolbox.configuration.foreign import EXCLUDING, INCLUDING, without_switches
 from toolbox.configuration.template import render
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration, Strict
@@ -87,19 +88,17 @@ class ServerEntry(Strict):
         default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
     )
     """For how many seconds it may start and not answer yet; None: 60 for the first start of a command, else 15."""
-    include: list[str] | None = Field(
-        default=None, validation_alias=AliasChoices("include", "includeTools", "enabledTools")
-    )
-    """The only tools that are offered; None offers all."""
-    exclude: list[str] = Field(
-        default_factory=list, validation_alias=AliasChoices("exclude", "excludeTools", "disabledTools")
-    )
+    include: list[str] | None = Field(default=None, validation_alias=AliasChoices("include", *INCLUDING))
+    """The only tools that are offered, by name or with `*` for any characters; None offers all."""
+    exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("exclude", *EXCLUDING))
     """Tools that are not offered."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_foreign(cls, data: Any) -> Any:
-        return {key: value for key, value in data.items() if key not in FOREIGN} if isinstance(data, dict) else data
+        if not isinstance(data, dict):
+            return data
+        return without_switches({key: value for key, value in data.items() if key not in FOREIGN})
 
     @field_validator("init_timeout", mode="before")
     @classmethod
@@ -127,7 +126,25 @@ class ServerEntry(Strict):
 
     def offers(self, tool: str) -> bool:
         """Return whether a tool of the server is offered at all."""
-        return tool not in self.exclude and (self.include is None or tool in self.include)
+        return not _is_named(tool, self.exclude) and (self.include is None or _is_named(tool, self.include))
+
+
+def _is_named(tool: str, names: Iterable[str]) -> bool:
+    return any(name == tool or ("*" in name and _matches(tool, name.split("*"))) for name in names)
+
+
+def _matches(tool: str, parts: list[str]) -> bool:
+    """Return whether the parts stand in the tool's name one after another, the first and the last at its ends."""
+    first, *middle, last = parts
+    if len(first) + len(last) > len(tool) or not (tool.startswith(first) and tool.endswith(last)):
+        return False
+    place, end = len(first), len(tool) - len(last)
+    for part in middle:
+        place = tool.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return True
 
 
 class ProviderEntry(Strict):

@@ -17,6 +17,7 @@ from backstay.errors import ToolboxInvalid
 from backstay.redaction.redactor import Redactor
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import FOREIGN, ServerEntry
+from toolbox.configuration.foreign import as_ours
 from toolbox.configuration.load import explain, is_secret_name
 
 _MOST_BYTES = 1 << 20
@@ -24,6 +25,7 @@ _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
 _STRANGE = re.compile(r"[^A-Za-z0-9 _-]+")
 _ENGINES_OWN = ("BACKSTAY_", "OPENAI_", "TEMPORAL_", "PYTHON", "LD_", "PATH", "HOME")
+_PLACES = ("mcpServers", "servers", "mcp_servers", "context_servers", "amp.mcpServers", "cody.mcpServers")
 _PROJECT_FOLDERS = frozenset({".vscode", ".cursor"})
 
 
@@ -51,20 +53,41 @@ def host_files(variables: Mapping[str, str]) -> list[Path]:
     return [path for path in dict.fromkeys(found) if path.is_file()]
 
 
-def servers_of(path: Path, known: Mapping[str, str]) -> list[Imported]:
-    """Return the servers that a host's file names; raises ToolboxInvalid naming file, field and fix.
+def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[Imported], list[str]]:
+    """Return the servers that a host's file names, and why others of its entries are not among them.
 
-    No secret gets the name of a variable that is known with another value.
+    No secret gets the name of a variable that is known with another value. Raises ToolboxInvalid naming file, field
+    and fix when there is no server that can be taken over.
     """
-    data = _read(path)
-    inner = data.get("mcp")
-    nested = inner.get("servers") if isinstance(inner, dict) else None
-    found = next((part for part in (data.get("mcpServers"), data.get("servers"), nested) if part is not None), None)
-    if not isinstance(found, dict) or not found:
+    found = _entries(_read(path))
+    if not found:
         raise ToolboxInvalid(f"{path}: names no server; it needs `mcpServers`, or `servers` as VS Code writes it")
     project = _project_of(path)
     taken = dict(known)
-    return [_imported(path, str(name), entry, project, taken) for name, entry in found.items()]
+    servers, faults = list[Imported](), list[str]()
+    for name, entry in found.items():
+        try:
+            servers.append(_imported(str(name), entry, project, taken))
+        except ToolboxInvalid as error:
+            faults.append(str(error))
+    if not servers:
+        raise ToolboxInvalid(f"{path}: {'; '.join(faults)}")
+    return servers, faults
+
+
+def _entries(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the servers of a file by name, wherever its host keeps them."""
+    inner = data.get("mcp")
+    places = [*(data.get(name) for name in _PLACES)]
+    if isinstance(inner, dict):
+        places += [inner.get("servers"), inner.get("mcpServers")]
+        # One host names its servers right here.
+        places.append({name: entry for name, entry in inner.items() if isinstance(entry, dict) and "type" in entry})
+    found = next((part for part in places if part), None)
+    if isinstance(found, list):
+        named = [entry for entry in found if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        found = {entry["name"]: entry for entry in named}
+    return found if isinstance(found, dict) else {}
 
 
 def server_of(name: str, entry: Mapping[str, Any], known: Mapping[str, str]) -> Imported:
@@ -90,15 +113,17 @@ def _project_of(path: Path) -> Path | None:
     return folder.parent if folder.name in _PROJECT_FOLDERS and folder.parent != Path.home() else None
 
 
-def _imported(path: Path, name: str, entry: Any, project: Path | None, taken: dict[str, str]) -> Imported:
+def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str]) -> Imported:
     if not isinstance(entry, dict):
-        raise ToolboxInvalid(f"{path}: the server {name!r} is no object; correct it there")
-    found = _Reader(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", project, taken).read(entry)
+        raise ToolboxInvalid(f"the server {name[:100]!r} is no object; correct it there")
+    known = dict(taken)  # what is not taken over takes no variable either
+    found = _Reader(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", project, known).read(as_ours(entry))
     try:
         ServerEntry.model_validate(found.entry)
     except ValidationError as error:
         faults = "; ".join(explain({**fault, "loc": ("mcpServers", name, *fault["loc"])}) for fault in error.errors())
-        raise ToolboxInvalid(f"{path}: {faults}") from None
+        raise ToolboxInvalid(faults) from None
+    taken |= known
     return found
 
 

@@ -1,0 +1,105 @@
+"""Turn an entry as another host writes it into the words of toolbox.json; what has no such words stays as it is."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from backstay.data_files import data_beside
+
+_DATA = data_beside(__file__)
+_FIELDS = {theirs: ours for ours, names in _DATA["fields"].items() for theirs in names.split()}
+_TYPES = {theirs: ours for ours, names in _DATA["types"].items() for theirs in names.split()}
+INCLUDING, EXCLUDING, USED = (tuple(_DATA["filters"][name].split()) for name in ("include", "exclude", "used"))
+_TYPE_NAMES = ("type", "transport", "transportType")
+
+
+def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry with our names and forms; a field that is null is left out."""
+    found: dict[str, Any] = {}
+    for key, value in entry.items():
+        if value is not None and (ours := _FIELDS.get(key, key)) not in found:
+            found[ours] = value
+    found = without_switches(found)
+    _split_command(found)
+    for key in ("env", "headers"):
+        if key in found:
+            found[key] = _assigned(found[key])
+    if isinstance(found.get("args"), list):
+        found["args"] = [_as_text(word) for word in found["args"]]
+    for name in _TYPE_NAMES:
+        kind = _TYPES.get(str(found.get(name)).lower())
+        if kind is not None:
+            found = {key: (kind if key == name else value) for key, value in found.items() if key != name or kind}
+    _set_tools(found)
+    return found
+
+
+def without_switches(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry with `disabled` for whatever another host calls it."""
+    off = [name for name in USED if entry.get(name) is False]
+    kept = {key: value for key, value in entry.items() if key not in USED or not isinstance(value, bool)}
+    return {**kept, "disabled": True} if off else kept
+
+
+def _split_command(found: dict[str, Any]) -> None:
+    """Split a command that holds its arguments, as a list, an object, or one line."""
+    match found.get("command"):
+        case [str() as command, *words]:
+            found["command"], found["args"] = command, [*words, *found.get("args", ())]
+        case {"path": str() as command, **more}:
+            found["command"] = command
+            for key in ("args", "env"):
+                if more.get(key) is not None:
+                    found.setdefault(key, more[key])
+        case _:
+            pass
+    if isinstance(words := found.get("args"), str):
+        try:
+            found["args"] = shlex.split(words)
+        except ValueError:
+            found["args"] = [words]
+
+
+def _assigned(values: Any) -> Any:
+    """Return variables or headers by name, each as a text; one that is null is not set."""
+    if isinstance(values, list):
+        values = dict(_pairs(values))
+    if not isinstance(values, Mapping):
+        return values
+    return {str(name): _as_text(value) for name, value in values.items() if value is not None}
+
+
+def _pairs(values: list[Any]) -> Iterator[tuple[str, Any]]:
+    for item in values:
+        match item:
+            case {"name": str() as name, "value": value} | {"key": str() as name, "value": value}:
+                yield name, value
+            case str() if "=" in item:
+                name, _, value = item.partition("=")
+                yield name, value
+            case _:
+                pass
+
+
+def _as_text(value: Any) -> Any:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case _:
+            return value
+
+
+def _set_tools(found: dict[str, Any]) -> None:
+    """Read `tools` where it says which are offered; elsewhere it is left as it is."""
+    tools = found.get("tools")
+    if isinstance(tools, list) and all(isinstance(name, str) for name in tools):
+        del found["tools"]
+        if "*" not in tools:
+            found.setdefault("enabledTools", tools)
+    elif isinstance(tools, dict) and tools and set(tools) <= {"include", "exclude"}:
+        del found["tools"]
+        for key, name in (("include", "enabledTools"), ("exclude", "disabledTools")):
+            if isinstance(tools.get(key), list):
+                found.setdefault(name, tools[key])
