@@ -163,12 +163,19 @@ def compile_schema(schema: Any, *, called: str = _TOOLS) -> Any:
 
 
 def fault_of(
-    validator: Any, given: Any, *, root: str = "arguments", called: str = _TOOLS, bounds: Bounds = _BOUNDS
+    validator: Any,
+    given: Any,
+    *,
+    root: str = "arguments",
+    called: str = _TOOLS,
+    bounds: Bounds = _BOUNDS,
+    left_to_the_server: bool = False,
 ) -> str | None:
     """Return what is wrong with a value in one line without quoting it, or None.
 
     `validator` is what `compile_schema` returned: where that is why the schema cannot be used, it is the answer.
-    `root` and `called`: what the line calls the value and the schema.
+    `root` and `called`: what the line calls the value and the schema. `left_to_the_server`: a schema that refers to
+    what is nowhere, or breaks the check, finds no fault.
     """
     if isinstance(validator, str):
         return validator
@@ -178,8 +185,12 @@ def fault_of(
     except (RecursionError, _TooLong):
         return f"{root}: {called} takes too long to check"
     except Unresolvable:
+        if left_to_the_server:
+            return None
         return f"{root}: {called} refers to something outside itself, which is never fetched"
     except Exception as broken:  # an untrusted schema may break the validator in unknown ways
+        if left_to_the_server:
+            return None
         return f"{root}: {called} cannot be used ({type(broken).__name__})"
     return None if error is None else " ".join(_explain(error, root).split())[:500]
 

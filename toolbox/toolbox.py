@@ -211,7 +211,7 @@ class Toolbox:
             return kept[1], kept[2]
         entry = self._configuration.of(name)
         definitions: list[Definition] = []
-        problems: list[str] = []
+        problems = [f"{name}{problem}" for problem in listing.problems]
         server = self._configuration.servers.get(name)
         for listed in listing.tools:
             if server is not None and not server.offers(listed.name):

@@ -6,6 +6,7 @@ from backstay.errors import ToolChanged
 from backstay.tools.tool import Safety
 from tests.requirements import promise
 from toolbox import search_tools
+from toolbox.catalog.naming import function_name
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
 
@@ -160,7 +161,7 @@ async def test_hostile_names_are_listed_found_and_callable(opened, tmp_path, raw
 
 
 @promise("tools:odd-names")
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "a\x00b"])
+@pytest.mark.parametrize("name", [" ", "a\nb", "a\u202eb", "a\x00b"])
 async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_path, raw, name):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool(name), tool("fine")])}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -170,14 +171,15 @@ async def test_a_name_that_people_cannot_read_is_left_out_and_named(opened, tmp_
 
 @promise("tools:names-clashing")
 async def test_tools_under_one_function_name_are_left_out_and_named_and_all_others_stay(opened, tmp_path, raw):
-    clashing = raw(tools=[tool("a.b"), tool("a/b"), tool("fine")])
+    name = "a.b"
+    clashing = raw(tools=[tool(name), tool(function_name("raw", name).removeprefix("raw__")), tool("fine")])
     configuration = {"mcpServers": {"raw": clashing, "mail": raw("mail", tools=[tool("send")])}}
     async with opened(tmp_path, configuration) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert set(catalog.definitions) == {"raw.fine", "mail.send"}
     assert set(catalog.by_function) == {"raw__fine", "mail__send"}
     (problem,) = catalog.problems
-    assert problem.startswith("raw.a.b, raw.a/b are left out because all of them would be called raw__a_b; ")
+    assert problem.startswith("raw.a.b, raw.a_b_63230aa4 are left out because all of them would be called raw__a_b_")
 
 
 @promise("tools:names-clashing")
@@ -191,7 +193,8 @@ async def test_tools_of_two_providers_that_clash_are_left_out_and_their_others_s
 
 @promise("tools:names-undo")
 async def test_an_undo_that_is_left_out_is_no_longer_promised(opened, tmp_path, raw):
-    entry = raw(tools=[tool("send"), tool("re.call"), tool("re_call")])
+    clashing = function_name("raw", "re.call").removeprefix("raw__")
+    entry = raw(tools=[tool("send"), tool("re.call"), tool(clashing)])
     providers = {"raw": {"tools": {"send": {"undo": {"tool": "re.call"}}}}}
     async with opened(tmp_path, {"mcpServers": {"raw": entry}, "providers": providers}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -208,9 +211,7 @@ async def test_long_names_stay_apart_and_a_name_listed_twice_is_one_tool(opened,
 
 
 @promise("tools:odd-lists")
-@pytest.mark.parametrize(
-    "listing", [{"nextCursor": "again"}, {"tools": "none"}, {"tools": [{"name": 3}]}, {"tools": [{"name": "a"}]}]
-)
+@pytest.mark.parametrize("listing", [{"tools": "none"}, {"tools": 3}])
 async def test_a_list_that_is_none_is_a_reason(opened, tmp_path, raw, listing):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(listing=listing)}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
@@ -222,7 +223,7 @@ async def test_numbers_that_json_does_not_know_do_not_break_the_catalog(opened, 
     odd = tool("a", inputSchema={"type": "object", "properties": {"x": {"maximum": float("inf")}}})
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[odd])}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
-    assert "not valid" in catalog.definitions["raw.a"].validate({"x": 1})
+    assert catalog.definitions["raw.a"].validate({"x": 1}) is None
 
 
 @promise("tools:undo-exists")

@@ -221,7 +221,7 @@ async def test_each_last_subcommand_is_a_tool_that_takes_what_stands_before_it_t
         assert sorted(catalog.definitions) == ["remote.add", "remote.end", "remote.key.rotate"]
         add = catalog.definitions["remote.add"]
         assert add.description == "Add one remote."
-        assert catalog.definitions["remote.key.rotate"].description == "make a new key"
+        assert catalog.definitions["remote.key.rotate"].description == "key.rotate: make a new key"
         assert list(add.parameters["properties"]) == ["verbose", "config_2", "name", "config"]
         answer = await call(toolbox, "remote.add", {"name": "n", "config": "own", "config_2": "all", "verbose": True})
         assert answer.data["argv"] == ["--verbose", "--config=all", "add", "--config=own", "--", "n"]

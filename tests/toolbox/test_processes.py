@@ -91,10 +91,7 @@ async def test_garbage_on_stdout_is_passed_over_and_kept_for_people(opened, tmp_
 @pytest.mark.parametrize(
     "reply",
     [
-        {"line": '{"jsonrpc": "2.0", "id": ID, "result": "no object"}'},
-        {"result": {"content": "no list"}},
-        {"result": {"content": [{"type": "hologram"}]}},
-        {"error": {"code": -32000, "message": "connection lost behind the server"}},
+        {"line": '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "te'},
         {"line": "half an answer"},
     ],
 )
@@ -105,18 +102,34 @@ async def test_an_answer_that_is_none_is_unknown(opened, tmp_path, raw, reply):
 
 
 @promise("tools:bad-output")
-async def test_an_answer_against_the_tools_own_output_schema_is_unknown_and_not_quoted(opened, tmp_path, raw):
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    reply = {"result": {"content": [], "structuredContent": {"n": "hidden-value"}}}
-    entry = raw(tools=[tool("odd", outputSchema=schema)], answers={"odd": reply})
+async def test_a_read_whose_answer_is_cut_off_is_told_at_once(opened, tmp_path, raw):
+    reply = {"line": '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "te'}
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("odd")], answers={"odd": reply})}}) as toolbox:
+        answer = await call(toolbox, "raw.odd", before_send=None)
+    assert (answer.success, answer.error) == (False, "the answer is malformed")
+
+
+# Letta-MCP-server#102 and MCP-Nest#79 (text alone), claude-code#24742 (null in a field)
+@promise("tools:output-schema")
+@pytest.mark.parametrize(
+    ("result", "data"),
+    [
+        ({"content": [], "structuredContent": {"n": "7", "note": None}}, {"n": "7", "note": None}),
+        ({"content": [{"type": "text", "text": '{"n": 7}'}]}, {"n": 7}),
+        ({"content": [{"type": "text", "text": "made 7"}]}, "made 7"),
+        ({"content": []}, None),
+    ],
+)
+async def test_an_answer_against_the_tools_own_output_schema_is_an_answer(opened, tmp_path, raw, result, data):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "note": {"type": "string"}}, "required": ["n"]}
+    entry = raw(tools=[tool("odd", outputSchema=schema)], answers={"odd": {"result": result}})
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
-        with pytest.raises(OutcomeUnknown) as caught:
-            await call(toolbox, "raw.odd")
-    assert "hidden-value" not in str(caught.value)
+        answer = await call(toolbox, "raw.odd")
+    assert (answer.success, answer.data) == (True, data)
 
 
 @promise("tools:tool-error")
-@pytest.mark.parametrize("code", [-32601, -32602, -32603, 0, 17])
+@pytest.mark.parametrize("code", [-32000, -32001, -32601, -32602, -32603, 0, 17])
 async def test_a_protocol_error_is_the_servers_own_answer(opened, tmp_path, raw, code):
     entry = raw(tools=[tool("odd")], answers={"odd": {"error": {"code": code, "message": "I did not"}}})
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:

@@ -89,7 +89,9 @@ async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, ra
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("t", schema)])}}) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["raw.t"]
     async with asyncio.timeout(60):
-        assert await definition.check({"x": 1})
+        fault = await definition.check({"x": 1})
+    # What is no list of names or types says nothing; a list of values counts.
+    assert fault is None if key != "enum" else "must be one of" in fault
 
 
 @promise("tools:bounds-large")
@@ -126,8 +128,7 @@ async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_deci
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox, asyncio.timeout(60):
         definitions = (await toolbox.catalog("anyone")).definitions
         assert (await toolbox.call(definitions["raw.fits"], {}, deadline_s=10)).data == {"n": 1}
-        with pytest.raises(Exception, match="does not fit the protocol or the tool's output schema"):
-            await toolbox.call(definitions["raw.t"], {}, deadline_s=10)
+        assert (await toolbox.call(definitions["raw.t"], {}, deadline_s=10)).data == answer
         many = {"type": "object", "patternProperties": NAMES}
         raw(tools=[tool("t", shape(), outputSchema=many)], answers={"t": answered({"namex": "x"})})
         await toolbox.catalog("anyone", fresh=True)

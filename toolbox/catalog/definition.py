@@ -6,8 +6,9 @@ from typing import Any
 
 from backstay.canonical import digest_of
 from backstay.policies.command_lists import CommandLists
+from backstay.shown import one_line
 from backstay.tools.tool import Safety, Tool
-from toolbox.catalog.naming import function_name
+from toolbox.catalog.naming import function_name, is_spelt_out
 from toolbox.configuration.template import describe
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool, ToolAnnotations
@@ -102,7 +103,8 @@ class Definition:
         validator = self.__dict__.get("_validator") or self.__dict__.setdefault(
             "_validator", compile_schema(self.parameters)
         )
-        return fault_of(validator, arguments)
+        # A schema that cannot be used is no fault of the arguments: the server decides about them.
+        return None if isinstance(validator, str) else fault_of(validator, arguments, left_to_the_server=True)
 
 
 def define(
@@ -127,7 +129,7 @@ def define(
         tool=tool,
         function=function_name(provider, listed.name),
         mcp_name=listed.name,
-        description=listed.description[:_DESCRIPTION],
+        description=_described(provider, listed),
         parameters=_without(listed.input_schema, declaration.idempotency_argument),
         declaration=declaration,
         trusted=trusted,
@@ -137,6 +139,13 @@ def define(
         digest=digest,
         commands=listed.commands,
     )
+
+
+def _described(provider: str, listed: ListedTool) -> str:
+    """Return what a tool does, and its own name where the one that models call does not tell it."""
+    if is_spelt_out(provider, listed.name):
+        return listed.description[:_DESCRIPTION]
+    return f"{one_line(listed.name, 100)}: {listed.description}"[:_DESCRIPTION].strip(": ")
 
 
 def _facts(

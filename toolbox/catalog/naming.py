@@ -7,16 +7,35 @@ import unicodedata
 _LIMIT = 64
 _FILE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+_RUN = re.compile(r"_{3,}")
+_WORDS = re.compile(r"[A-Za-z0-9-]+")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _HYPHENATED = re.compile(r"\w+(?:-\w+)+")
 
 
 def function_name(provider: str, tool: str) -> str:
-    """Return the name under which a model calls the tool: `<provider>__<tool>`, at most 64 plain characters."""
+    """Return the name under which a model calls the tool: `<provider>__<tool>`, at most 64 plain characters.
+
+    A tool whose own name has other characters, or too many, gets the beginning of a digest of its name: that of no
+    other tool, and always the same whatever else its server lists.
+    """
     plain = _FORBIDDEN.sub("_", f"{provider}__{tool}")
-    if len(plain) <= _LIMIT:
+    if len(plain) <= _LIMIT and _FORBIDDEN.search(tool) is None:
         return plain
-    return f"{plain[: _LIMIT - 9]}_{hash_of(f'{provider}.{tool}', 8)}"
+    readable = _RUN.sub("_", plain[: _LIMIT - 9]).rstrip("_") if tool.isascii() else _spelt(provider, tool)
+    return f"{readable}_{hash_of(f'{provider}.{tool}', 8)}"
+
+
+def _spelt(provider: str, tool: str) -> str:
+    """Return the beginning of a name, with what plain letters can tell of it."""
+    folded = unicodedata.normalize("NFKD", tool).encode("ascii", "ignore").decode()
+    words = "_".join(_WORDS.findall(folded)) or "tool"
+    return f"{_FORBIDDEN.sub('_', provider)}__{words}"[: _LIMIT - 9].rstrip("_")
+
+
+def is_spelt_out(provider: str, tool: str) -> bool:
+    """Return whether the name under which a model calls the tool tells the tool's own name."""
+    return function_name(provider, tool).endswith(f"__{tool}")
 
 
 def file_name(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from backstay.data_files import data_beside
 from backstay.errors import ArgumentsInvalid
 from toolbox.configuration.template import holds
-from toolbox.providers.answer import Answer
+from toolbox.providers.answer import BESIDE, Answer
 from toolbox.providers.declaration import Declaration
 
 LOOKED_AT = 2000
@@ -122,10 +122,19 @@ def _reports(data: Any, depth: int) -> bool:
             if len(texts) == len(data):
                 return _reports("\n".join(map(told, texts)) if len(texts) > 1 else texts[0], depth - 1)
             return all(isinstance(item, dict | str) and _reports(item, depth - 1) for item in data)
+        case dict() if BESIDE in data:
+            return _reports_beside({key: value for key, value in data.items() if key != BESIDE}, data[BESIDE], depth)
         case dict() if data:
             return _object_reports({_plain(str(key)): value for key, value in data.items()}, depth)
         case _:
             return False
+
+
+def _reports_beside(data: dict[str, Any], beside: Any, depth: int) -> bool:
+    """Return whether structured content or the words beside it report an error, unless it says that it is a success."""
+    if any(value is True for key, value in data.items() if _plain(str(key)) in _SUCCESS):
+        return False
+    return _reports(data, depth) or _reports(beside, depth)
 
 
 def _object_reports(found: dict[str, Any], depth: int) -> bool:

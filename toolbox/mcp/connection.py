@@ -2,18 +2,22 @@
 
 import asyncio
 import contextvars
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import structlog
 from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
+from backstay.shown import one_line
 from backstay.version import version
 from toolbox.mcp.elicitation import ElicitationRouter
 from toolbox.mcp.errors import describe_fault, of_status, unwrap
 from toolbox.mcp.http_transport import HttpExchange, current
+from toolbox.mcp.streams import tolerant
 from toolbox.mcp.transports import Transport
 from toolbox.schema import compile_schema, misfits
 
@@ -22,6 +26,9 @@ CONNECT_S = 15.0
 FIRST_START_S = 60.0
 """The same for a command that has never answered yet: `npx` and `uvx` download at their first start."""
 _CLOSE_S = 5.0
+_LISTEN_AGAIN_S = 1.0
+_LISTEN_MOST_S = 300.0
+_log = structlog.get_logger("toolbox")
 
 
 class Connection:
@@ -34,14 +41,18 @@ class Connection:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed = changed
+        self._waiting = 0
+        self.retired = False
+        """Whether it takes no more calls, because its session is gone."""
         self.output_schemas: dict[str, Any] = {}
         """What the server's tools say about their answers, by tool."""
         self._validators: dict[str, tuple[Any, Any]] = {}
         self._validating = asyncio.Lock()
+        self._noted = set[str]()
         self.seen = HttpExchange()
         self.elicitations = ElicitationRouter()
         self.client = Client(
-            transport(self._ended),
+            tolerant(transport(self._ended)),
             elicitation_callback=self.elicitations.elicit,
             message_handler=self._on_message,
             client_info=Implementation(name="backstay", version=version()),
@@ -53,7 +64,23 @@ class Connection:
     @property
     def alive(self) -> bool:
         """Return whether requests can still be sent."""
-        return not (self._ended.is_set() or self._closing.is_set() or self._task.done())
+        return not (self.retired or self.ended or self._closing.is_set())
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing is left of it."""
+        return self._ended.is_set() or self._task.done()
+
+    @contextmanager
+    def used(self) -> Generator[None]:
+        """Count a call that waits for its answer here."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if self.retired and not self._waiting:
+                self._closing.set()
 
     async def wait_open(self) -> None:
         """Wait until the handshake is done; raises ToolUnavailable with the cause when it fails or takes too long."""
@@ -77,16 +104,18 @@ class Connection:
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=1)
 
-    def drop(self) -> None:
-        """Close in the background, without waiting."""
-        self._closing.set()
+    def retire(self) -> None:
+        """Take no more calls; close in the background when those under way have their answers."""
+        self.retired = True
+        if not self._waiting:
+            self._closing.set()
 
     async def _own(self) -> None:
         current.set(self.seen)
         try:
             async with self.client:
-                # The client's own check runs on the event loop and has no bounds.
-                self.client.session.validate_tool_result = self._validate_output
+                # The client's own check runs on the event loop, has no bounds, and throws the answer away.
+                self.client.session.validate_tool_result = self._leave_output
                 self._opened.set_result(None)
                 listening = asyncio.create_task(self._listen())
                 ends = [asyncio.create_task(event.wait()) for event in (self._closing, self._ended)]
@@ -106,16 +135,20 @@ class Connection:
         finally:
             self._ended.set()
 
-    async def _validate_output(self, name: str, result: CallToolResult) -> None:
-        """Raise RuntimeError when an answer does not fit the schema that the tool itself names for it."""
-        schema = self.output_schemas.get(name)
-        if schema is None:
+    async def _leave_output(self, name: str, result: CallToolResult) -> None:
+        """Check nothing: a tool that does not keep its own output schema has answered all the same."""
+
+    async def note_answer(self, tool: str, said: Any) -> None:
+        """Tell the operator, once for each tool, that its answers do not fit the schema that it names for them."""
+        schema = self.output_schemas.get(tool)
+        if schema is None or tool in self._noted or not isinstance(said, dict) or said.get("isError"):
             return
-        if result.structured_content is None and "structured_content" not in result.model_fields_set:
-            raise RuntimeError("the tool has an output schema but did not answer with structured content")
+        content = said.get("structuredContent")
         async with self._validating:
-            if await asyncio.to_thread(self._misfits, name, schema, result.structured_content):
-                raise RuntimeError("the answer does not fit the tool's output schema")
+            if content is not None and not await asyncio.to_thread(self._misfits, tool, schema, content):
+                return
+        self._noted.add(tool)
+        _log.info("tool.output_schema_not_kept", tool=one_line(tool, 100), structured=content is not None)
 
     def _misfits(self, name: str, schema: Any, content: Any) -> bool:
         known = self._validators.get(name)
@@ -128,10 +161,18 @@ class Connection:
         tools = self.client.server_capabilities.tools
         if tools is None or not tools.list_changed:
             return
-        with suppress(Exception):  # early notice is a convenience; listings expire anyway
-            async with self.client.listen(tools_list_changed=True) as events:
-                async for _ in events:
-                    self._changed()
+        pause_s = _LISTEN_AGAIN_S
+        while True:
+            with suppress(Exception):  # early notice is a convenience; listings expire anyway
+                async with self.client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self._changed()
+                        pause_s = _LISTEN_AGAIN_S
+            if self.client.session.discover_result is None:
+                return
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LISTEN_MOST_S)
+            self._changed()  # what changed meanwhile was told to nobody
 
     async def _on_message(self, message: ServerNotification | Exception) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -142,7 +183,7 @@ class Connection:
         if isinstance(error, ToolUnavailable):
             return error
         if self.seen.status is not None and self.seen.status >= 400:
-            return ToolUnavailable(of_status(self.seen.status))
+            return ToolUnavailable(of_status(self.seen.status, error))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
             said = self._log is not None and self._log.is_file()
             where = f"see its output in {self._log}" if said else "it printed nothing"

@@ -1,8 +1,10 @@
 """What an MCP or HTTP error says about a call: refused, not sent, or unknown outcome."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
+from mcp import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_PARAMS,
@@ -11,21 +13,23 @@ from mcp.types import (
     PARSE_ERROR,
     REQUEST_TIMEOUT,
 )
+from mcp.types.version import SUPPORTED_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from backstay.errors import OutcomeUnknown
-from backstay.shown import message_line
+from backstay.shown import message_line, one_line
 from toolbox.mcp.http_transport import HttpExchange
+from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.provider import NotSent
-
-TOO_LARGE = 1_000_001
-"""Our own code for an answer over the cap; no server sends it."""
-MALFORMED = 1_000_002
-"""Our own code for an answer that is no JSON-RPC."""
 
 _UNSENT = frozenset({401, 403, 407, 429})
 _LOCAL = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, TOO_LARGE, MALFORMED})
 _LOCAL_OVER_HTTP = _LOCAL | {PARSE_ERROR, INVALID_REQUEST}
+_MAY_PASS = frozenset({408, 421, 423, 425, 429})
+"""Refusals of HTTP that another try may not meet."""
+_UNKNOWN_REVISION = re.compile(r"Unsupported protocol version from the server: (.*)", re.DOTALL)
+_PLACES = 3
 _BEFORE_EXECUTION = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
 
 
@@ -49,11 +53,28 @@ def of_fault(error: BaseException) -> Exception:
     return OutcomeUnknown(f"the answer cannot be used: {describe_fault(error)}")
 
 
-def of_status(status: int) -> str:
-    """Return why a server that answers with this HTTP status cannot be used."""
+def of_status(status: int, error: object = None) -> str:
+    """Return why a server that answers with this HTTP status cannot be used, in its own words where it has some."""
     if status == 401:
         return "needs login: the server answered HTTP 401; give it valid credentials under `headers`"
-    return f"the server refused the connection with HTTP {status}"
+    said = f": {message_line(error.message, 200)}" if isinstance(error, MCPError) and error.message else ""
+    return f"the server refused the connection with HTTP {status}{said}"
+
+
+def cause_of(error: BaseException, exchange: HttpExchange) -> str:
+    """Return why a request found no answer, from what was seen of it and what the MCP client says."""
+    said = describe_fault(error)
+    if exchange.fault:
+        return message_line(exchange.fault)
+    return f"HTTP {exchange.status}: {said}" if (exchange.status or 0) >= 300 else said
+
+
+def is_lasting(exchange: HttpExchange, code: int) -> bool:
+    """Return whether the same request would meet the same fault again."""
+    status = exchange.status or 0
+    # The MCP client says so itself of what can be no answer to any request.
+    impossible = code == INVALID_REQUEST and not exchange.answered and status < 400
+    return exchange.unreadable or impossible or (300 <= status < 500 and status not in _MAY_PASS)
 
 
 def unwrap(error: Any) -> Any:
@@ -67,8 +88,23 @@ def describe_fault(error: Any) -> str:
     """Return one line on an error without quoting a payload."""
     error = unwrap(error)
     name = type(error).__name__
-    if name in {"ValidationError", "RuntimeError"}:  # both quote what the server sent
-        return f"it does not fit the protocol or the tool's output schema ({name})"
+    if isinstance(error, ValidationError):
+        faults = [
+            f"{'.'.join(map(str, fault['loc'][-3:]))}: {fault['msg']}" for fault in error.errors(include_input=False)
+        ]
+        return message_line(f"it does not fit the protocol ({'; '.join(faults[:_PLACES])})", 300)
+    if isinstance(error, RuntimeError):  # it may quote what the server sent
+        if (found := _UNKNOWN_REVISION.match(str(error))) is not None:
+            known = ", ".join(SUPPORTED_PROTOCOL_VERSIONS)
+            revision = one_line(found[1], 40)
+            return f"it speaks revision {revision!r} of the protocol, which is not known here; known are {known}"
+        return f"it does not fit the protocol ({name})"
+    if isinstance(error, MCPError):
+        supported = error.error.data.get("supported") if isinstance(error.error.data, dict) else None
+        revisions = (
+            f" (it speaks {one_line(', '.join(map(str, supported)), 80)})" if isinstance(supported, list) else ""
+        )
+        return message_line(f"{error.message or name}{revisions}")
     return message_line(f"{name}: {error}" if str(error) else name)
 
 
@@ -79,13 +115,16 @@ def _over_http(code: int, message: str, exchange: HttpExchange) -> Answer:
     if not exchange.answered and status in _UNSENT:
         raise NotSent(f"HTTP {status}: the server refused the request", retry_after_s=exchange.retry_after_s)
     if not exchange.answered and status >= 300:
-        raise OutcomeUnknown(f"HTTP {status} without an answer")
+        # Of a redirect the MCP client names where it leads; of others it knows no more than their status.
+        why = f": {message_line(message, 200)}" if status < 400 or exchange.worded else ""
+        raise OutcomeUnknown(f"HTTP {status} without an answer{why}")
     if exchange.fault:
         raise OutcomeUnknown(message_line(exchange.fault))
     if status >= 500 and code not in _BEFORE_EXECUTION:
         raise OutcomeUnknown(f"HTTP {status}: {message_line(message)}")
     if not exchange.answered and code in _LOCAL_OVER_HTTP:
-        raise OutcomeUnknown(f"HTTP {status} without a usable answer")
+        why = "" if code == PARSE_ERROR else f": {message_line(message, 200)}"  # that of the parser quotes a payload
+        raise OutcomeUnknown(f"HTTP {status} without a usable answer{why}")
     return _refused(code, message)
 
 

@@ -1,4 +1,8 @@
-"""The HTTP transport under the MCP client: notes the status and faults of each request, which the MCP client hides."""
+"""The HTTP transport under the MCP client: notes what the MCP client hides, and hands on bodies that it can read.
+
+A request that is refused as if its session were gone is followed by a ping under the same session: only the server can
+say whether it still knows it.
+"""
 
 import asyncio
 import json
@@ -7,12 +11,21 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 import httpx2
-from mcp.types import CONNECTION_CLOSED
+from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
+
+from toolbox.mcp.event_stream import EventReader
+from toolbox.mcp.wire import answer_to, dumped, names
 
 CAP = 64 * 1024 * 1024
 """How many bytes one answer may have."""
 PIECE_S = 60.0
 """How long one line or event may take to come, once it has begun: what comes after it waits for it."""
+PING_S = 10.0
+"""How long a server may take to say whether it still knows a session."""
+GONE = frozenset({400, 404})
+"""The status of a request whose session the server does not know."""
+_PING = b'{"jsonrpc":"2.0","id":"backstay-ping","method":"ping"}'
+_OF_ONE_REQUEST = ("content-length", "mcp-method", "mcp-name", "mcp-param-")
 _ERROR_BODY = 1024 * 1024
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -25,8 +38,20 @@ class HttpExchange:
     """When the loop's clock shows this, nothing more of the answer is read."""
     status: int | None = None
     answered: bool = False
-    """Whether a refusing status came with a JSON-RPC body."""
+    """Whether an error is the server's own, which it wrote as JSON-RPC."""
+    worded: bool = False
+    """Whether a refusing status came with an error as JSON-RPC, whatever it is about."""
+    own: bool = False
+    """Whether that body names the request, so that it answers the call and not the session."""
+    session: bool = False
+    """Whether the request was made under a session."""
+    ping: int | None = None
+    """The status of a ping under the session of a request that was refused as if it were gone."""
+    same: bool = False
+    """Whether that ping was refused word for word like the request."""
     fault: str | None = None
+    unreadable: bool = False
+    """Whether the answer came and is none, so that it would be the same at each try."""
     too_large: bool = False
     retry_after_s: float | None = None
 
@@ -38,9 +63,11 @@ current: ContextVar[HttpExchange | None] = ContextVar("exchange", default=None)
 class ObservedTransport(httpx2.AsyncBaseTransport):
     """Send requests, note what came back, and keep one failed request from ending the others."""
 
-    def __init__(self, *, refused: Callable[[], None] | None = None) -> None:
-        """Call `refused` for every request that was not accepted."""
+    def __init__(self, *, refused: Callable[[], None] | None = None, gone: Callable[[], None] | None = None) -> None:
+        """Call `refused` for every request that was not accepted, `gone` when a stream shows that the session is."""
         self._refused = refused
+        self._gone = gone
+        self._asking: set[asyncio.Task[None]] = set()
         self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -64,13 +91,70 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             exchange.fault = "the server compressed its answer although it was asked not to"
             return _failure(exchange.fault)
-        seen = httpx2.Response(
-            response.status_code, headers=response.headers, stream=stream, extensions=response.extensions
-        )
-        if seen.status_code >= 400 and request.method == "POST":
-            exchange.answered = await _is_answer(seen)
+        exchange.session = self._refused is not None or "mcp-session-id" in request.headers
+        if response.status_code >= 400:
+            return await self._refusal(request, _with(response, stream), exchange)
+        asked = None if self._refused is not None else _asked(request)
+        return _readable(response, stream, exchange, asked, endless=request.method == "GET")
+
+    async def _refusal(self, request: httpx2.Request, seen: httpx2.Response, exchange: HttpExchange) -> httpx2.Response:
+        if request.method == "GET" and self._gone is not None and exchange.session and seen.status_code in GONE:
+            asking = asyncio.create_task(self._look(request, self._gone))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+        asked = _asked(request)
+        if request.method != "POST" or asked is None:
             self._tell(request)
-        return seen
+            return seen
+        try:
+            body = await seen.aread()
+        except httpx2.StreamError:
+            self._tell(request)
+            return seen
+        answer = answer_to(asked, body, seen.charset_encoding)
+        exchange.own = names(asked, body)
+        if isinstance(answer, JSONRPCResponse):
+            if exchange.own:
+                # What the tool answered counts, whatever status stands above it.
+                exchange.status, exchange.answered = 200, True
+                return httpx2.Response(200, headers=_JSON, content=dumped(answer))
+            answer = None
+        exchange.worded = answer is not None
+        about_session = exchange.session and seen.status_code in GONE
+        # An error that names no request may be about the session alone, so that it says nothing of the call.
+        exchange.answered = answer is not None and (exchange.own or not about_session)
+        if about_session:
+            exchange.ping, said = await self._ping(request)
+            exchange.same = exchange.ping == seen.status_code and said == _said(body)
+        self._tell(request)
+        if answer is None:
+            return seen
+        return httpx2.Response(seen.status_code, headers=_JSON, content=dumped(answer), extensions=seen.extensions)
+
+    async def _ping(self, refused: httpx2.Request) -> tuple[int | None, object]:
+        """Return the status and the words of the answer to a ping under the session of a request."""
+        kept = [(key, value) for key, value in refused.headers.items() if not key.lower().startswith(_OF_ONE_REQUEST)]
+        headers = {**dict(kept), "content-type": "application/json", "content-length": str(len(_PING))}
+        headers.setdefault("accept", "application/json, text/event-stream")
+        ping = httpx2.Request("POST", refused.url, headers=headers, content=_PING)
+        exchange = HttpExchange()
+        ends = asyncio.get_running_loop().time() + PING_S
+        try:
+            async with asyncio.timeout_at(ends):
+                response = await self._inner.handle_async_request(ping)
+                if response.status_code < 400:
+                    await response.aclose()
+                    return response.status_code, None
+                seen = _with(response, _Capped(response, exchange, ends, endless=False))
+                return response.status_code, _said(await seen.aread())
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
+            return None, None
+
+    async def _look(self, refused: httpx2.Request, gone: Callable[[], None]) -> None:
+        """A stream that is refused may only be one that the server does not offer."""
+        status, _ = await self._ping(refused)
+        if status in GONE:
+            gone()
 
     def _ends(self, request: httpx2.Request, exchange: HttpExchange) -> float | None:
         if request.method != "POST":
@@ -86,6 +170,88 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close the connections."""
+        for asking in self._asking:
+            asking.cancel()
+        await self._inner.aclose()
+
+
+_JSON = {"content-type": "application/json"}
+
+
+def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream, **headers: str) -> httpx2.Response:
+    kept: dict[str, str] = {**dict(response.headers), **headers}
+    if headers:
+        kept.pop("content-length", None)
+    return httpx2.Response(response.status_code, headers=kept, stream=stream, extensions=response.extensions)
+
+
+def _readable(
+    response: httpx2.Response,
+    stream: httpx2.AsyncByteStream,
+    exchange: HttpExchange,
+    asked: RequestId | None,
+    *,
+    endless: bool,
+) -> httpx2.Response:
+    """Return the response with a body that the MCP client can read."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        # The charset of a stream is UTF-8 whatever it says.
+        events = _Events(stream, exchange, EventReader(asked))
+        return _with(response, events, **{"content-type": "text/event-stream"})
+    if endless or asked is None or response.status_code >= 300 or response.status_code == 202:
+        return _with(response, stream)
+    return _with(response, _Body(stream, exchange, asked, response), **_JSON)
+
+
+class _Events(httpx2.AsyncByteStream):
+    """Hand on a stream of events, each with one message."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, exchange: HttpExchange, reader: EventReader) -> None:
+        self._inner = inner
+        self._exchange = exchange
+        self._reader = reader
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            found = self._reader.feed(chunk)
+            self._exchange.answered = self._exchange.answered or self._reader.refused
+            if found:
+                yield found
+        rest = self._reader.end()
+        self._exchange.answered = self._exchange.answered or self._reader.refused
+        if rest:
+            yield rest
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    """Hand on the answer that a body holds, under the id of its request."""
+
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, exchange: HttpExchange, asked: RequestId, response: httpx2.Response
+    ) -> None:
+        self._inner = inner
+        self._exchange = exchange
+        self._asked = asked
+        self._charset = response.charset_encoding
+        self._kind = response.headers.get("content-type", "").partition(";")[0].strip()[:60]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        body = b"".join([chunk async for chunk in self._inner])
+        answer = answer_to(self._asked, body, self._charset)
+        if answer is None:
+            self._exchange.unreadable = True
+            what = f"{self._kind or 'a body without a type'}, which holds no answer" if body.strip() else "nothing"
+            self._exchange.fault = self._exchange.fault or f"the server answered with {what}"
+            yield body
+        else:
+            self._exchange.answered = isinstance(answer, JSONRPCError)
+            yield dumped(answer)
+
+    async def aclose(self) -> None:
         await self._inner.aclose()
 
 
@@ -141,13 +307,22 @@ class _Capped(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-async def _is_answer(response: httpx2.Response) -> bool:
+def _asked(request: httpx2.Request) -> RequestId | None:
+    """Return the id of the request that a POST carries; None for a notification or an answer."""
+    if request.method != "POST":
+        return None
     try:
-        body = await response.aread()
-        parsed = json.loads(body) if "json" in response.headers.get("content-type", "").lower() else None
-    except (httpx2.StreamError, ValueError, RecursionError):
-        return False
-    return isinstance(parsed, dict) and "jsonrpc" in parsed and "error" in parsed
+        sent = json.loads(request.content)
+    except (httpx2.RequestNotRead, ValueError, RecursionError):
+        return None
+    asked = sent.get("id") if isinstance(sent, dict) and "method" in sent else None
+    return asked if isinstance(asked, int | str) else None
+
+
+def _said(body: bytes) -> object:
+    """Return what a refusal says, without the id that it may repeat."""
+    answer = answer_to(0, body)
+    return (answer.error.code, answer.error.message) if isinstance(answer, JSONRPCError) else body.strip()
 
 
 def _failure(reason: str) -> httpx2.Response:

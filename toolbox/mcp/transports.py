@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,15 +13,15 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
 from system.children import end_group
 from system.files import close_to_others, make_private_directory
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.mcp.errors import MALFORMED, TOO_LARGE
 from toolbox.mcp.http_transport import CAP, PIECE_S, ObservedTransport
+from toolbox.mcp.wire import MALFORMED, TOO_LARGE, cut_off, id_at_the_edge, messages_of
 from toolbox.processes.runner import clean_environment, find_command
 
 Transport = Callable[[asyncio.Event], AbstractAsyncContextManager[Any]]
@@ -90,8 +89,6 @@ class Lines:
 _LOG_CAP = 1024 * 1024
 _LINE_CAP = 64 * 1024
 _CHUNK = 256 * 1024
-_ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,')
-_ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 
 
 @asynccontextmanager
@@ -170,9 +167,10 @@ async def _read(process: asyncio.subprocess.Process, to_client: Any, stderr: "_L
             elif found or ends is None:
                 ends = asyncio.get_running_loop().time() + PIECE_S
             for line in found:
-                if (message := _parse(line)) is not None:
+                messages = _parse(line)
+                for message in messages:
                     await to_client.send(SessionMessage(message))
-                elif isinstance(line, bytes) and line.strip():
+                if not messages and isinstance(line, bytes) and line.strip():
                     stderr.write(b"not JSON-RPC on stdout: " + line[:500] + b"\n")
     except TimeoutError:
         stderr.write(b"a line on stdout did not end in time\n")
@@ -181,19 +179,16 @@ async def _read(process: asyncio.subprocess.Process, to_client: Any, stderr: "_L
         await to_client.aclose()
 
 
-def _parse(line: bytes | Overlong) -> Any:
+def _parse(line: bytes | Overlong) -> list[JSONRPCMessage]:
     if isinstance(line, Overlong):
-        return _error(_ID_FIRST.match(line.head) or _ID_LAST.search(line.tail), TOO_LARGE, "the answer is too large")
-    try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        return _error(_ID_FIRST.match(line) or _ID_LAST.search(line[-200:]), MALFORMED, "the answer is malformed")
+        return _error(id_at_the_edge(line.head, line.tail), TOO_LARGE, "the answer is too large")
+    return messages_of(line) or _error(cut_off(line), MALFORMED, "the answer is malformed")
 
 
-def _error(found: "re.Match[bytes] | None", code: int, message: str) -> JSONRPCError | None:
-    if found is None:
-        return None
-    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=ErrorData(code=code, message=message))
+def _error(asked: int | None, code: int, message: str) -> list[JSONRPCMessage]:
+    if asked is None:
+        return []
+    return [JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=code, message=message))]
 
 
 async def _write(process: asyncio.subprocess.Process, from_client: Any, ended: asyncio.Event) -> None:
@@ -269,9 +264,9 @@ def http_transports(server: ServerEntry) -> tuple[Transport, ...]:
 
 def _streamable(server: ServerEntry) -> Transport:
     @asynccontextmanager
-    async def open_http(_: asyncio.Event) -> AsyncGenerator[Any]:
+    async def open_http(ended: asyncio.Event) -> AsyncGenerator[Any]:
         async with (
-            _http(server, ObservedTransport()) as http,
+            _http(server, ObservedTransport(gone=ended.set)) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams

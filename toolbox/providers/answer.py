@@ -1,17 +1,29 @@
-"""What a tool answered, as plain JSON."""
+"""What a tool answered, as plain JSON.
+
+An answer is read as any usual host reads it: what is there counts, however it is wrapped, and nothing is dropped for
+a detail. Text stays text; only objects and lists are read as JSON.
+"""
 
 import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from mcp.types import CallToolResult
 
 from backstay.shown import message_line
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.json_safe import json_safe
+
+BESIDE = "_content"
+"""Where text, pictures and links stand that came beside structured content and say more than it."""
+_OF_THE_PROTOCOL = frozenset({"_meta", "content", "isError", "resultType", "structuredContent", "toolResult"})
+_BY_FIELD = {"text": "text", "resource": "resource", "uri": "resource_link"}
+"""What a part is that does not say it, by a field of it."""
+_COMPARED = 400_000
+"""How many characters of structured content are compared with the text beside it."""
+_PARTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +50,110 @@ def refused(reason: str) -> Answer:
     return Answer(success=False, error=message_line(reason) or "the tool reported an error without a reason")
 
 
-def answer_of(result: CallToolResult) -> Answer:
-    """Return the structured content, else the text read as JSON when it is JSON, else the text."""
+def answer_of(said: Mapping[str, Any]) -> Answer:
+    """Return the answer that the result of a call holds: structured content, else its parts, else all it holds."""
     files: dict[str, bytes] = {}
-    if result.is_error:
-        texts = [part.text for part in result.content if part.type == "text"]
-        reason = "\n".join(texts) or (_dump(result.structured_content) if result.structured_content else "")
-        return Answer(success=False, data=_parts(result.content, files), error=refused(reason).error, files=files)
-    if result.structured_content is not None:
-        return Answer(success=True, data=json_safe(result.structured_content))
-    return Answer(success=True, data=_parts(result.content, files), files=files)
+    if said.get("content") is None and (wrapped := said.get("toolResult")) is not None:
+        # As the first revision of the protocol had it.
+        said = {**said, **(wrapped if isinstance(wrapped, dict) else {"content": wrapped})}
+    parts = _parts_of(said.get("content"))
+    structured = json_safe(said.get("structuredContent"))
+    if structured is not None:
+        data = _with_beside(structured, parts, files)
+    elif parts:
+        data = _data(parts, files)
+    else:
+        rest = {key: value for key, value in said.items() if key not in _OF_THE_PROTOCOL}
+        data = None if not rest else json_safe(next(iter(rest.values())) if len(rest) == 1 else rest)
+    if not _is_true(said.get("isError")):
+        return Answer(success=True, data=data, files=files)
+    reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
+    if not reason and data:
+        reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
+    return Answer(success=False, data=data, error=refused(reason).error, files=files)
 
 
-def _parts(content: Any, files: dict[str, bytes]) -> Any:
-    if not content:
+def _is_true(flag: Any) -> bool:
+    return flag is True or flag == 1 or (isinstance(flag, str) and flag.strip().lower() == "true")
+
+
+def _parts_of(content: Any) -> list[dict[str, Any]]:
+    """Return the parts of an answer that say something, each as an object."""
+    listed = content if isinstance(content, list) else [content]
+    parts: list[dict[str, Any]] = []
+    for part in listed:
+        match part:
+            case None:
+                continue
+            case dict():
+                parts.append(part)
+            case str():
+                parts.append({"type": "text", "text": part})
+            case _:
+                parts.append({"type": "text", "text": json.dumps(json_safe(part), ensure_ascii=False)})
+    return [part for part in parts if not (_kind(part) == "text" and part.get("text") is None)]
+
+
+def _kind(part: dict[str, Any]) -> str:
+    said = part.get("type")
+    if isinstance(said, str) and said:
+        return said
+    if "data" in part and isinstance(mime := part.get("mimeType"), str):
+        return mime.partition("/")[0]
+    return next((kind for key, kind in _BY_FIELD.items() if key in part), "")
+
+
+def _text(part: dict[str, Any]) -> str | None:
+    """Return the text of a text part; None for every other part."""
+    if _kind(part) != "text":
         return None
-    if all(part.type == "text" for part in content):
-        return _parse("\n".join(part.text for part in content))
-    return [_part(part, files) for part in content]
+    text = part.get("text")
+    return json_safe(text) if isinstance(text, str) else json.dumps(json_safe(text), ensure_ascii=False)
 
 
-def _part(part: Any, files: dict[str, bytes]) -> Any:
-    match part.type:
-        case "text":
-            return _parse(part.text)
-        case "image" | "audio":
-            return {"type": part.type, "mime": part.mime_type, **_file(part.data, files)}
-        case "resource":
-            found = part.resource
-            shown = {"type": "resource", "uri": str(found.uri), "mime": found.mime_type}
-            return shown | ({"text": found.text} if hasattr(found, "text") else _file(found.blob, files))
-        case "resource_link":
-            told = {"name": part.name, "title": part.title, "description": part.description, "bytes": part.size}
-            link = {"type": "resource_link", "uri": str(part.uri), "mime": part.mime_type}
-            return json_safe(link | {key: value for key, value in told.items() if value is not None})
-        case _:
-            return {"type": str(part.type)}
+def _data(parts: list[dict[str, Any]], files: dict[str, bytes]) -> Any:
+    texts = [_text(part) for part in parts]
+    if all(text is not None for text in texts):
+        return parsed("\n".join(text for text in texts if text is not None))
+    if len(parts) == 1 and not _kind(parts[0]):
+        return json_safe(parts[0])
+    return [_part(part, files) for part in parts]
 
 
-def _file(encoded: str, files: dict[str, bytes]) -> dict[str, Any]:
+def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
+    if (text := _text(part)) is not None:
+        return parsed(text)
+    kind = _kind(part)
+    if not kind:
+        return json_safe(part)
+    if kind == "resource" and isinstance(found := part.get("resource"), dict):
+        shown = {"type": "resource", "uri": _plain(found.get("uri")), "mime": _plain(found.get("mimeType"))}
+        if isinstance(said := found.get("text"), str):
+            return shown | {"text": json_safe(said)}
+        return shown | (_file(found["blob"], files) if "blob" in found else {})
+    if kind == "resource_link":
+        told = {key: _plain(part.get(key)) for key in ("name", "title", "description")} | {"bytes": part.get("size")}
+        link = {"type": kind, "uri": _plain(part.get("uri")), "mime": _plain(part.get("mimeType"))}
+        return json_safe(link | {key: value for key, value in told.items() if value is not None})
+    shown = {"type": json_safe(kind), "mime": _plain(part.get("mimeType"))}
+    if kind not in {"image", "audio"}:
+        # Another kind than the protocol's: all that it says is shown, and only bytes are kept apart.
+        known = {"type", "data", "mimeType", "_meta", "annotations"}
+        shown = {**json_safe({key: value for key, value in part.items() if key not in known}), **shown}
+    return shown | (_file(part["data"], files) if "data" in part else {})
+
+
+def _plain(value: Any) -> Any:
+    return json_safe(value) if value is None or isinstance(value, str | int | float) else None
+
+
+def _file(encoded: Any, files: dict[str, bytes]) -> dict[str, Any]:
     """Keep the bytes apart and return what stands for them."""
+    text = encoded if isinstance(encoded, str) else ""
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
     try:
-        data = base64.b64decode(encoded, validate=True)
+        data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         return {"bytes": 0, "fault": "it is no base64"}
     name = hashlib.sha256(data).hexdigest()
@@ -87,14 +161,70 @@ def _file(encoded: str, files: dict[str, bytes]) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": name}
 
 
-def _parse(text: str) -> Any:
-    if text[:64].lstrip()[:1] not in set('{["-0123456789tfn'):
+def _with_beside(structured: Any, parts: list[dict[str, Any]], files: dict[str, bytes]) -> Any:
+    """Return structured content with what came beside it, without texts that only repeat it."""
+    texts = [_text(part) for part in parts]
+    whole = [text for text in texts if text is not None]
+    if not parts or (len(whole) == len(parts) and parsed("\n".join(whole)) == structured):
+        return structured
+    known = _repeated(structured)
+    left = [part for part, text in zip(parts, texts, strict=True) if text is None or not _repeats(text, known)]
+    if not left:
+        return structured
+    beside = [_part(part, files) for part in left]
+    if not isinstance(structured, dict):
+        return {"value": structured, BESIDE: beside}
+    return {**structured, _free(structured): beside}
+
+
+def _repeats(text: str, known: frozenset[str]) -> bool:
+    return not text.strip() or _canonical(parsed(text)) in known or _canonical(text.strip()) in known
+
+
+def _repeated(structured: Any) -> frozenset[str]:
+    """Return what a text may repeat: all of the content, each of its values, and each item of its lists."""
+    found = [structured]
+    if isinstance(structured, dict):
+        for value in list(structured.values())[:_PARTS]:
+            found += [value, *(value[:_PARTS] if isinstance(value, list) else ())]
+    dumped, left = set[str](), _COMPARED
+    for value in found:
+        text = _canonical(value)
+        left -= len(text)
+        if left < 0:
+            break
+        dumped |= {text, _canonical(_words(value))}
+    return frozenset(dumped)
+
+
+def _words(value: Any) -> Any:
+    """Return a value as the text that servers write for it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case _:
+            return value
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _free(taken: Iterable[str]) -> str:
+    name = BESIDE
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def parsed(text: str) -> Any:
+    """Return the object or list that a text is; every other text stays as it is, to the last digit."""
+    if text[:64].lstrip()[:1] not in {"{", "["}:
         return text
     try:
-        return json_safe(json.loads(text))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(json_safe(value), ensure_ascii=False)[:4000]
+    return json_safe(found) if isinstance(found, dict | list) else text

@@ -44,7 +44,9 @@ class InputRequired:
         for request, given in self.pair(content):
             if request.form is None:
                 continue
-            fault = fault_of(compile_schema(request.form), given)
+            form = compile_schema(request.form)
+            # Nobody could answer a form that cannot be used; what fits is for the server to say.
+            fault = None if isinstance(form, str) else fault_of(form, given, left_to_the_server=True)
             if fault is not None:
                 return fault.replace("arguments", "answer" if len(self.requests) == 1 else f"answer.{request.key}", 1)
         return None

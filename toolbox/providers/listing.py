@@ -47,6 +47,8 @@ class Listing:
     """Hold the last known tools of a provider, and why it cannot be used when it cannot."""
 
     tools: tuple[ListedTool, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What is wrong with tools that are listed and left out, each in words that follow the provider's name."""
     reason: str | None = None
     starting: bool = False
     """Whether its server has not answered yet since it was started, and may still do so."""

@@ -1,6 +1,7 @@
 """A server that says exactly what its script says; argv: a JSON file, read again for every request.
 
-{"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...}}
+{"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...},
+"handshake": {...}, "discover": {...}, "listing": {...}, "changes_while_listed": 0}
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
 {"endless": "text", "pause": seconds} is one line without an end.
 """
@@ -25,8 +26,13 @@ def answer(request):
     match request["method"]:
         case "initialize":
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "raw", "version": "1"}}
-            return name | {"result": shape | {"capabilities": {"tools": {"listChanged": True}}}}
+            shape |= {"capabilities": {"tools": {"listChanged": True}}}
+            return name | {"result": shape | told.get("handshake", {})}
+        case "server/discover" if "discover" in told:
+            return name | {"result": told["discover"]}
         case "tools/list":
+            for _ in range(told.get("changes_while_listed", 0)):
+                say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             return name | {"result": {"tools": told.get("tools", []), **told.get("listing", {})}}
         case "tools/call":
             reply = told["answers"][request["params"]["name"]]

@@ -1,0 +1,87 @@
+"""Rewrite a stream of server-sent events so that each event holds one message that any client can read."""
+
+from mcp.types import JSONRPCError, JSONRPCResponse, RequestId
+
+from toolbox.mcp.wire import cut_off, dumped, messages_of
+
+_BOM = b"\xef\xbb\xbf"
+_COMMENT = b": "
+
+
+class EventReader:
+    """Take a stream apart as it comes, and put it together again event by event; its cost stays linear."""
+
+    def __init__(self, asked: RequestId | None, charset: str | None = None) -> None:
+        """Read answers to one request, or to all when none is named."""
+        self._asked = asked
+        self._charset = charset
+        self._line: list[bytes] = []
+        self._fields: list[bytes] = []
+        self._data: list[bytes] = []
+        self._named = b""
+        self._begun = False
+        self._after_return = False
+        self.refused = False
+        """Whether the server answered the request with an error."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Return what the chunk completes."""
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_return = False
+        self._after_return = self._after_return or chunk.endswith(b"\r")
+        lines = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        found: list[bytes] = []
+        for line in lines[:-1]:
+            self._line.append(line)
+            found.append(self._whole(b"".join(self._line)))
+            self._line = []
+        if lines[-1]:
+            self._line.append(lines[-1])
+        return b"".join(found)
+
+    def end(self) -> bytes:
+        """Return the last event, when the stream ended without an empty line behind it."""
+        line, self._line = b"".join(self._line), []
+        return (self._whole(line) if line else b"") + self._whole(b"")
+
+    def _whole(self, line: bytes) -> bytes:
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            return self._event()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"":
+                return line + b"\n"
+            case b"data":
+                self._data.append(value)
+            case _:
+                self._named = value if name == b"event" else self._named
+                self._fields.append(line)
+        return b""
+
+    def _event(self) -> bytes:
+        fields, data, named = self._fields, b"\n".join(self._data), self._named.strip()
+        had_data = bool(self._data)
+        self._fields, self._data, self._named = [], [], b""
+        if not fields and not had_data:
+            return b""
+        if named not in {b"", b"message"} or not data.strip():
+            return _written(fields, [data] if had_data else [])
+        messages = messages_of(data, self._charset)
+        for message in messages:
+            if self._asked is not None and isinstance(message, JSONRPCResponse | JSONRPCError):
+                self.refused = isinstance(message, JSONRPCError)
+                message.id = self._asked
+        if messages:
+            return b"".join(_written(fields, [dumped(message)]) for message in messages)
+        # A client would take what is no message for the end of its request.
+        return _written(fields, [data]) if cut_off(data) is not None else _written(fields, [])
+
+
+def _written(fields: list[bytes], data: list[bytes]) -> bytes:
+    lines = [*fields, *(b"data: " + line for item in data for line in item.split(b"\n"))]
+    return b"\n".join([*lines, b"", b""]) if lines else _COMMENT + b"\n\n"

@@ -1,0 +1,73 @@
+"""Read the tools of an MCP server, page by page."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp import Client
+from mcp.types import Tool
+
+from backstay.shown import one_line
+from toolbox.mcp.pages import FRESH_MS, LEFT_OUT
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import ListedTool, ToolAnnotations
+
+_PAGES = 1000
+_TOOLS = 20_000
+_PROBLEMS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Hold the tools of a server, what is wrong with the others, and for how long that counts."""
+
+    tools: tuple[ListedTool, ...]
+    problems: tuple[str, ...]
+    """Each in words that follow the name of the server."""
+    fresh_s: float
+
+
+async def list_all_tools(client: Client) -> Listed:
+    """Return every tool once, in the server's order; of a list without an end, as many as were read."""
+    found: dict[str, ListedTool] = {}
+    problems: list[str] = []
+    fresh_ms: list[int] = []
+    seen = set[str]()
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        if client.session.discover_result is not None:  # older revisions have no such field
+            fresh_ms.append(page.ttl_ms)
+        problems += (page.meta or {}).get(LEFT_OUT, ())
+        for tool in page.tools:
+            found.setdefault(tool.name, _listed(tool))
+        # Many servers write an empty cursor where there is no other page.
+        if not page.next_cursor:
+            break
+        cursor = page.next_cursor
+        if cursor in seen or len(found) > _TOOLS:
+            problems.append(f": its list has no end; the {len(found)} tools that were read are offered")
+            break
+        seen.add(cursor)
+    kept = problems[:_PROBLEMS]
+    more = [f": {len(problems) - _PROBLEMS} more entries of its list are left out"] if len(problems) > _PROBLEMS else []
+    told = tuple(one_line(problem, 300) for problem in (*kept, *more))
+    return Listed(tuple(found.values()), told, min(fresh_ms, default=FRESH_MS) / 1000)
+
+
+def _listed(tool: Tool) -> ListedTool:
+    given: Any = tool.annotations
+    annotations = ToolAnnotations()
+    if given is not None:
+        annotations = ToolAnnotations(
+            read_only=given.read_only_hint,
+            destructive=given.destructive_hint,
+            idempotent=given.idempotent_hint,
+            open_world=given.open_world_hint,
+        )
+    return ListedTool(
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        input_schema=json_safe(tool.input_schema),
+        output_schema=json_safe(tool.output_schema),
+        annotations=annotations,
+    )

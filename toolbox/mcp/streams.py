@@ -1,0 +1,115 @@
+"""Stand between a transport and the MCP client, and turn each result into one that the client accepts.
+
+The client refuses a result as a whole when one field is off. What a tool answered is hidden from it, to be read where
+its meaning is known.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
+
+from toolbox.mcp.pages import readable_page
+
+WHOLE = "backstay/whole"
+"""Under this key of a result's `_meta`: the result as the server wrote it."""
+_WAITING = 10_000
+"""How many requests without an answer are remembered."""
+
+
+@asynccontextmanager
+async def tolerant(streams: Any) -> AsyncGenerator[Any]:
+    """Open the streams of a transport; what is read from them is what the client accepts."""
+    async with streams as (reads, writes):
+        asked: dict[RequestId, str] = {}
+        yield _Reads(reads, asked), _Writes(writes, asked)
+
+
+class _Stream:
+    def __init__(self, inner: Any, asked: dict[RequestId, str]) -> None:
+        self._inner = inner
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def __aenter__(self) -> Any:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: object) -> Any:
+        return await self._inner.__aexit__(*raised)
+
+
+class _Writes(_Stream):
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message and remember what a request asks for."""
+        if isinstance(item.message, JSONRPCRequest):
+            self._asked[item.message.id] = item.message.method
+            if len(self._asked) > _WAITING:
+                del self._asked[next(iter(self._asked))]
+        await self._inner.send(item)
+
+
+class _Reads(_Stream):
+    def __aiter__(self) -> "_Reads":
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return self._read(await self._inner.__anext__())
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message."""
+        return self._read(await self._inner.receive())
+
+    def _read(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            method = self._method(item.message.id)
+            if isinstance(item.message, JSONRPCResponse):
+                item.message.result = readable_result(method, item.message.result)
+        return item
+
+    def _method(self, answered: RequestId | None) -> str:
+        if answered in self._asked:
+            return self._asked.pop(answered)
+        number = int(answered) if isinstance(answered, str) and answered.isascii() and answered.isdecimal() else None
+        return self._asked.pop(number, "") if number is not None else ""
+
+
+def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a request as the client accepts it; what it says of a tool's answer is `WHOLE`."""
+    match method:
+        case "initialize" | "server/discover":
+            return _handshake(said)
+        case "tools/list":
+            return readable_page(said)
+        case "tools/call" if "inputRequests" in said:
+            return said
+        case "tools/call":
+            return {"content": [], "resultType": "complete", "_meta": {WHOLE: said}}
+        case _:
+            return said
+
+
+def _handshake(said: dict[str, Any]) -> dict[str, Any]:
+    given = said.get("capabilities")
+    capabilities = {
+        name: value if isinstance(value, dict) else {}
+        for name, value in (given.items() if isinstance(given, dict) else ())
+        if isinstance(value, dict | list) or value is True  # as some servers write one without options
+    }
+    tools = capabilities.get("tools")
+    changes = {"listChanged": True} if tools is not None and tools.get("listChanged") is True else {}
+    info = said.get("serverInfo")
+    names = info if isinstance(info, dict) else {}
+    server = {key: str(names.get(key) or "unknown") for key in ("name", "version")}
+    instructions = said.get("instructions")
+    return {
+        **{key: value for key, value in said.items() if key not in {"instructions", "_meta"}},
+        **({"instructions": instructions} if isinstance(instructions, str) else {}),
+        **({"_meta": said["_meta"]} if isinstance(said.get("_meta"), dict) else {}),
+        "capabilities": {} if tools is None else {"tools": changes},
+        "serverInfo": server,
+    }

@@ -1,0 +1,142 @@
+"""Send one call over an open connection and read its answer."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from pydantic import ValidationError
+
+from backstay.errors import OutcomeUnknown
+from backstay.shown import message_line
+from toolbox.mcp.connection import Connection
+from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
+from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error
+from toolbox.mcp.http_transport import CAP, GONE, HttpExchange, current
+from toolbox.mcp.streams import WHOLE
+from toolbox.mcp.wire import MALFORMED, TOO_LARGE
+from toolbox.providers.answer import Answer, answer_of, refused
+from toolbox.providers.elicitation import InputRequired, InputResponse
+from toolbox.providers.provider import Call, NotSent
+
+
+class SessionGone(NotSent):
+    """The server no longer knows the session, and the tool never saw the call; it can be made under another one."""
+
+
+class ToolCallRequest:
+    """Send one call and read its answer."""
+
+    def __init__(self, connection: Connection, call: Call, ends: float, *, over_http: bool) -> None:
+        """Send over this connection, until the loop's clock shows `ends`."""
+        self._connection = connection
+        self._call = call
+        self._ends = ends
+        self._exchange = HttpExchange(ends=ends) if over_http else None
+
+    @property
+    def _reads(self) -> bool:
+        """Return whether the call changes nothing, so that it may be repeated freely."""
+        return self._call.before_send is None
+
+    async def answer(self) -> Answer:
+        """Return the tool's answer or its question; raises NotSent and OutcomeUnknown."""
+        reply = self._call.reply
+        with self._connection.elicitations.collect(reply) as asked:
+            answer = await self._sent(None if reply is None or reply.required.in_call else reply)
+        return _with_elicitations(answer, asked) if asked.unanswered else answer
+
+    async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
+        token = current.set(self._exchange)
+        try:
+            async with asyncio.timeout_at(self._ends):
+                result = await self._called(reply)
+        except TimeoutError:
+            raise OutcomeUnknown(f"no answer within {self._call.deadline_s:g} s", timed_out=True) from None
+        except MCPError as error:
+            if reply is not None and anew and error.code == INVALID_PARAMS:
+                # The server no longer knows its own question, and refuses before it does anything.
+                return await self._asked_again(reply)
+            return self._refusal(error)
+        except Exception as error:  # whatever else is no answer: the request is already under way
+            self._refuse_gone()
+            return self._unusable(of_fault(error), lasting=isinstance(error, ValidationError | RuntimeError))
+        finally:
+            current.reset(token)
+        if isinstance(result, CallToolResult):
+            said: Any = (result.meta or {}).get(WHOLE)
+            await self._connection.note_answer(self._call.tool, said)
+            return answer_of(said if isinstance(said, dict) else {})
+        question = input_required(result)
+        if question is None:
+            return refused("the server asks for sampling or for roots, which are not available to servers")
+        return Answer(success=False, question=question)
+
+    async def _asked_again(self, reply: InputResponse) -> Answer:
+        answer = await self._sent(None)
+        question = answer.question
+        if question is None or question.requests != reply.required.requests:
+            return answer
+        return await self._sent(replace(reply, required=question), anew=False)
+
+    async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
+        call = self._call
+        more: dict[str, Any] = {}
+        if reply is not None:
+            more["input_responses"] = elicit_results(reply)
+            more["request_state"] = reply.required.state
+        left = max(0.1, self._ends - asyncio.get_running_loop().time())
+        return await self._connection.client.session.call_tool(
+            call.tool,
+            call.arguments,
+            read_timeout_seconds=left + 1,
+            progress_callback=None if call.on_progress is None else self._progress,
+            meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
+            allow_input_required=True,
+            **more,
+        )
+
+    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._call.on_progress is not None:
+            of = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            self._call.on_progress(message_line(f"{of} {message or ''}", 200))
+
+    def _refusal(self, error: MCPError) -> Answer:
+        self._refuse_gone()
+        exchange = self._exchange
+        if error.code == TOO_LARGE or (exchange is not None and exchange.too_large):
+            reason = f"the answer is larger than {CAP // 1024**2} MB, which is the most one result may have"
+            return self._unusable(OutcomeUnknown(reason), lasting=True)
+        try:
+            return of_protocol_error(error.code, error.message, exchange)
+        except OutcomeUnknown as unknown:
+            lasting = error.code == MALFORMED or (exchange is not None and is_lasting(exchange, error.code))
+            return self._unusable(unknown, lasting=lasting)
+        except Exception as known:  # the cause is an implementation's detail and may quote a payload
+            raise known from None
+
+    def _refuse_gone(self) -> None:
+        """Raise SessionGone when the server no longer knows the session, and never saw the call."""
+        exchange = self._exchange
+        if exchange is None or not exchange.session or exchange.ping not in GONE:
+            return
+        self._connection.retire()
+        # A write was not sent only if the server refuses the session itself, and says nothing about the call.
+        if self._reads or (exchange.same and not exchange.own):
+            raise SessionGone(f"HTTP {exchange.status}: the server no longer knows the session")
+
+    def _unusable(self, error: Exception, *, lasting: bool = False) -> Answer:
+        """Raise the error; to a read that would meet it at each try, it is the answer."""
+        if lasting and self._reads:
+            return refused(str(error))
+        raise error from None
+
+
+def _with_elicitations(answer: Answer, asked: CallElicitations) -> Answer:
+    """Return the answer with what the server asked meanwhile, and what it said when nobody answered."""
+    said = answer.error if not answer.success else str(answer.data)
+    question = InputRequired(
+        requests=tuple(asked.unanswered), said=message_line(said or "nothing"), failed=not answer.success
+    )
+    return replace(answer, question=question)
