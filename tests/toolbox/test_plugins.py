@@ -395,3 +395,58 @@ async def test_the_command_line_lists_what_plugins_can_do_and_says_which_cannot_
     assert process.returncode == 0, said
     assert [line.split()[:2] for line in listed.decode().splitlines()] == [["words.run", "restricted_write"]]
     assert "broken is not available: cli.py cannot be loaded: ModuleNotFoundError" in " ".join(said.decode().split())
+
+
+# omni-us/jsonargparse#427, ThomasWaldmann/argparse#7 (choices that compare), python/cpython#15566 (containers)
+ODD_CHOICES = [
+    ({"share": 0.5}, "0.5"),
+    ({"share": 5.5}, "5.5"),
+    ({"even": 4}, "4"),
+    ({"even": 12}, "12"),
+    ({"anything": "b"}, "b"),
+    ({"broken": "a"}, "a"),
+    ({"color": "blue"}, "Color.BLUE"),
+    ({"kind": "red"}, "Color.RED"),
+    ({"level": "HIGH"}, "2"),
+    ({"day": "2026-01-02"}, "2026-01-02"),
+    ({"amount": "1.50"}, "1.50"),
+    ({"path": "a/b"}, "a/b"),
+    ({"size": "m"}, "m"),
+    ({"step": 15}, "15"),
+]
+
+
+@promise("plugins:odd-choices")
+async def test_choices_and_defaults_that_only_the_program_knows_are_left_to_it(plugged):
+    async with plugged("odd") as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["odd.run"]
+        for arguments, shown in ODD_CHOICES:
+            answer = await call(toolbox, "odd.run", arguments)
+            assert answer.success, (arguments, answer.error)
+            assert f"'{next(iter(arguments))}': '{shown}'" in answer.data
+        refused = await call(toolbox, "odd.run", {"share": 3.0})
+        assert (refused.success, "invalid choice" in refused.error) == (False, True)
+    known = definition.parameters["properties"]
+    assert known["share"] == {"type": "number", "description": "A share. (one of: 0.0 to 1.0, 5.0 to 6.0)"}
+    enums = {name: rule["enum"] for name, rule in known.items() if "enum" in rule}
+    assert enums == {
+        "color": ["red", "blue"],
+        "kind": ["red", "blue"],
+        "level": ["LOW", "HIGH"],
+        "day": ["2026-01-02"],
+        "amount": ["0.50", "1.50"],
+        "path": ["a/b"],
+        "size": ["s", "m"],
+        "step": list(range(0, 100, 5)),
+    }
+    defaults = {name: rule["default"] for name, rule in known.items() if "default" in rule}
+    assert defaults == {"color": "red", "path": "a/b", "set": ["a", "b"]}
+    assert "0x7f" not in json.dumps(definition.parameters)
+
+
+@promise("plugins:outcome")
+async def test_text_on_stdout_stays_text_unless_it_is_an_object_or_a_list(plugged):
+    async with plugged("odd") as toolbox:
+        for said in ("3.10", "12e4567", "007", "null", "1.50", '"quoted"', "12345678901234567.89"):
+            assert (await call(toolbox, "odd.run", {"say": said})).data == said
+        assert (await call(toolbox, "odd.run", {"say": '{"a": [1]}'})).data == {"a": [1]}

@@ -12,10 +12,16 @@ import argparse
 import enum
 import json
 import os
+import re
 import runpy
 import sys
+from collections.abc import KeysView, Mapping, ValuesView
+from types import GeneratorType
 from typing import Any
 
+MOST_CHOICES = 1001
+MOST_SHOWN = 50
+LISTED = (list, tuple, set, frozenset, range, str, Mapping, KeysView, ValuesView, enum.EnumMeta, GeneratorType)
 KINDS = (
     ("_HelpAction", None),
     ("_VersionAction", None),
@@ -95,8 +101,68 @@ def action_facts(parser: argparse.ArgumentParser, action: argparse.Action) -> di
     if isinstance(choices, range) and choices.step == 1 and len(choices):
         facts["span"] = [choices.start, choices.stop - 1]
     elif choices is not None:
-        facts["choices"] = [plain(choice) for choice in choices]
+        known = choices_of(choices, action.type)
+        if known is None:
+            said = words_for(choices)
+            facts["help"] = (facts["help"] + " (one of: " + said + ")").strip() if said else facts["help"]
+        else:
+            facts["choices"] = known
     return facts
+
+
+def choices_of(choices: Any, converter: Any) -> list[Any] | None:
+    """Return the values among which an argument is chosen; None where only the program itself can tell.
+
+    A choice may be an object that is equal to many values, and a container may hold more than it lists.
+    """
+    if not isinstance(choices, LISTED):
+        return None
+    found = []
+    try:
+        for choice in choices:
+            value = word_for(choice, converter)
+            if value is None or len(found) == MOST_CHOICES:
+                return None
+            found.append(value)
+    except Exception:  # the program's own classes: they may do anything
+        return None
+    return found or None
+
+
+def word_for(choice: Any, converter: Any) -> Any:
+    """Return what is written for a choice, as a JSON scalar; None if that cannot be told."""
+    if not isinstance(choice, enum.Enum):
+        return choice if isinstance(choice, (str, int, float, bool)) else written_as(choice, converter)
+    value = choice.value
+    known = isinstance(value, (str, int, float, bool)) and reads(converter, str(value), choice)
+    return value if known else written_as(choice, converter)
+
+
+def written_as(choice: Any, converter: Any) -> str | None:
+    """Return the word that the program reads as this choice; None if that cannot be told."""
+    for word in (str(choice), getattr(choice, "name", None)):
+        if isinstance(word, str) and reads(converter, word, choice):
+            return word
+    return None
+
+
+def reads(converter: Any, word: str, choice: Any) -> bool:
+    """Return whether the program turns a word into a choice that is equal to this one, and to nothing else."""
+    try:
+        nothing = object()
+        read = word if converter is None else converter(word)
+        return bool(read == choice) and bool(choice == read) and not bool(choice == nothing)
+    except Exception:  # the program's own function: it may do anything
+        return False
+
+
+def words_for(choices: Any) -> str:
+    """Return what a person would read about choices that cannot be listed."""
+    try:
+        listed = isinstance(choices, (list, tuple, set, frozenset, dict)) and len(choices) <= MOST_SHOWN
+        return without_addresses(", ".join(str(choice) for choice in choices)) if listed else ""
+    except Exception:  # the program's own classes: they may do anything
+        return ""
 
 
 def type_of(action: argparse.Action) -> str:
@@ -125,10 +191,17 @@ def default_of(action: argparse.Action) -> Any:
             return action.type(value)
         except ValueError:
             return None
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    known = isinstance(value, (str, int, float, bool, enum.Enum, os.PathLike))
-    return plain(value) if known else None
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+        return [plain(item) for item in items] if all(is_plain(item) for item in items) else None
+    return plain(value) if is_plain(value) else None
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a default is a value that JSON can hold, and no object that only the program knows."""
+    if isinstance(value, float):
+        return value - value == 0
+    return isinstance(value, (str, int, bool, enum.Enum, os.PathLike))
 
 
 def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
@@ -136,9 +209,14 @@ def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     if not action.help or action.help == argparse.SUPPRESS:
         return ""
     try:
-        return parser._get_formatter()._expand_help(action)
+        return without_addresses(parser._get_formatter()._expand_help(action))
     except (KeyError, TypeError, ValueError):
         return action.help
+
+
+def without_addresses(text: str) -> str:
+    """Return a text without the places of objects in memory, which differ each time the program is described."""
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", text)
 
 
 def main() -> None:

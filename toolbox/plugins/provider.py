@@ -1,7 +1,6 @@
 """Offer a plugin as a provider of tools, one call at a time."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 
@@ -11,7 +10,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, Too
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.plugins.plugin import Plugin, PluginTool
-from toolbox.providers.answer import Answer, refused
+from toolbox.providers.answer import Answer, parsed, refused
 from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing
@@ -107,11 +106,8 @@ class PluginProvider:
 
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
-    """Return stdout as JSON if it is JSON, else as text; an exit code other than 0 is the tool's own error."""
-    try:
-        data = json_safe(json.loads(result.stdout))
-    except (ValueError, RecursionError):
-        data = json_safe(result.stdout.strip() or None)
+    """Return stdout as JSON if it is an object or a list, else as text; any exit code but 0 is the tool's own error."""
+    data = parsed(json_safe(result.stdout.strip())) or None
     if result.exit_code == 0:
         return Answer(success=True, data=data)
     stated = data.get("error") if isinstance(data, dict) else None
