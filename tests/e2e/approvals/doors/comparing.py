@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from tests.e2e.approvals.doors.cases import DONE, ISSUED, End
-from tests.e2e.approvals.doors.decoding import Shown, read
+from tests.e2e.approvals.doors.decoding import Shown, name_of, read
 from tests.e2e.approvals.doors.world import SECRET
 
 HANDLE = re.compile(r"⟦secret:desk/[^⟧]*⟧")
@@ -43,7 +43,7 @@ def _fits(shown: Shown, received: dict[str, Any]) -> bool:
     own = _OF_THE_ENGINE.get(shown.tool)
     received = {name: value for name, value in received.items() if name != own}
     # An argument that refers to an answer is a text on the screen, whatever it brings.
-    refers = {name for name, lines in shown.arguments.items() if REFERENCE.fullmatch("\n".join(lines))}
+    refers = {name_of(said) for said, lines in shown.arguments.items() if REFERENCE.fullmatch("\n".join(lines))}
     like = {name: "" if name in refers else value for name, value in received.items()}
     try:
         return same(made_good(read(shown, like), SECRET), received)

@@ -59,7 +59,7 @@ def read(shown: Shown, like: dict[str, Any]) -> dict[str, Any]:
         return _typed(plain_all(shown.values) if shown.escaped else shown.values, like)
     found = {}
     for said, lines in shown.arguments.items():
-        name = _name(said)
+        name = name_of(said)
         found[name] = _value(lines, like.get(name, ABSENT), inline=shown.inline[said])
     return found
 
@@ -77,7 +77,8 @@ def _typed(value: Any, like: Any) -> Any:
             return value
 
 
-def _name(said: str) -> str:
+def name_of(said: str) -> str:
+    """Return the name that stands on a screen so, in quotes where it could be taken for something else."""
     return plain(json.loads(said) if said.startswith('"') else said)
 
 
@@ -108,15 +109,15 @@ def _over_lines(lines: list[str], like: Any) -> Any:
     match like:
         case dict():
             return {
-                _name(name): _value(inner, like.get(_name(name), ABSENT), inline=inline)
+                name_of(name): _value(inner, like.get(name_of(name), ABSENT), inline=inline)
                 for name, inner, inline in named(lines)
             }
         case list() if not lines[0].startswith("[0]:"):
             head, *rows = ([cell.strip() for cell in line.split(COLUMN)] for line in lines)
             return [
                 {
-                    _name(name): _on_its_line(
-                        cell, (row_like if isinstance(row_like, dict) else {}).get(_name(name), ABSENT)
+                    name_of(name): _on_its_line(
+                        cell, (row_like if isinstance(row_like, dict) else {}).get(name_of(name), ABSENT)
                     )
                     for name, cell in zip(head, row, strict=True)
                 }

@@ -352,8 +352,12 @@ class Play:
             for call in request["calls"]
             if not any(said in str(self.wanted[self.places[call["index"]]][1]) for said in (token, "reset_token"))
         }
-        if not self.case.quorum:
-            assert bool(request["may_remember"]) == bool(all_of_them), request
+        # Where a rule asks by name, nothing is remembered; the default of a safety can be.
+        by_default = not re.search(r"ask\[|secret use", request["rule"])
+        if by_default and all_of_them and not self.case.quorum:
+            assert request["may_remember"], request
+        if not request["may_remember"]:
+            return set()
         return {self.places[index] for index in all_of_them - end.leave_out}
 
     async def _approved(self, request: Request, end: End, by: str) -> Told | None:

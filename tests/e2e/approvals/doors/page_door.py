@@ -138,7 +138,8 @@ def _filled(page: Page, name: str, field: Field) -> Any:
 def _picked(page: Page, name: str, field: Field) -> Any:
     """Return the options that a person picks by what they are called."""
     words = {"yes": True, "no": False} if field.kind == "boolean" else {}
-    values = {str(title): value for value, title in field.choices} | words
+    # A browser leaves out the blanks around the words of a choice.
+    values = {str(title).strip(): value for value, title in field.choices} | words
     shown = {plain(option.said): option for option in page.options[name] if option.value or field.kind == "choices"}
     assert shown.keys() == values.keys(), (shown.keys(), values)
     if field.filled is KEPT:
