@@ -97,7 +97,8 @@ class AskModel(OfRun):
     def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
         """Return the event of this call."""
         actions = [action.kind for action in decision.actions]
-        return (model_draft(self.model, decision.usage, self.step, actions, decision.context),)
+        context, learned = decision.context, decision.learned
+        return (model_draft(self.model, decision.usage, self.step, actions, context, learned=learned),)
 
 
 class FindTools(OfRun):

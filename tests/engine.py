@@ -40,6 +40,7 @@ from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults
 from sandbox.programs.sandbox import Sandbox
 from tests.mailbox_server import open_mailbox
+from tests.whole_ends import WholeEnds
 from workflows import WORKFLOWS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,6 +102,7 @@ class Engine:
     mailbox: Mailbox
     model: ScriptedModel
     ran: Ran = field(default_factory=Ran)
+    ends: WholeEnds = field(default_factory=WholeEnds)
 
     async def start(self, task: Any, workflow_id: str | None = None, **options: Any) -> WorkflowHandle[Any, Any]:
         """Start a run by name with plain JSON, as a foreign program would."""
@@ -148,6 +150,7 @@ async def engine(
 ) -> AsyncGenerator[Engine]:
     """Open an engine on a queue of its own; at the end the history of each of its runs is replayed, if `replayed`.
 
+    A run that is completed though the endpoint did not say that its model's last answer is whole fails the test.
     With nothing cached, every workflow task replays its run from the beginning, which costs a long run most of its
     time. Unless a toolbox is given, its mailbox speaks HTTP from this process, which costs no start of another one.
     """
@@ -190,7 +193,9 @@ async def engine(
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))
         made = Engine(client, opened, Mailbox(database), model, ran)
+        made.ends.listen([resources.endpoints.default, *resources.endpoints.clients.values()])
         yield made
+        await made.ends.assert_none_is_taken_for_whole(client)
         if replayed and cached:
             await replay_all(client, ran)
 

@@ -1,9 +1,10 @@
 """The model endpoints of a worker: one client each, and what is known of the models there."""
 
+import asyncio
 import contextlib
 import difflib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx2
@@ -21,6 +22,9 @@ ANSWER_BYTES = 8 << 20
 """How long an answer may be, whatever its status; a longer one is not read to its end."""
 STREAM_BYTES = 8 * ANSWER_BYTES
 """How long the body of a streamed answer may be, in which each word has an envelope of its own."""
+NAMES_S = 5.0
+"""How long an endpoint may take to name its models."""
+MOST_NAMES = 12
 EVENTS = "text/event-stream"
 """What a request accepts whose answer is streamed."""
 
@@ -86,6 +90,8 @@ class Target:
     tools: bool | Literal["auto"] = "auto"
     strict: bool | Literal["auto"] = "auto"
     fallback: tuple[str, ...] = ()
+    dialect: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What models.yaml says of how its endpoint is spoken to."""
 
     @property
     def by(self) -> str | None:
@@ -139,6 +145,7 @@ class Endpoints:
             tools=entry.tools,
             strict=entry.strict,
             fallback=entry.fallback,
+            dialect=self.models.file.endpoints[entry.endpoint].dialect.model_dump(exclude_unset=True),
         )
 
     def chain(self, target: Target) -> tuple[Target, ...]:
@@ -182,6 +189,17 @@ class Endpoints:
                     f"model: no price is known for {one_line(target.name, 80)!r}, so max_llm_cost_usd cannot be kept; "
                     f"{fix}, or budget.max_llm_cost_usd to null"
                 )
+
+
+async def names_at(target: Target) -> list[str]:
+    """Return what models an endpoint has, those of a like name first; none where it does not say."""
+    try:
+        async with asyncio.timeout(NAMES_S):
+            found = [model.id async for model in await target.client.models.list()]
+    except Exception:  # whatever is wrong there, the refusal of the model is told
+        return []
+    near = difflib.get_close_matches(target.model, found, MOST_NAMES, 0.4)
+    return [*dict.fromkeys([*near, *found])][:MOST_NAMES]
 
 
 @contextlib.asynccontextmanager

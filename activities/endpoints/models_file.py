@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
+from activities.endpoints.dialect import PLAIN, Dialect
 from backstay.errors import SettingsInvalid
 from backstay.settings import Price, Settings
 
@@ -42,6 +43,8 @@ class EndpointEntry(_Strict):
     base_url: Annotated[str, AfterValidator(_address)]
     key: str | None = None
     """A reference such as `${OPENAI_API_KEY}`; None where the endpoint needs no key."""
+    dialect: Dialect = PLAIN
+    """How it is spoken to, where neither its vendor is known nor its refusals say so."""
 
 
 class ModelEntry(_Strict):
@@ -194,6 +197,8 @@ def _fix(path: list[str]) -> str:
             known = list(Uses.model_fields)
         case ["models", _, "price", _]:
             known = list(Price.model_fields)
+        case ["endpoints", _, "dialect", _]:
+            known = list(Dialect.model_fields)
         case [("endpoints" | "models") as root, _, _]:
             known = list(cast("type[BaseModel]", _ENTRIES[root]).model_fields)
         case _:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -13,7 +13,9 @@ import httpx2
 import openai
 
 from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
-from activities.model.streaming import Say, read_answer
+from activities.model.message import Beside, in_one_form
+from activities.model.refusals import Refusal, refusal_of, seconds_in, wait_in
+from activities.model.streaming import AnswerBroken, Say, read_answer
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
@@ -26,12 +28,14 @@ STREAM_HEADERS: Any = {"headers": {**_PLAIN, "Accept": EVENTS, "X-Stainless-Raw-
 """The last of them tells the SDK to leave the body to us."""
 
 
-class ContextTooLong(ModelRefused):
-    """The request is longer than the model takes."""
-
-
 class RequestRefused(ModelRefused):
     """The endpoint does not take the request as it is."""
+
+    refusal: Refusal = Refusal(0, "")
+
+
+class ContextTooLong(RequestRefused):
+    """The request is longer than the model takes."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Completion:
     """Without its cost."""
     reported: bool
     """Whether the endpoint said what it used."""
+    beside: Beside = field(default_factory=Beside)
+    """What stood beside the message and its calls."""
 
 
 def written(request: dict[str, Any]) -> bytes:
@@ -69,9 +75,14 @@ async def complete(
     try:
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
             kind = response.headers.get("content-type", kind)[:60]
-            if say is None:
-                return _parsed(json.loads(response.content))
-            return _parsed(await read_answer(response.aiter_bytes(), say))
+            data = json.loads(response.content) if say is None else await read_answer(response.aiter_bytes(), say)
+            if (fault := _fault_in(data)) is not None:
+                raise _answered(fault, _wait(fault.text, response.headers), listed=listed)
+            return _parsed(data)
+    except AnswerBroken as error:
+        refusal = refusal_of(200, error.data)
+        text = f"the model endpoint broke off its answer with an error{refusal.told}"
+        raise ModelUnavailable(text, unbilled=False, retry_after=wait_in(refusal.text)) from error
     except TimeoutError as error:
         raise ModelUnavailable(f"the model endpoint has not answered within {within_s:g} s", unbilled=False) from error
     except openai.APIConnectionError as error:
@@ -111,39 +122,108 @@ _FIXES_OF_LISTED = {
     403: "check the rights of that key",
     404: "check its model and the base_url in models.yaml",
 }
+_CAUSES = {
+    "quota": "raise the quota",
+    "filtered": "its filter does not take what is asked; it is not asked again in the same words",
+    "bad_generation": "the model wrote what its endpoint could not read",
+}
+_OF_THE_KEY = frozenset({401, 402, 403})
 
 
 def _refusal(error: openai.APIStatusError, *, listed: bool) -> ModelUnavailable | ModelRefused:
-    status = error.status_code
-    code = _code(error)
-    unbilled = 400 <= status < 500 and status != 408
-    said = f"HTTP {status}{f' {code}' if code else ''}"
-    if code == "context_length_exceeded":
-        return ContextTooLong(f"{said}: the request is longer than the model takes", unbilled=unbilled)
-    if status in {408, 409} or status >= 500 or (status == 429 and code != "insufficient_quota"):
-        return ModelUnavailable(f"the model endpoint says {said}", unbilled=unbilled, retry_after=_retry_after(error))
-    fix = _FIXES_OF_LISTED if listed else _FIXES
-    hint = "raise the quota" if status == 429 else fix.get(status, "check the model's settings")
-    kind = RequestRefused if status in {400, 422} else ModelRefused
-    return kind(f"the model endpoint says {said}; {hint}", unbilled=unbilled)
+    """Return the error for a status that is no success, by its cause."""
+    refusal = refusal_of(error.status_code, _body_of(error))
+    return _by_cause(refusal, _wait(refusal.text, error.response.headers), listed=listed)
 
 
-def _code(error: openai.APIStatusError) -> str:
-    code = error.code
-    return "".join(sign for sign in code if sign.isalnum() or sign in "_-")[:60] if isinstance(code, str) else ""
+def _body_of(error: openai.APIStatusError) -> Any:
+    """Return what an endpoint answered; the SDK leaves out what stands beside its `error`."""
+    try:
+        return json.loads(error.response.content)
+    except (ValueError, RecursionError):
+        text = error.response.text
+        return "" if text.lstrip()[:1] == "<" else text
 
 
-def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Return the seconds to wait; the header may also name a date."""
-    said = error.response.headers.get("retry-after", "")
+def _fault_in(data: Any) -> Refusal | None:
+    """Return the error that stands in place of a completion in an answer that calls itself a success."""
+    if isinstance(data, list) and data and isinstance(data[0], dict) and "error" in data[0]:
+        data = data[0]
+    if not isinstance(data, dict) or data.get("choices"):
+        return None
+    refusal = refusal_of(_status_in(data), data)
+    tells = data.get("error") or data.get("object") == "error" or data.get("base_resp") or data.get("success") is False
+    return refusal if refusal.text and (tells or "choices" not in data) else None
+
+
+def _status_in(data: dict[str, Any]) -> int:
+    """Return the status that an error names itself; a gateway passes on what it was told."""
+    error = data.get("error")
+    for holder in (error if isinstance(error, dict) else {}, data):
+        for name in ("code", "status", "status_code"):
+            value = holder.get(name)
+            number = int(value) if isinstance(value, int | str) and str(value).isdigit() else 0
+            if 400 <= number < 600:
+                return number
+    return 200
+
+
+def _answered(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUnavailable | ModelRefused:
+    """Return the error for one that came as a success; it costs nothing unless it says what was used."""
+    usage = _dict(refusal.data.get("usage")) if isinstance(refusal.data, dict) else {}
+    found = _by_cause(refusal, wait, listed=listed)
+    found.facts["unbilled"] = not (_count(usage, "prompt_tokens") or _count(usage, "completion_tokens"))
+    return found
+
+
+def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUnavailable | ModelRefused:
+    status, cause, code = refusal.status, refusal.cause, refusal.code
+    said = f"HTTP {status}{f' {code}' if code and code != str(status) else ''}"
+    unbilled = _is_unbilled(refusal)
+    if cause == "too_long" and status not in _OF_THE_KEY:
+        text = f"the model endpoint says {said}: the request is longer than the model takes{refusal.told}"
+        return _of(ContextTooLong(text, unbilled=unbilled), refusal)
+    if cause in _CAUSES or (status == 429 and code == "insufficient_quota") or status == 402:
+        why = _CAUSES.get(cause, _CAUSES["quota"])
+        kind = RequestRefused if cause == "bad_generation" else ModelRefused
+        return _of(kind(f"the model endpoint says {said}; {why}{refusal.told}", unbilled=unbilled), refusal)
+    known = cause not in {"", "unknown_model"} and status not in {*_OF_THE_KEY, 429}
+    if not known and (status in {200, 408, 409, 429} or status >= 500):
+        text = f"the model endpoint says {said}{refusal.told}"
+        return ModelUnavailable(text, unbilled=unbilled, retry_after=wait)
+    hint = (_FIXES_OF_LISTED if listed else _FIXES).get(status, "check the model's settings")
+    kind = RequestRefused if known or cause == "unknown_model" or status in {400, 422} else ModelRefused
+    return _of(kind(f"the model endpoint says {said}; {hint}{refusal.told}", unbilled=unbilled), refusal)
+
+
+def _is_unbilled(refusal: Refusal) -> bool:
+    """Return whether it is proven that a refusal cost nothing: no model was asked where the request was not taken."""
+    if refusal.cause not in {"", "bad_generation", "quota", "filtered"}:
+        return True
+    return 400 <= refusal.status < 500 and refusal.status != 408
+
+
+def _of(error: ModelRefused, refusal: Refusal) -> ModelRefused:
+    if isinstance(error, RequestRefused):
+        error.refusal = refusal
+    return error
+
+
+def _wait(text: str, headers: httpx2.Headers) -> float | None:
+    """Return the seconds to wait, as the headers say, or the words; a header may also name a date."""
+    if (span := seconds_in(headers.get("retry-after-ms", ""))) is not None:
+        return span / 1000
+    said = headers.get("retry-after", "")
     try:
         return float(said)
     except ValueError:
         pass
+    if (span := seconds_in(said)) is not None:
+        return span
     try:
         return (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):
-        return None
+        return wait_in(text)
 
 
 def _parsed(data: Any) -> Completion:
@@ -151,7 +231,8 @@ def _parsed(data: Any) -> Completion:
     message = choice["message"]
     if not isinstance(message, dict):
         raise TypeError("no message")
-    usage = _dict(data.get("usage"))
+    message, beside = in_one_form(message)
+    usage = _dict(data.get("usage") or _dict(data.get("x_groq")).get("usage"))
     prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
     return Completion(
@@ -165,6 +246,7 @@ def _parsed(data: Any) -> Completion:
             reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
         ),
         reported=bool(prompt) and output is not None,
+        beside=beside,
     )
 
 

@@ -1,71 +1,44 @@
 """Ask the model once: render the request, check the reservation, send, price the answer, parse it."""
 
-import math
-from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
 
+from activities.endpoints.dialect import told as lesson_told
 from activities.endpoints.endpoints import Target
 from activities.endpoints.pricing import Price
-from activities.model.bills import Bills
-from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
-from activities.model.observations import Form, Observations, Way
-from activities.model.output import WantedOutput, WantedOutputs, value_in
-from activities.model.parsing import CompletionParser, calls_of_json
-from activities.model.request import request_for
-from activities.model.streaming import STREAMED, open_telling
+from activities.model.completion import Completion
+from activities.model.disguise import MOST_READ, without_thoughts
+from activities.model.message import Beside
+from activities.model.observations import Observations
+from activities.model.opaque import Opaque, maker
+from activities.model.output import WantedOutputs, value_in
+from activities.model.parsing import CompletionParser
+from activities.model.sending import Loaded, Sending, Sent
 from activities.model.tracing import Tracing
 from activities.model.transcript import Transcript, Transcripts, said_by
+from activities.model.understanding import Understood, functions_of, understood
 from activities.payloads import apart
 from activities.programs.bundling import store_program
-from activities.records import Held
 from activities.resources import Activities, Resources
 from activities.retrying import implements, retry_while_unavailable
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import digest_of
-from backstay.errors import BackstayError, Pruned, ReservationTooSmall, WorkerMisfit
+from backstay.errors import BackstayError, Pruned, WorkerMisfit
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
-from backstay.task.context import BYTES_PER_TOKEN, weight
 from backstay.task.decision import Decision, Perception
 from backstay.tools.tool import Tool
 from sandbox.programs.check import blocked_uses
 from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
-HALVINGS = 3
 PATIENCE_S = 10.0
-LEAST_ANSWER = 200
-"""Tokens of an answer that can hold a call; a shorter one is cut off, and what was asked is paid for nothing."""
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Hold what a request is made of."""
-
-    transcript: Transcript
-    catalog: Catalog
-    held: Held
-    wanted: WantedOutput | None
-
-
-@dataclass(frozen=True)
-class Sent:
-    """Hold what came back, and how it was asked for."""
-
-    completion: Completion
-    worst: int
-    """What it may cost at most, by what is known of the endpoint."""
-    way: Way
-    refused: tuple[Way, ...]
-    """The ways of asking that the endpoint has refused before."""
-    dropped: int
-    """How many items trimming left out."""
 
 
 class Model(Activities):
@@ -76,7 +49,8 @@ class Model(Activities):
         super().__init__(resources)
         self.transcripts = transcripts
         self.observations = Observations()
-        self.bills = Bills(resources.settings.home)
+        self.sending = Sending(resources, self.observations)
+        self.opaque = Opaque(self.records, transcripts.window)
         self.tracing = Tracing(self.records)
         self.outputs = WantedOutputs(self.store.blobs)
 
@@ -85,12 +59,12 @@ class Model(Activities):
         """Render the context, call the model once, price the answer and parse it into a Decision."""
         try:
             target = self._target(ask)
-            loaded = await retry_while_unavailable(lambda: self._load(ask), for_s=self.transient_s)
+            loaded = await retry_while_unavailable(lambda: self._load(ask, target), for_s=self.transient_s)
         except BackstayError as error:
             fault = await self._pruned(ask.run) if isinstance(error, Missing) else None
             (fault or error).facts["unbilled"] = True
             raise fault or error from error
-        sent = await self._send(ask, loaded, target)
+        sent = await self.sending.send(ask, loaded, target)
         # What was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(lambda: self._decision(ask, loaded, target, sent), for_s=self.transient_s)
 
@@ -113,7 +87,7 @@ class Model(Activities):
         except Pruned as error:
             return error
 
-    async def _load(self, ask: calls.AskModel) -> Loaded:
+    async def _load(self, ask: calls.AskModel, target: Target) -> Loaded:
         await self.admit(ask)
         # Servers that are starting are waited for where the answer depends on which there are.
         catalog = await self.catalog(ask, ask.user_id, patience_s=PATIENCE_S if ask.perception else 0)
@@ -121,99 +95,8 @@ class Model(Activities):
         items = await self.transcripts.items_of(ask.run, ask.append)
         transcript = transcript.with_items(items, said_by(transcript, ask.append, items, catalog))
         wanted = await self.outputs.of(ask.run, ask.output_schema)
-        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted)
-
-    async def _send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
-        """Send once; only what was refused, and so not billed, is sent again: shorter, or in another way."""
-        cap, price, halvings = self.settings.context_tokens, target.price, 0
-        ways, refused = self._ways(ask, loaded, target), list[Way]()
-        while True:
-            request, dropped = self._request(ask, loaded, target, cap, ways[0])
-            held = loaded.held
-            # What servers say of their tools is no answer, and can be made to carry a secret all the same.
-            asked = self._within_tokens(ask, held.redactor.without_known(request) if held.handles else request)
-            content = written(asked)
-            honest = 0 if price is None else price.worst(len(content), asked["max_completion_tokens"])
-            key = f"{target.where} {target.model} {price}"
-            worst = math.ceil(honest * self.bills.factor(key))
-            if ask.micro is not None and worst > ask.micro:
-                raise _too_small(worst, self.bills.why(key))
-            try:
-                completion = await self._completed(ask, target, held, asked, ways[0])
-            except RequestRefused:
-                if len(ways) == 1:
-                    raise
-                # The endpoint does not take this; nothing was billed, and it is asked in the next way instead.
-                refused.append(ways.pop(0))
-                continue
-            except ContextTooLong:
-                if halvings == HALVINGS:
-                    raise
-                # The cap itself may lie far above what there is to cut.
-                cap, halvings = min(cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2, halvings + 1
-                continue
-            for way in refused:
-                self.observations.note_refused(ask.model, way)
-            if completion.reported:
-                usage = completion.usage
-                self.observations.note_tokens(
-                    ask.model, len(content), usage.input_cached_tokens + usage.input_new_tokens
-                )
-                self._note_bill(key, target, usage, honest)
-            return Sent(completion, worst, ways[0], tuple(refused), dropped)
-
-    def _note_bill(self, key: str, target: Target, usage: ModelUsage, honest: int) -> None:
-        if target.price is not None:
-            self.bills.note(key, target.name, target.where, billed=target.price.micro(usage), most=honest)
-
-    def _within_tokens(self, ask: calls.AskModel, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the request with no longer an answer than the token limit holds beside it.
-
-        Raises ReservationTooSmall where it holds no answer that is worth the question.
-        """
-        if ask.tokens_left is None:
-            return request
-        most, told = request["max_completion_tokens"], self.observations.tokens_of(ask.model, len(written(request)))
-        least = min(most, LEAST_ANSWER)
-        if ask.tokens_left < told + least:
-            said = f"the call may take {told + least} tokens: {told} to ask, {least} to answer"
-            raise ReservationTooSmall(said, asks_tokens=told, answer_tokens=least)
-        return request | {"max_completion_tokens": min(most, ask.tokens_left - told)}
-
-    async def _completed(
-        self, ask: calls.AskModel, target: Target, held: Held, request: dict[str, Any], way: Way
-    ) -> Completion:
-        """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
-        whole = partial(complete, target.client, written(request), listed=target.listed)
-        async with open_telling(self.store.deltas, ask, held.redactor) as telling:
-            # Words are only told where they are for people: not what is to be read as JSON.
-            is_said = ask.closing or (way == "functions" and not ask.perception)
-            if telling is None or not is_said or not self.observations.may_stream(ask.model):
-                return await whole()
-            streamed = written({**request, **STREAMED})
-            try:
-                completion = await complete(target.client, streamed, listed=target.listed, say=telling.say)
-            except RequestRefused:
-                # It may be the stream that the endpoint does not take; nothing was billed.
-                completion = await whole()
-                self.observations.note_unstreamed(ask.model)
-                return completion
-            if not completion.reported:
-                self.observations.note_unstreamed(ask.model)
-            return completion
-
-    def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
-        if ask.closing:
-            return ["free"]
-        return self.observations.ways(target, loaded.transcript, perceives=ask.perception)
-
-    def _request(
-        self, ask: calls.AskModel, loaded: Loaded, target: Target, cap: int, way: Way
-    ) -> tuple[dict[str, Any], int]:
-        finish = loaded.wanted.function() if loaded.wanted else None
-        options: Any = {"target": target, "cap_tokens": cap, "way": way, "finish": finish}
-        options["offered"] = self.resources.definitions.offered
-        return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
+        beside = await self.opaque.of(ask.run, target, () if ask.closing or ask.perception else transcript.items)
+        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside)
 
     async def _decision(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> Decision:
         completion, worst = sent.completion, sent.worst
@@ -243,6 +126,7 @@ class Model(Activities):
             dropped=sent.dropped,
             fault=one_line(parser.fault, 300),
             output_fault=one_line(parser.output_fault, 300),
+            learned=one_line(lesson_told(sent.news), 300),
         )
         await self.tell(ask, ask.happened(decision), ask.draft)
         return decision
@@ -250,7 +134,8 @@ class Model(Activities):
     async def _perceived(self, run: str, content: Any, catalog: Catalog) -> Perception | str:
         """Return what the task is about, without its secrets, or why the answer cannot be read."""
         try:
-            value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
+            text = without_thoughts(content[:MOST_READ]) if isinstance(content, str) else ""
+            value = await apart(text, lambda: value_in(text))
             given = Perception.model_validate(value, extra="forbid", strict=False)
             found = Perception.model_validate((await self.records.show(run, given.plain(), "model")).payload)
         except ValidationError as error:
@@ -265,41 +150,67 @@ class Model(Activities):
         return found.model_copy(update={"selected_servers": servers})
 
     async def _parse(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> CompletionParser:
-        transcript, catalog = loaded.transcript, loaded.catalog
-        message = sent.completion.message
-        content = message.get("content")
-        form: Form | None = None
-        found = calls_of_json(content) if sent.way != "functions" and isinstance(content, str) else None
-        if found is not None:
-            named = [{**call, "id": f"s{ask.step}-{call['id']}"} for call in found]
-            message, form = {"content": None, "tool_calls": named}, "json"
+        transcript, catalog, completion = loaded.transcript, loaded.catalog, sent.completion
+        offered = self.resources.definitions.offered
+        known: Any = {"way": sent.way, "step": ask.step, "transcript": transcript, "by": target.by}
+        known["functions"] = functions_of(catalog, offered, loaded.wanted)
+        found = await apart(
+            completion.message, lambda: understood(completion.message, completion.finish_reason, **known)
+        )
         store = partial(self._store_program, ask, transcript, catalog) if ask.programs else None
-        trace = partial(self._sources, ask, transcript)
-        cut = sent.completion.finish_reason == "length"
         parser = CompletionParser(
             Arguments(self.records),
             catalog,
             ask.run,
             store,
-            trace,
+            partial(self._sources, ask, transcript),
             loaded.wanted,
             planning=ask.planning,
-            offered=self.resources.definitions.offered,
+            offered=offered,
             most_steps=self.settings.max_steps_per_plan,
-            cut=cut,
+            end=found.end,
+            finish_reason=completion.finish_reason,
+            again=_asked_again(transcript),
             markers=ask.markers,
         )
-        await parser.parse(message, started=transcript.started)
-        if not message.get("tool_calls") and parser.finish is None and content:
+        await parser.parse(found.message, started=transcript.started)
+        self._note(ask, loaded.transcript, target, sent, found=found, parser=parser)
+        if parser.items and parser.items[0]["kind"] == "said":
+            beside = _beside(sent.completion, found, parser)
+            parser.items[0] |= await self.opaque.keep(ask.run, target, beside)
+        if hidden := sent.news.get("hidden"):
+            names = ", ".join(sorted(name.partition("#")[0] for name in hidden))
+            text = f"These functions are not offered, because the model endpoint does not take their schemas: {names}."
+            parser.items.insert(0, {"kind": "note", "text": text})
+        return parser
+
+    def _note(
+        self,
+        ask: calls.AskModel,
+        transcript: Transcript,
+        target: Target,
+        sent: Sent,
+        *,
+        found: Understood,
+        parser: CompletionParser,
+    ) -> None:
+        """Note with the message how it came."""
+        message, form = found.message, found.form
+        if not message.get("tool_calls") and parser.finish is None and message.get("content") and found.end == "done":
             form = "text"
-        if form is not None or message.get("tool_calls"):
+        if not found.written and (form is not None or message.get("tool_calls")):
             self.observations.note_form(ask.model, ask.run, form)
         seen = (transcript.last_said(target.by) or {}).get("refuses", ())
-        notes = {"form": form, "by": target.by, "refuses": sorted({*seen, *sent.refused} - {sent.way})}
+        notes: dict[str, Any] = {
+            "form": form or ("text" if sent.way != "functions" else None),
+            "by": target.by,
+            "refuses": sorted({*seen, *sent.refused} - {sent.way}),
+            "written": found.written,
+            "dialect": {"of": maker(target), "lesson": sent.lesson} if sent.lesson else None,
+        }
         for item in parser.items[:1]:
             if item["kind"] == "said":
                 item |= {name: note for name, note in notes.items() if note}
-        return parser
 
     async def _sources(
         self, ask: calls.AskModel, transcript: Transcript, tool: Tool, arguments: dict[str, Any]
@@ -331,10 +242,18 @@ class Model(Activities):
         return ref, tuple(await apart(source, lambda: blocked_uses(source, blocked)))
 
 
-def _too_small(needed: int, why: str) -> ReservationTooSmall:
-    """Return the refusal of a call that may cost more than was reserved, with the cause where it is a doubt."""
-    said = f"the call may cost {needed / 1e6:.6f} USD; reserve that much{f' ({why})' if why else ''}"
-    return ReservationTooSmall(said, needed=needed, **({"why": why} if why else {}))
+def _asked_again(transcript: Transcript) -> int:
+    """Return how many times in a row the model was asked again because of how its answers ended."""
+    ended = (item.get("end") for item in reversed(transcript.items) if item["kind"] == "said")
+    return sum(1 for _ in takewhile(bool, ended))
+
+
+def _beside(completion: Completion, found: Understood, parser: CompletionParser) -> Beside:
+    """Return what stood beside the message that is kept; nothing where its calls are not those that came."""
+    beside = completion.beside
+    if len(parser.items[0].get("calls", ())) == len(beside.calls) and found.message is completion.message:
+        return beside
+    return Beside() if beside.calls else Beside(beside.message)
 
 
 def _priced(completion: Completion, price: Price | None, worst: int) -> ModelUsage:

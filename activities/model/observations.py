@@ -93,6 +93,14 @@ class Observations:
         first: list[Way] = [] if "functions" in refused else ["functions"]
         return [*first, *schemas, "free"]
 
+    def without_functions(self, target: Target, transcript: Transcript) -> list[Way]:
+        """Return how to ask a model for JSON whose endpoint suddenly takes no functions."""
+        if target.tools is True:
+            return []
+        last = transcript.last_said(target.by) or {}
+        refused = self._refused(target.name) | set(last.get("refuses", ()))
+        return [*(way for way in _SCHEMAS[target.strict] if way not in refused), "free"]
+
     def note_refused(self, model: str, way: Way) -> None:
         """Note that the endpoint has refused to be asked so."""
         log.info("model.refuses", model=model, way=way)

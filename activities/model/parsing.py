@@ -1,12 +1,13 @@
 """Parse what the model answered: actions that may be performed, and errors that go straight back to it."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from activities.definitions import input_fault
+from activities.model.disguise import without_thoughts
+from activities.model.ends import MOST_AGAIN, End, why_again, why_failed
 from activities.model.functions import FINISH, NAMES, PROGRAM
 from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
 from activities.model.planning import PlanParser, marked, may_read
@@ -41,6 +42,8 @@ MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
 SUMMARY = 8000
 SHOWN_SOURCE = 2000
+_NOTHING_MADE = frozenset[End]({"filtered", "refused", "broken", "malformed"})
+"""Ends of answers of which no call is made: nobody knows what was meant to stand there."""
 
 
 @dataclass
@@ -65,8 +68,12 @@ class CompletionParser:
     """The definitions of plans that are offered, by function."""
     most_steps: int = 20
     """How many steps a plan may have."""
-    cut: bool = False
-    """Whether the endpoint says that it stopped the answer at its limit."""
+    end: End = "done"
+    """How the answer ended."""
+    finish_reason: str = ""
+    """How the endpoint says that."""
+    again: int = 0
+    """How many times in a row the model was asked again because of how its answers ended."""
     markers: bool = False
     """Whether a marker at the start of its words means something."""
     items: list[Item] = field(default_factory=list)
@@ -93,9 +100,13 @@ class CompletionParser:
         """Parse a message with native function calls, or with plain text."""
         shown = await self.arguments.records.show(self.run, _text(message), "model")
         text = str(shown.payload)
+        spoken = without_thoughts(text)
         raw = message.get("tool_calls")
         calls = [call for call in raw if isinstance(call, dict)] if isinstance(raw, list) else []
-        marker = marker_of(text) if self.markers else ""
+        marker = marker_of(spoken) if self.markers else ""
+        if self.end in _NOTHING_MADE or (not calls and self.end not in {"done", "unsaid"}):
+            self._ended_badly(text)
+            return
         if not calls:
             await self._text_alone(marker, message.get("content"), text, started=started)
             return
@@ -110,9 +121,11 @@ class CompletionParser:
         for index, call in enumerate(calls):
             await self._call(made, call, index, reason=one_line(text, 300))
         self.items[0]["tools_called"] = [call.tool.name for call in self.calls]
-        if marker == FINAL and self.finish is None and self.wanted is None:
-            self.finish = Finish(summary=text[:SUMMARY])
-        if self.finish is not None and self.refused:
+        if marker == FINAL and self.finish is None and self.wanted is None and self.end == "done":
+            self.finish = Finish(summary=spoken[:SUMMARY])
+        if self.finish is not None and self.finish.success and self.end not in {"done", "unsaid"}:
+            self._not_finished(text)
+        if self.finish is not None and self.refused and self.finish.success:
             if self.finish.call_id is not None:
                 why = "finish was dropped, because a call beside it was refused; decide again"
                 self._refuse(self.finish.call_id, why)
@@ -120,14 +133,16 @@ class CompletionParser:
 
     async def _text_alone(self, marker: str, content: Any, text: str, *, started: bool) -> None:
         """Take an answer that is a text without calls."""
+        spoken = without_thoughts(text)
         if marker == FURTHER:
-            said = behind_marker(text) or "Go on."
+            said = behind_marker(spoken) or "Go on."
             self.items += [{"kind": "said", "text": text}, {"kind": "note", "text": said}]
-        elif marker == FINAL and self.wanted is None:
+        elif marker == FINAL and self.wanted is None and self.end == "done":
             self.items.append({"kind": "said", "text": text})
-            self.finish = Finish(summary=text[:SUMMARY])
+            self.finish = Finish(summary=spoken[:SUMMARY])
         else:
-            value = behind_marker(content) if marker and isinstance(content, str) else content
+            value = without_thoughts(content) if isinstance(content, str) else content
+            value = behind_marker(value) if marker and isinstance(value, str) else value
             if self.wanted is None or not await self._value_in_text(self.wanted, value, text):
                 self._plain_text(text, started=started)
 
@@ -167,16 +182,47 @@ class CompletionParser:
 
     @property
     def _was_cut(self) -> str:
-        return ", and it was cut off at the limit of its length: give a shorter one" if self.cut else ""
+        return ", and it was cut off at the limit of its length: give a shorter one" if self.end == "cut" else ""
 
     def _plain_text(self, text: str, *, started: bool) -> None:
+        spoken = without_thoughts(text)
+        if started and spoken and self.wanted is None and self.end == "unsaid":
+            self._ended_badly(text)
+            return
         self.items.append({"kind": "said", "text": text or "(nothing)"})
-        if started and text.strip() and self.wanted is None:
-            self.finish = Finish(summary=text)
+        if started and spoken and self.wanted is None:
+            self.finish = Finish(summary=spoken)
             return
         self.refused += 1
         note = "Act by calling functions: search, call tools, or finish."
         self.items.append({"kind": "note", "text": f"{note} {self.output_fault}".strip()})
+
+    def _ended_badly(self, text: str) -> None:
+        """Take nothing of an answer because of how it ended: ask again, or give up in honesty."""
+        self.items.append({"kind": "said", "text": text or "(nothing)", "end": self.end})
+        self.refused += 1
+        if self.wanted is not None:
+            self.output_fault = f"output: the answer is a text without the value{self._was_cut}"
+        if self.again >= MOST_AGAIN:
+            self._give_up(text)
+        else:
+            self.items.append({"kind": "note", "text": why_again(self.end, self.finish_reason)})
+
+    def _not_finished(self, text: str) -> None:
+        """Do not take a finish that stands in an answer which is not whole, or may not be."""
+        finish, self.finish = self.finish, None
+        why = why_again(self.end, self.finish_reason)
+        if finish is not None and finish.call_id is not None:
+            self._refuse(finish.call_id, why)
+        if self.calls or self.looks or self.question is not None:
+            return
+        self.items[0]["end"] = self.end
+        if self.again >= MOST_AGAIN:
+            self._give_up(text or (finish.summary if finish is not None else ""))
+
+    def _give_up(self, text: str) -> None:
+        words = why_failed(self.end, self.finish_reason, without_thoughts(text)[:1000])
+        self.finish = Finish(summary=words[:SUMMARY], success=False)
 
     def _refuse(self, call_id: str, why: str) -> None:
         """Answer a call with an error instead of performing it."""
@@ -341,22 +387,6 @@ class CompletionParser:
         summary = str(arguments.get("summary") or "")[:SUMMARY]
         success = arguments.get("success", True) is True
         return Finish(call_id=call_id, summary=summary, outputs=outputs, success=success)
-
-
-def calls_of_json(content: str) -> list[dict[str, Any]] | None:
-    """Return the calls of an answer in JSON form, in the native shape; None when it is no such answer."""
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    calls = data.get("calls") if isinstance(data, dict) else None
-    if not isinstance(calls, list):
-        return None
-    return [
-        {"id": f"json-{index}", "function": {"name": call.get("name"), "arguments": call.get("arguments")}}
-        for index, call in enumerate(calls)
-        if isinstance(call, dict)
-    ]
 
 
 def _kept(shown: dict[str, Any]) -> str:

@@ -11,7 +11,9 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from activities.endpoints.endpoints import Target
 from activities.model.functions import functions_for
+from activities.model.message import Beside
 from activities.model.observations import Way
+from activities.model.opaque import FIELD, with_beside
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical
 from backstay.digests.told import told
@@ -59,11 +61,18 @@ MOST_SERVERS = 100
 NAMED_TOOLS = 12
 _LISTS = frozenset({"entities", "tags", "selected_servers"})
 Message = dict[str, Any]
+_NOTHING: Mapping[str, Beside] = {}
 
 
-def messages_of(items: Sequence[Item], system_role: str) -> list[Message]:
-    """Return the messages that native function calling expects."""
-    return [message for item in items if (message := _message(item, system_role)) is not None]
+def messages_of(items: Sequence[Item], system_role: str, beside: Mapping[str, Beside] = _NOTHING) -> list[Message]:
+    """Return the messages that native function calling expects, with what stood beside them, by ref."""
+    found: list[Message] = []
+    for item in items:
+        if (message := _message(item, system_role)) is None:
+            continue
+        stood = beside.get(item[FIELD]["ref"]) if FIELD in item else None
+        found.append(message if stood is None else with_beside(message, stood))
+    return found
 
 
 def _message(item: Item, system_role: str) -> Message | None:
@@ -94,9 +103,11 @@ def request_for(
     way: Way,
     offered: Mapping[str, PlanDefinition],
     finish: dict[str, Any] | None = None,
+    beside: Mapping[str, Beside] = _NOTHING,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
+    `beside`: what stood beside the messages of this very model, which alone is given it back.
     `offered`: the definitions of plans that are offered as functions, and `finish` the function of that name, for a
     task that wants a value of a certain form.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
@@ -111,11 +122,9 @@ def request_for(
         return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
     offers: Any = {"programs": ask.programs, "planning": ask.planning, "offered": offered, "finish": finish}
     functions = functions_for(catalog, transcript.visible(), **offers)
-    if room is not None:
-        left = room - most - int(weight(functions) / BYTES_PER_TOKEN)
-        cap_tokens = min(cap_tokens, max(left, room // 8))
+    cap_tokens = _room(cap_tokens, room, most, functions)
     items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight, forgotten=transcript.forgotten)
-    messages = messages_of(items, role)
+    messages = messages_of(items, role, beside)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
         progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
@@ -123,6 +132,13 @@ def request_for(
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _room(cap_tokens: int, room: int | None, most: int, functions: list[dict[str, Any]]) -> int:
+    """Return how much of a transcript there is room for beside its functions and the answer."""
+    if room is None:
+        return cap_tokens
+    return min(cap_tokens, max(room - most - int(weight(functions) / BYTES_PER_TOKEN), room // 8))
 
 
 def _most_tokens(target: Target, settings: Settings) -> int:
@@ -205,7 +221,11 @@ def _flat(message: Message) -> Message:
         case {"role": "tool"}:
             return {"role": "user", "content": f"Answer to {message['tool_call_id']}: {message['content']}"}
         case {"role": "assistant", "tool_calls": calls}:
-            said = [{"id": call["id"], **call["function"]} for call in calls]
-            return {"role": "assistant", "content": canonical({"reason": message["content"] or "", "calls": said})}
+            said = [
+                {"id": call["id"], "name": call["function"]["name"], "arguments": call["function"]["arguments"]}
+                for call in calls
+            ]
+            rest = {name: value for name, value in message.items() if name != "tool_calls"}
+            return rest | {"content": canonical({"reason": message["content"] or "", "calls": said})}
         case _:
             return message

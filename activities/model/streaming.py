@@ -13,6 +13,7 @@ from typing import Any
 
 from activities.endpoints.endpoints import ANSWER_BYTES, BodyRefused
 from activities.model.functions import FINISH
+from activities.model.message import beside, grown, text_of
 from backstay.errors import BackstayError, ModelUnavailable
 from backstay.redaction.arriving import ArrivingText
 from backstay.redaction.redactor import Redactor
@@ -31,24 +32,43 @@ EVERY_S = 0.15
 """How often what was said is passed on: often enough to be read along, and few enough writes."""
 
 
+class AnswerBroken(Exception):
+    """An endpoint tells of an error amid its answer; `data` is what it says."""
+
+    def __init__(self, data: Any) -> None:
+        """Keep what it says."""
+        super().__init__("the answer was broken off")
+        self.data = data
+
+
 async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
     """Return the completion that a streamed body makes up, or the one that an endpoint sends which does not stream.
 
-    Raises ModelUnavailable for a stream that breaks off, BodyRefused for one that is too long, and ValueError or
-    another error of a reader for what is no completion.
+    An error that comes before anything else is returned, as an endpoint sends it that does not stream.
+    Raises ModelUnavailable for a stream that breaks off, AnswerBroken for one that tells of an error, BodyRefused for
+    one that is too long, and ValueError or another error of a reader for what is no completion.
     """
     answer = StreamedAnswer(say)
     async for line in _lines(parts):
         if not line.startswith(b"data:"):
-            if answer.is_empty and line.lstrip()[:1] == b"{":
+            if answer.is_empty and line.lstrip()[:1] in {b"{", b"["}:
                 return json.loads(line)
             continue
         data = line.removeprefix(b"data:").strip()
         if data == _DONE:
             answer.done = True
             break
-        answer.add(json.loads(data))
+        if not data:
+            continue
+        chunk = json.loads(data)
+        if answer.is_empty and _tells_of_error(chunk):
+            return chunk
+        answer.add(chunk)
     return answer.completion()
+
+
+def _tells_of_error(chunk: Any) -> bool:
+    return not chunk.get("choices") and (chunk.get("error") is not None or chunk.get("object") == "error")
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -83,11 +103,36 @@ def _begins_json(lines: list[bytes]) -> bool:
 class _Call:
     """Hold a call of a function as far as it has arrived."""
 
+    number: int = 0
     id: Any = None
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
     whole: Any = None
     """Arguments that came as something else than text."""
+    beside: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What stands beside it, and beside what it calls, that means nothing here."""
+    beside_function: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def is_over(self, piece: dict[str, Any]) -> bool:
+        """Return whether a piece with the same number is another call: some endpoints give each the same."""
+        function = piece.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(function, dict) or not isinstance(name, str) or not name or not self.name:
+            return False
+        given = piece.get("id")
+        if given and self.id and given != self.id:
+            return True
+        given = function.get("arguments")
+        begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")
+        return begins and self._is_whole()
+
+    def _is_whole(self) -> bool:
+        if self.whole is not None:
+            return True
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
 
     def add(self, piece: dict[str, Any]) -> str:
         """Take a piece; return the part of the arguments in it."""
@@ -95,6 +140,8 @@ class _Call:
         function = piece.get("function")
         function = function if isinstance(function, dict) else {}
         name, arguments = function.get("name"), function.get("arguments")
+        grown(self.beside, beside(piece))
+        grown(self.beside_function, beside(function))
         if isinstance(name, str) and name != self.name:
             # Some endpoints repeat the name with each piece.
             self.name += name
@@ -107,7 +154,8 @@ class _Call:
     def wire(self) -> dict[str, Any]:
         """Return the call as an endpoint sends it that does not stream."""
         arguments = "".join(self.arguments) if self.whole is None else self.whole
-        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+        function = {**self.beside_function, "name": self.name, "arguments": arguments}
+        return {**self.beside, "id": self.id, "type": "function", "function": function}
 
 
 class _Summary:
@@ -138,8 +186,11 @@ class StreamedAnswer:
         """Tell `say` what the model says: its words, and the summary with which it finishes."""
         self._say = say
         self._texts: dict[str, list[str]] = {name: [] for name in _TEXTS}
-        self._calls: dict[int, _Call] = {}
+        self._calls: list[_Call] = []
+        self._numbered: dict[int, _Call] = {}
+        """The last call of each number."""
         self._summaries: dict[int, _Summary] = {}
+        self._beside: dict[str, Any] = {}
         self._finish_reason: Any = None
         self._usage: Any = None
         self._size = 0
@@ -148,22 +199,37 @@ class StreamedAnswer:
         self.done = False
 
     def add(self, chunk: Any) -> None:
-        """Take one chunk; raises ModelUnavailable when it tells of an error."""
+        """Take one chunk; raises AnswerBroken when it tells of an error."""
         self.is_empty = False
-        if chunk.get("error") is not None and not chunk.get("choices"):
-            raise ModelUnavailable("the model endpoint broke off its answer with an error", unbilled=False)
-        self._usage = chunk.get("usage") or self._usage
+        if chunk.get("error") is not None or _tells_of_error(chunk):
+            raise AnswerBroken(chunk)
+        self._usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage") or self._usage
         for choice in chunk.get("choices") or ():
             if choice.get("index"):
                 continue
+            if choice.get("error") is not None:
+                raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
-            delta = choice.get("delta") or choice.get("message") or {}
-            for name in _TEXTS:
-                if isinstance(text := delta.get(name), str) and text:
-                    self._keep(self._texts[name], text)
-                    self._tell(name, text)
-            for piece in delta.get("tool_calls") or ():
-                self._call(piece)
+            self._delta(choice.get("delta") or choice.get("message") or {})
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        for name in _TEXTS:
+            text = delta.get(name)
+            if isinstance(text, list):
+                # Words that come as parts.
+                text = text_of(text)[0]
+            if isinstance(text, str) and text:
+                self._keep(self._texts[name], text)
+                self._tell(name, text)
+        if more := beside(delta):
+            self._count(len(json.dumps(more)))
+            grown(self._beside, more)
+        calls = delta.get("tool_calls") or []
+        for piece in calls if isinstance(calls, list) else [calls]:
+            self._call(piece)
+        if isinstance(legacy := delta.get("function_call"), dict):
+            # How functions were called before several could be.
+            self._call({"index": 0, "function": legacy})
 
     def completion(self) -> dict[str, Any]:
         """Return the whole; raises ModelUnavailable when it broke off, and ValueError when there was nothing."""
@@ -172,22 +238,29 @@ class StreamedAnswer:
         if not self.done and self._finish_reason is None:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
         texts = {name: "".join(parts) if parts else None for name, parts in self._texts.items()}
-        calls = [self._calls[index].wire() for index in sorted(self._calls)]
-        message = {"role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
+        calls = [call.wire() for call in self._in_order()]
+        message = {**self._beside, "role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
         return {"choices": [{"message": message, "finish_reason": self._finish_reason}], "usage": self._usage}
+
+    def _in_order(self) -> list[_Call]:
+        """Return the calls as they are numbered, and those of one number as they came."""
+        return [call for _, call in sorted(enumerate(self._calls), key=lambda pair: (pair[1].number, pair[0]))]
 
     def _call(self, piece: dict[str, Any]) -> None:
         index = piece.get("index")
         if not isinstance(index, int) or isinstance(index, bool):
             # Without a number, an id begins a new call.
-            last = max(self._calls, default=-1)
-            begins = not self._calls or (piece.get("id") or self._calls[last].id) != self._calls[last].id
-            index = last + 1 if begins else last
-        call = self._calls.setdefault(index, _Call())
+            last = max(self._numbered, default=-1)
+            begins = not self._calls or (piece.get("id") or self._numbered[last].id) != self._numbered[last].id
+            index = last + 1 if begins or self._numbered[last].is_over(piece) else last
+        call = self._numbered.get(index)
+        if call is None or call.is_over(piece):
+            call = self._numbered[index] = _Call(number=index)
+            self._calls.append(call)
         arguments = call.add(piece)
         self._count(len(arguments) + 100)
         if call.name == FINISH:
-            summary = self._summaries.setdefault(index, _Summary())
+            summary = self._summaries.setdefault(id(call), _Summary())
             self._tell(FINISH, summary.add(arguments))
 
     def _keep(self, parts: list[str], text: str) -> None:

@@ -22,7 +22,7 @@ from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
 from backstay.rooms import house, room
 from backstay.settings import Settings, environment, found_in, process_environment
-from backstay.shown import shell_words
+from backstay.shown import one_line, shell_words
 
 PAGE_PORT = 8234
 _MODEL_S = 20.0
@@ -210,20 +210,21 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
     """Ask the model for one token, so that a wrong key is a line here and not a question of the first run."""
     if has_model:
         return
-    completion = room("activities.model.completion")
     async with room("worker").open_endpoints(settings) as endpoints:
         target = endpoints.main()
         if not target.listed and not settings.has_endpoint:
             return
-        ask = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 1}
+        learned = room("activities.model.learned").Lessons(settings.home)
         try:
-            await completion.complete(target.client, completion.written(ask), within_s=_MODEL_S)
+            found = await room("activities.model.probing").probe(target, learned, within_s=_MODEL_S)
         except BackstayError as error:
-            # What the endpoint does not take in this shape, it has read: the key and the model are known.
-            if not isinstance(error, completion.RequestRefused):
-                terminal.say(f"model       {target.name} does not answer: {error}", "red")
-        else:
-            terminal.say(f"model       {target.name} answers")
+            terminal.say(f"model       {target.name} does not answer: {error}", "red")
+            return
+        for said in found.refused:
+            terminal.say(f"model       {target.name} refuses a form of the question: {one_line(said, 300)}", "yellow")
+        if found.answered:
+            how = f"; it is asked with {found.lesson}" if found.lesson else ""
+            terminal.say(f"model       {target.name} answers{how}")
 
 
 async def _compare_policy(terminal: Terminal, settings: Settings) -> None:

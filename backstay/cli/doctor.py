@@ -85,6 +85,14 @@ async def _bills(settings: Settings) -> AsyncGenerator[Finding]:
             yield "note", "bills", doubt.told(now)
 
 
+async def _dialects(settings: Settings) -> AsyncGenerator[Finding]:
+    """Yield what endpoints have refused, and how they are asked since."""
+    learned = room("activities.model.learned")
+    for found in learned.learned_in(settings.home / learned.FILE).values():
+        if time.time() - found.at <= learned.HELD_S:
+            yield "note", "dialect", one_line(found.told(), 600)
+
+
 async def _as_served(settings: Settings) -> Settings:
     """Return the settings with the scripted model where a `dev` beside this command serves one to its worker."""
     if not may_serve(settings.home):
@@ -121,8 +129,8 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
 
 
 async def _findings(settings: Settings) -> AsyncGenerator[Finding]:
-    checks = (_temporal, _store, _policy, _profiles, _toolbox, _names, _models, _bills, _jails, _workspaces, _told)
-    for check in checks:
+    models = (_models, _bills, _dialects)
+    for check in (_temporal, _store, _policy, _profiles, _toolbox, _names, *models, _jails, _workspaces, _told):
         try:
             async for finding in check(settings):
                 yield finding

@@ -49,8 +49,9 @@ def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def weight(item: Any) -> int:
-    """Return the bytes that an item, or several, take in a request."""
-    return len(canonical(item).encode("utf-8", "replace"))
+    """Return the bytes that an item, or several, take in a request, with what is stored apart and sent with it."""
+    apart = item.get("opaque") if isinstance(item, dict) else None
+    return len(canonical(item).encode("utf-8", "replace")) + (0 if apart is None else apart["bytes"])
 
 
 def weigh(items: Iterable[dict[str, Any]]) -> int:

@@ -150,3 +150,5 @@ class Decision(Message):
     """Items that trimming left out of the request."""
     perception: Perception | None = None
     """What the task is about, where that was asked and could be read."""
+    learned: str = ""
+    """How the endpoint is asked from now on, because of what it has refused."""

@@ -114,8 +114,10 @@ def search_draft(query: str, step: int, *, hits: int, catalog: str) -> EventDraf
     return EventDraft(name="search.run", step_index=step, text=text, data={"hits": hits, "catalog": catalog})
 
 
-def model_draft(model: str, usage: ModelUsage, step: int, actions: list[str], context: str) -> EventDraft:
-    """Return the event of a model call."""
+def model_draft(
+    model: str, usage: ModelUsage, step: int, actions: list[str], context: str, *, learned: str = ""
+) -> EventDraft:
+    """Return the event of a model call, with what its endpoint has taught by what it refused."""
     data = {
         "context": context,
         "model": model,
@@ -126,6 +128,9 @@ def model_draft(model: str, usage: ModelUsage, step: int, actions: list[str], co
         "actions": actions,
     }
     text = f"step {step}: asked the model -> {', '.join(actions) or 'nothing that can be done'}"
+    if learned:
+        data["learned"] = learned
+        text = f"{text}; its endpoint refused another form and is asked with {learned}"
     return EventDraft(name="model.asked", step_index=step, text=text, data=data)
 
 

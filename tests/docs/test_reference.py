@@ -9,6 +9,7 @@ from dataclasses import fields
 import pytest
 from pydantic import BaseModel
 
+from activities.endpoints.dialect import Dialect
 from activities.endpoints.models_file import EndpointEntry, ModelEntry, ModelsFile, Uses
 from backstay import errors
 from backstay.approvals.approval import Approval, ApprovalRequest
@@ -74,6 +75,7 @@ def test_every_field_of_a_noun_is_in_its_table(heading, noun: type[BaseModel]):
         ("field of a review", Review),
         ("field of a check that was made", CheckResult),
         ("field of an endpoint", EndpointEntry),
+        ("field of a dialect", Dialect),
         ("field of a model", ModelEntry),
         ("field of `use`", Uses),
     ],

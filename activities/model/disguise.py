@@ -1,0 +1,287 @@
+"""Read calls that a model writes down as text: as the JSON that it was asked for, or in the notation of its template.
+
+Nothing here decides that a call is made. A call is read only where it is the whole of what the model says, its thoughts
+and a fence apart; what stands amid other words is found, so that the model can be told.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from backstay.data_files import data_beside
+
+MOST_READ = 262_144
+"""Characters of a text in which calls are looked for."""
+MOST_BEGINNINGS = 40
+"""At so many places an object is looked for amid words."""
+MOST_CALLS = 65
+Call = dict[str, Any]
+Parameters = Callable[[str], Mapping[str, Any] | None]
+"""Returns the schema of a function's arguments; None for a name that is no function."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Hold the calls that a text holds."""
+
+    calls: tuple[Call, ...]
+    """In the native shape, without ids."""
+    whole: bool
+    """Whether the text holds nothing else."""
+    pieces: tuple[str, ...] = ()
+    """How each stands in the text."""
+
+
+@cache
+def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.DOTALL) for pattern in data_beside(__file__)[name])
+
+
+def without_thoughts(text: str) -> str:
+    """Return what a model says behind its thoughts, where these stand in its words."""
+    found = text.strip()
+    for _ in range(MOST_BEGINNINGS):
+        cut = next((match for pattern in _patterns("thoughts") if (match := pattern.match(found)) is not None), None)
+        if cut is None:
+            return found
+        found = found[cut.end() :].strip()
+    return found
+
+
+def _fenced(text: str) -> str:
+    """Return what stands in the fence around a text, else the text."""
+    match = next((found for pattern in _patterns("fences") if (found := pattern.fullmatch(text)) is not None), None)
+    return text if match is None else match[1].strip()
+
+
+def calls_asked_for(text: str) -> Written | None:
+    """Return the calls of an answer to a request for JSON; None when it holds none."""
+    inner = _fenced(without_thoughts(text))
+    try:
+        calls = _calls_of(json.loads(inner))
+    except (ValueError, RecursionError):
+        calls = None
+    if calls is not None:
+        return Written(calls, whole=True, pieces=(inner,))
+    found = [(calls, piece) for value, piece in _objects(inner) if (calls := _calls_of(value)) is not None]
+    # Of several nobody knows which is meant.
+    return Written(found[0][0], whole=False, pieces=(found[0][1],)) if len(found) == 1 else None
+
+
+def _objects(text: str) -> Iterable[tuple[Any, str]]:
+    """Yield the JSON objects that stand amid words."""
+    decoder, place = json.JSONDecoder(), 0
+    if len(text) > MOST_READ:
+        return
+    for _ in range(MOST_BEGINNINGS):
+        place = text.find("{", place)
+        if place < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            place += 1
+            continue
+        yield value, text[place:end]
+        place = end
+
+
+def _calls_of(value: Any) -> tuple[Call, ...] | None:
+    """Return the calls that a JSON value is: those of a list under `calls`, a list of them, or a single one."""
+    match value:
+        case {"calls": list(listed)} | {"tool_calls": list(listed)}:
+            return tuple(call for item in listed if (call := _call(item)) is not None)
+        case list() if value and all(_call(item) is not None for item in value):
+            return tuple(call for item in value if (call := _call(item)) is not None)
+        case dict():
+            call = _call(value)
+            return None if call is None or not call["function"]["name"] else (call,)
+        case _:
+            return None
+
+
+def _call(value: Any) -> Call | None:
+    """Return a call in the native shape, in whichever of the usual ones it is written."""
+    if not isinstance(value, dict):
+        return None
+    about = value["function"] if isinstance(value.get("function"), dict) else value
+    name = next((about[key] for key in ("name", "tool_name", "function", "tool") if key in about), None)
+    given = next((about[key] for key in ("arguments", "parameters", "args", "input") if key in about), None)
+    if "name" not in about and (not isinstance(name, str) or given is None):
+        return None
+    if about is value and given is None and len(value) > 1 and value.keys() - {"name", "id", "type"}:
+        return None
+    return _made(name, given)
+
+
+def _made(name: Any, arguments: Any) -> Call:
+    if isinstance(name, str):
+        name = name.strip().removeprefix("functions.").removeprefix("default_api.").removeprefix("tools.")
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def calls_written_down(text: str, parameters: Parameters) -> Written | None:
+    """Return the calls that a model wrote in place of making them; None when its text is none.
+
+    JSON and lines of Python are calls only where they are the whole text and name a function; the marks of a template
+    are, wherever a text begins or ends with them.
+    """
+    said = without_thoughts(text)
+    if not said or len(said) > MOST_READ:
+        return None
+    inner = _fenced(said)
+    bare = _bare(inner, parameters)
+    if bare is not None:
+        return Written(bare, whole=True, pieces=(inner,))
+    if all(mark not in inner for mark in _marks()):
+        return None
+    marked = _marked(_unwrapped(inner), parameters)
+    if marked.calls and marked.whole:
+        return marked
+    begins, ends = (any(pattern.search(inner) for pattern in _patterns(side)) for side in ("begins", "ends"))
+    return Written(marked.calls, whole=False, pieces=marked.pieces) if begins or ends else None
+
+
+@cache
+def _marks() -> tuple[str, ...]:
+    """Return what a text must hold to hold a call in the notation of a template."""
+    return tuple(data_beside(__file__)["marks"])
+
+
+def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
+    """Return the calls that a text is as JSON or as Python, where each names a function."""
+    if text[:1] in {"{", "["}:
+        try:
+            calls = _calls_of(json.loads(text))
+        except (ValueError, RecursionError):
+            calls = None
+        if calls and all(_names(call, parameters) for call in calls[:MOST_CALLS]):
+            return calls
+    return _python(text, parameters) if text.endswith((")", ")]")) and len(text) <= 20_000 else None
+
+
+def _names(call: Call, parameters: Parameters) -> bool:
+    name = call["function"]["name"]
+    return isinstance(name, str) and parameters(name) is not None
+
+
+def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
+    """Return the calls of a text such as `look(page=1)`, on its own or in a list."""
+    if text.startswith("print("):
+        text = text.removeprefix("print(").removesuffix(")")
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    nodes = tree.body.elts if isinstance(tree.body, ast.List) else [tree.body]
+    found: list[Call] = []
+    for node in nodes:
+        if not isinstance(node, ast.Call) or node.args or any(given.arg is None for given in node.keywords):
+            return None
+        call = _made(ast.unparse(node.func), None)
+        try:
+            call["function"]["arguments"] = {str(given.arg): ast.literal_eval(given.value) for given in node.keywords}
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            return None
+        if not _names(call, parameters):
+            return None
+        found.append(call)
+    return tuple(found) or None
+
+
+def _unwrapped(text: str) -> str:
+    """Return a text without the marks around all of its calls."""
+    for pattern in _patterns("wrappers"):
+        text = pattern.sub("", text).strip()
+    return text
+
+
+def _marked(text: str, parameters: Parameters) -> Written:
+    """Return the calls of a text that consists of them, and whether nothing else stands in it."""
+    calls: list[Call] = []
+    pieces: list[str] = []
+    place, whole = 0, True
+    while place < len(text) and len(calls) <= MOST_CALLS:
+        if text[place].isspace() or text[place] in ",;":
+            place += 1
+            continue
+        match = next((m for form in _patterns("calls") if (m := form.match(text, place)) is not None), None)
+        read = None if match is None else _read(match.groupdict(), parameters)
+        if match is None or not read:
+            whole = False
+            break
+        calls += read
+        pieces.append(match[0])
+        place = match.end()
+    return Written(tuple(calls), whole and bool(calls), tuple(pieces))
+
+
+def _read(parts: Mapping[str, str | None], parameters: Parameters) -> list[Call]:
+    """Return the calls that one piece of a text is."""
+    name, body = parts.get("name"), (parts.get("body") or "").strip()
+    if name is None:
+        inner = _marked(body, parameters) if body.startswith("<") else None
+        if inner is not None and inner.whole:
+            return list(inner.calls)
+        try:
+            return list(_calls_of(json.loads(body)) or ())
+        except (ValueError, RecursionError):
+            return _named_first(body, parameters)
+    made = _made(name, None)
+    name = str(made["function"]["name"])
+    if body.startswith("{") or not body:
+        made["function"]["arguments"] = body
+        return [made]
+    made["function"]["arguments"] = _arguments(body, parameters(name) or {})
+    return [made] if made["function"]["arguments"] is not None else []
+
+
+def _named_first(body: str, parameters: Parameters) -> list[Call]:
+    """Return the call whose name stands on the first line, before its arguments."""
+    name, _, rest = body.partition("\n" if "\n" in body else "<")
+    rest = rest if "\n" in body else f"<{rest}"
+    arguments = _arguments(rest, parameters(name.strip()) or {}) if re.fullmatch(r"[\w.:-]+", name.strip()) else None
+    return [] if arguments is None else [_made(name, arguments)]
+
+
+def _arguments(body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments that stand each between marks of its own; None when something else stands there."""
+    given = schema.get("properties")
+    properties: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    found: dict[str, Any] = {}
+    place = 0
+    while place < len(body):
+        match = next((m for form in _patterns("arguments") if (m := form.match(body, place)) is not None), None)
+        if match is None:
+            return None
+        kind = match.groupdict().get("kind")
+        found[match["key"].strip()] = _value(match["value"], properties.get(match["key"].strip()), kind)
+        place = match.end()
+        while place < len(body) and body[place].isspace():
+            place += 1
+    return found
+
+
+_TEXT: tuple[Literal["string"], None] = ("string", None)
+
+
+def _value(text: str, schema: Any, kind: str | None) -> Any:
+    """Return a value as its schema takes it: a text stays one, unless the schema wants something else."""
+    wanted = schema.get("type") if isinstance(schema, dict) else None
+    inner = text.removeprefix("\n")
+    inner = inner.removesuffix("\n")
+    if kind == "true" or (wanted in _TEXT and kind != "false"):
+        return inner
+    try:
+        return json.loads(inner)
+    except (ValueError, RecursionError):
+        return inner
+
+
+def squeezed(text: str) -> str:
+    """Return the letters and digits of a text: what stands in another one is found there, however it is quoted."""
+    return "".join(sign for sign in re.sub(r"\\+[nrtbf]", "", text).casefold() if sign.isalnum())

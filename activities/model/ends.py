@@ -1,0 +1,41 @@
+"""What the end of an answer says of it, in the words of each vendor; a model is told why it is asked again."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from backstay.data_files import data_beside
+
+End = Literal["done", "unsaid", "cut", "filtered", "refused", "broken", "malformed", "unknown", "disguised"]
+"""done: the answer is whole; unsaid: nothing is said of it; disguised: a call stands in it as a text."""
+MOST_AGAIN = 3
+"""How many times in a row a model is asked again because of how its answers end; each is a step."""
+
+
+@cache
+def _words() -> dict[str, End]:
+    return {word: end for end, words in data_beside(__file__)["words"].items() for word in words}
+
+
+@cache
+def _notes() -> Mapping[str, Mapping[str, str]]:
+    return data_beside(__file__)["told"]
+
+
+def end_of(finish_reason: str, message: Mapping[str, Any]) -> End:
+    """Return how an answer ended."""
+    said = finish_reason.strip().lower().removeprefix("finishreason.").removeprefix("finish_reason_")
+    end = _words().get(said, "unknown")
+    refused = isinstance(message.get("refusal"), str) and message["refusal"].strip()
+    return "refused" if refused and not message.get("content") and not message.get("tool_calls") else end
+
+
+def why_again(end: End, finish_reason: str = "") -> str:
+    """Return what a model is told of an answer that cannot be taken as it ended."""
+    return _notes()[end]["again"].format(said=finish_reason[:60])
+
+
+def why_failed(end: End, finish_reason: str, text: str) -> str:
+    """Return what people are told when it went on so, with the last words of the model."""
+    said = _notes()[end]["failed"].format(said=finish_reason[:60])
+    return f"{said} Its last words: {text}" if text.strip() else said

@@ -1,0 +1,157 @@
+"""Bring what an endpoint answers into one form, and keep apart what it puts beside its words and calls.
+
+What stands beside them means nothing to the engine. Some endpoints want it back, unchanged.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_OURS = frozenset({"role", "content", "name", "id", "arguments", "type", "index", "function"})
+_READ = _OURS | {"tool_calls", "function_call", "tool_call_id", "refusal", "audio", "annotations", "parsed", "object"}
+"""What is never given back as it came: it is read, or is the engine's own to say."""
+_TEXTS = ("text", "output_text")
+_GROWS = frozenset({"text", "thinking", "summary", "content", "reasoning"})
+"""Texts of a part that come in pieces when an answer is streamed."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Hold what an endpoint put beside its message, beside each of its calls, and beside what each of them calls."""
+
+    message: dict[str, Any] = field(default_factory=dict[str, Any])
+    calls: tuple[dict[str, Any], ...] = ()
+    functions: tuple[dict[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.message) or any(self.calls) or any(self.functions)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"message": self.message, "calls": list(self.calls), "functions": list(self.functions)}
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> "Beside":
+        """Return what `plain` has written."""
+        return cls(data["message"], tuple(data["calls"]), tuple(data["functions"]))
+
+
+def beside(given: Mapping[str, Any], known: frozenset[str] = _READ) -> dict[str, Any]:
+    """Return the fields that the engine does not read itself; nothing of what says nothing."""
+    return {name: value for name, value in given.items() if name not in known and value not in (None, "", [], {})}
+
+
+def in_one_form(message: dict[str, Any]) -> tuple[dict[str, Any], Beside]:
+    """Return a message with its words as one text and its calls as a list, and what stood beside them."""
+    found = {name: message[name] for name in ("role", "content", "refusal") if name in message}
+    if isinstance(parts := message.get("content"), list | dict):
+        found["content"], refused = text_of(parts if isinstance(parts, list) else [parts])
+        if refused and not found.get("refusal"):
+            found["refusal"] = refused
+    calls = _calls(message)
+    if calls:
+        found["tool_calls"] = calls
+    elif "tool_calls" in message:
+        found["tool_calls"] = message["tool_calls"]
+    functions = [call.get("function") for call in calls]
+    return found, Beside(
+        beside(message),
+        tuple(beside(call) for call in calls),
+        tuple(beside(function) if isinstance(function, dict) else {} for function in functions),
+    )
+
+
+def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    given = message.get("tool_calls")
+    if isinstance(given, dict):
+        given = [given]
+    calls = [call for call in given if isinstance(call, dict)] if isinstance(given, list) else []
+    if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):
+        # How functions were called before several could be.
+        return [{"type": "function", "function": legacy}]
+    return [_as_function(call) for call in calls]
+
+
+def _as_function(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call in the usual form, where its name stands beside its arguments."""
+    if "function" in call or not isinstance(call.get("name"), str):
+        return call
+    return {**call, "function": {"name": call["name"], "arguments": call.get("arguments", call.get("input"))}}
+
+
+def text_of(parts: Iterable[Any]) -> tuple[str, str]:
+    """Return the words of content that comes as parts, and those of a refusal in it; thoughts are no words."""
+    texts: list[str] = []
+    refusals: list[str] = []
+    for part in parts:
+        match part:
+            case str():
+                texts.append(part)
+            case {"type": "refusal", "refusal": str(text)}:
+                refusals.append(text)
+            case {"type": kind, "text": str(text)} if kind in _TEXTS:
+                texts.append(text)
+            case {"type": kind, "text": {"value": str(text)}} if kind in _TEXTS:
+                texts.append(text)
+            case {"text": str(text)} if "type" not in part and not part.get("thought"):
+                texts.append(text)
+            case _:
+                pass
+    return "".join(texts), "".join(refusals)
+
+
+def grown(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a piece of a streamed answer to what stands beside it: texts go on, lists get longer, objects are joined."""
+    for name, value in piece.items():
+        before = known.get(name)
+        match before, value:
+            case (None, _):
+                known[name] = _listed([], value) if isinstance(value, list) else value
+            case (str(), str()):
+                known[name] = before + value
+            case (list(), list()):
+                known[name] = _listed(before, value)
+            case (dict(), dict()):
+                joined = dict(before)
+                grown_object(joined, value)
+                known[name] = joined
+            case _:
+                known[name] = value
+
+
+def grown_object(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a piece of an object; a text in it is whole, unless it is one that grows."""
+    for name, value in piece.items():
+        before = known.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            joined = dict(before)
+            grown_object(joined, value)
+            known[name] = joined
+        elif name in _GROWS and isinstance(before, str) and isinstance(value, str):
+            known[name] = before + value
+        elif value is not None or before is None:
+            known[name] = value
+
+
+def _listed(known: list[Any], more: list[Any]) -> list[Any]:
+    found = list(known)
+    for part in more:
+        last = found[-1] if found else None
+        if isinstance(last, dict) and isinstance(part, dict) and _goes_on(last, part):
+            joined = dict(last)
+            grown_object(joined, part)
+            found[-1] = joined
+        else:
+            found.append(part)
+    return found
+
+
+def _goes_on(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    """Return whether a part of a list continues the one before it."""
+    if last.get("type") != part.get("type") or last.get("data") or part.get("data"):
+        return False
+    if last.get("id") and part.get("id") and last["id"] != part["id"]:
+        return False
+    if "index" in last or "index" in part:
+        return last.get("index") == part.get("index")
+    return bool(last.keys() & part.keys() & _GROWS or part.get("signature")) and not last.get("signature")

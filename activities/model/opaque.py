@@ -1,0 +1,154 @@
+"""Keep what endpoints put beside their answers, and give it back to the model that it came from, unchanged.
+
+It is sealed: no page, export, event or log holds it, and no other prompt. Nobody can look into it, so it is only
+searched for secrets that are known; one that holds any is not kept.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from activities.endpoints.endpoints import Target
+from activities.model.message import Beside
+from activities.model.transcript import Item
+from activities.payloads import apart
+from activities.records import Records
+from backstay.canonical import canonical, digest_of
+from backstay.errors import Pruned, StoreUnavailable, WorkerMisfit
+from backstay.redaction.redactor import Redactor
+from store.blobs.shown import Missing
+
+FIELD = "opaque"
+MOST_BYTES = 131_072
+"""What may stand beside one message."""
+_CACHED = 128
+_OURS = frozenset({"role", "content", "name", "id", "arguments", "type", "function", "tool_calls", "tool_call_id"})
+
+log = structlog.get_logger("backstay.model")
+
+
+@dataclass
+class Opaque:
+    """Keep and find what stood beside the messages of runs."""
+
+    records: Records
+    window: int
+    """The bytes of a transcript that a model is shown at most."""
+    recent: OrderedDict[tuple[str, str], Beside] = field(default_factory=OrderedDict[tuple[str, str], Beside])
+
+    async def keep(self, run: str, target: Target, beside: Beside) -> dict[str, Any]:
+        """Seal it; return what the item of the message says of it, or why nothing was kept."""
+        if not beside:
+            return {}
+        redactor = (await self.records.secrets.of(run)).redactor
+        plain = beside.plain()
+        size, why = await apart(plain, lambda: _looked_at(plain, redactor, min(MOST_BYTES, self.window // 2)))
+        if why:
+            log.warning("model.opaque_dropped", model=target.name, reason=why)
+            return {f"{FIELD}_dropped": why}
+        ref = await self.records.store.blobs.of(run).seal_json(plain)
+        self._keep(run, ref, beside)
+        return {FIELD: {"ref": ref, "of": maker(target), "bytes": size}}
+
+    async def of(self, run: str, target: Target, items: Iterable[Item]) -> dict[str, Beside]:
+        """Return what stood beside messages that this very model has written, by ref."""
+        own = maker(target)
+        refs = [item[FIELD]["ref"] for item in items if item.get(FIELD, {}).get("of") == own]
+        found = {ref: await self._read(run, ref) for ref in refs}
+        return {ref: beside for ref, beside in found.items() if beside is not None}
+
+    async def _read(self, run: str, ref: str) -> Beside | None:
+        if (known := self.recent.get((run, ref))) is not None:
+            self.recent.move_to_end((run, ref))
+            return known
+        try:
+            beside = Beside.read(await self.records.store.blobs.of(run).unseal_json(ref))
+        except (Missing, Pruned, WorkerMisfit) as error:
+            # The plain form says what is to be said; the endpoint tells if it wants more.
+            log.warning("model.opaque_lost", reason=str(error))
+            return None
+        except StoreUnavailable:
+            raise
+        self._keep(run, ref, beside)
+        return beside
+
+    def _keep(self, run: str, ref: str, beside: Beside) -> None:
+        self.recent[run, ref] = beside
+        while len(self.recent) > _CACHED:
+            self.recent.popitem(last=False)
+
+
+def maker(target: Target) -> str:
+    """Return by what a model is known again: its name, its endpoint, and what that calls it."""
+    return digest_of([target.name, target.where, target.model])[:16]
+
+
+def _looked_at(plain: dict[str, Any], redactor: Redactor, most: int) -> tuple[int, str]:
+    """Return how large it is, and why it cannot be kept."""
+    try:
+        size = len(canonical(plain).encode())
+    except (ValueError, RecursionError):
+        return 0, "it cannot be sent as it came"
+    if size > most:
+        return size, f"it is larger than {most} bytes"
+    return size, "" if redactor.without_known(plain) == plain else "it holds a known secret"
+
+
+def with_beside(message: dict[str, Any], beside: Beside) -> dict[str, Any]:
+    """Return a message with what stood beside it; what is the engine's own to say stays as it is."""
+    found = {**_foreign(beside.message), **message}
+    if "tool_calls" in message:
+        pairs = enumerate(message["tool_calls"])
+        found["tool_calls"] = [_call(call, _at(beside.calls, n), _at(beside.functions, n)) for n, call in pairs]
+    return found
+
+
+def _call(call: dict[str, Any], beside: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
+    if not beside and not function:
+        return call
+    return {**_foreign(beside), **call, "function": {**_foreign(function), **call["function"]}}
+
+
+def _foreign(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in _OURS}
+
+
+def _at(listed: tuple[dict[str, Any], ...], place: int) -> Mapping[str, Any]:
+    return listed[place] if place < len(listed) else {}
+
+
+def masked(request: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return a request without known secrets; what stands beside a message goes as it came, or not at all."""
+    found = redactor.without_known(request)
+    if found is request:
+        return request
+    pairs = zip(found["messages"], request["messages"], strict=True)
+    return {**found, "messages": [_whole_or_bare(clean, given) for clean, given in pairs]}
+
+
+def _whole_or_bare(clean: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    if given["role"] != "assistant":
+        return clean
+    changed = _foreign(clean) != _foreign(given) or any(
+        _foreign(kept) != _foreign(other) or _foreign(kept["function"]) != _foreign(other["function"])
+        for kept, other in zip(clean.get("tool_calls", ()), given.get("tool_calls", ()), strict=True)
+    )
+    return bare(clean) if changed else clean
+
+
+def bare(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without what stood beside it."""
+    found = {name: value for name, value in message.items() if name in _OURS}
+    if "tool_calls" in found:
+        found["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": call["type"],
+                "function": {name: call["function"][name] for name in ("name", "arguments")},
+            }
+            for call in found["tool_calls"]
+        ]
+    return found

@@ -1,0 +1,48 @@
+"""Ask a model for one token before any run does, and learn from what its endpoint refuses."""
+
+from dataclasses import dataclass
+
+from activities.endpoints.dialect import PLAIN, shipped, told
+from activities.endpoints.endpoints import Target
+from activities.model.completion import RequestRefused, complete, written
+from activities.model.learned import Lessons as Learned
+from activities.model.learning import Lessons
+from activities.model.sending import with_names
+from activities.model.shaping import LIMIT, shaped
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Hold what one token has shown."""
+
+    refused: tuple[str, ...] = ()
+    """What the endpoint refused, in its own words."""
+    lesson: str = ""
+    """How it is asked because of that; empty where it takes what every endpoint takes, or nothing helped."""
+    answered: bool = True
+
+
+async def probe(target: Target, learned: Learned, *, within_s: float) -> Probed:
+    """Ask for one token, in another form where one is refused; what helped is remembered.
+
+    Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:
+    who refuses it has read it, so the key and the model are known.
+    """
+    begun = shipped(target.where).taught(target.dialect).taught(learned.of(target))
+    lessons, refused = Lessons(begun), list[str]()
+    request = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], LIMIT: 1}
+    while True:
+        try:
+            content = written(shaped(request, lessons.dialect))
+            await complete(target.client, content, listed=target.listed, within_s=within_s)
+        except RequestRefused as error:
+            if error.refusal.cause == "unknown_model":
+                raise await with_names(error, target) from error
+            refused.append(str(error))
+            if lessons.learns(error.refusal, request):
+                continue
+            return Probed(tuple(refused), answered=False)
+        lesson = lessons.dialect.lesson(begun)
+        if lesson:
+            learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), f"; {refused[-1]}")
+        return Probed(tuple(refused), told(lesson))

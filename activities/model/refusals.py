@@ -1,0 +1,213 @@
+"""Read what an endpoint says when it does not answer, and recognise the cause; status and code alone say little.
+
+The wordings stand in the file beside this module: which vendor says what, and what follows from it.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from backstay.data_files import data_beside
+from backstay.redaction.redactor import Redactor
+from backstay.shown import one_line
+
+Cause = Literal[
+    "",
+    "quota",
+    "filtered",
+    "bad_generation",
+    "too_long",
+    "too_many_functions",
+    "function_schema",
+    "no_functions",
+    "no_schema",
+    "answer_limit",
+    "form",
+    "unknown_model",
+]
+"""Why an endpoint does not answer; empty where nobody can tell."""
+MOST_READ = 8192
+MOST_TOLD = 400
+_DEPTH = 6
+_TEXTS = (
+    *("message", "msg", "detail", "error", "errors", "title", "status_msg", "error_msg", "base_resp", "reason"),
+    *("description", "raw", "metadata"),
+)
+_NUMBER = re.compile(r"\d[\d,_]*")
+_MASKED = Redactor(())
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Hold what an endpoint said in place of an answer."""
+
+    status: int
+    text: str
+    """Its own words, shortened."""
+    code: str = ""
+    cause: Cause = ""
+    lesson: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the endpoint is to be sent from now on, as far as the words say it."""
+    data: Any = None
+    """The body as it came."""
+
+    @property
+    def told(self) -> str:
+        """Return its words for people: one line, quoted, without what looks like a secret."""
+        return f'; it says: "{one_line(_MASKED.text(self.text), MOST_TOLD)}"' if self.text else ""
+
+
+@dataclass(frozen=True)
+class _Wording:
+    cause: Cause
+    words: re.Pattern[str]
+    unless: re.Pattern[str] | None
+    lesson: Mapping[str, Any]
+    statuses: frozenset[int]
+
+    def matches(self, status: int, said: str) -> bool:
+        if self.statuses and status not in self.statuses:
+            return False
+        return self.words.search(said) is not None and (self.unless is None or self.unless.search(said) is None)
+
+
+@cache
+def _wordings() -> tuple[_Wording, ...]:
+    rows = data_beside(__file__)["wordings"]
+    return tuple(
+        _Wording(
+            cause=row["cause"],
+            words=re.compile("|".join(row["words"])),
+            unless=re.compile("|".join(row["unless"])) if "unless" in row else None,
+            lesson=row.get("lesson", {}),
+            statuses=frozenset(row.get("statuses", ())),
+        )
+        for row in rows
+    )
+
+
+@cache
+def _numbers() -> dict[str, re.Pattern[str]]:
+    return {name: re.compile("|".join(words)) for name, words in data_beside(__file__)["numbers"].items()}
+
+
+def refusal_of(status: int, data: Any) -> Refusal:
+    """Return what a body says that holds no completion, whatever form the vendor gave it."""
+    text, code = text_in(data)[:MOST_READ], code_in(data)
+    said = " ".join(f"{code} {_kinds(data)} {text}".lower().split())
+    found = next((row for row in _wordings() if row.matches(status, said)), None)
+    if found is None and status == 413:
+        return Refusal(status, text, code, "too_long", _learned_numbers(said, data), data)
+    if found is None:
+        return Refusal(status, text, code, data=data)
+    lesson = dict(found.lesson)
+    if found.cause in {"too_long", "answer_limit", "too_many_functions"}:
+        lesson |= _learned_numbers(said, data)
+    return Refusal(status, text, code, found.cause, lesson, data)
+
+
+def text_in(data: Any) -> str:
+    """Return the words of an error in any of the forms in which vendors put them."""
+    return " ".join(dict.fromkeys(" ".join(words.split()) for words in _texts(data, 0) if words.strip()))
+
+
+def _texts(data: Any, depth: int) -> Iterator[str]:
+    if depth > _DEPTH:
+        return
+    match data:
+        case str():
+            yield from _texts_of_text(data, depth)
+        case list():
+            for item in data[:20]:
+                yield from _texts(item, depth + 1)
+        case dict():
+            for name in _TEXTS:
+                if name in data:
+                    yield from _texts(data[name], depth + 1)
+            if isinstance(place := data.get("loc"), list | tuple):
+                # FastAPI names the field apart from what is wrong with it.
+                yield ".".join(map(str, place[:10]))
+        case _:
+            pass
+
+
+def _texts_of_text(text: str, depth: int) -> Iterator[str]:
+    """Yield a text, or what stands in it when it is itself the JSON of an error, as gateways pass it on."""
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            inner = [*_texts(json.loads(text), depth + 1)]
+        except (ValueError, RecursionError):
+            inner = []
+        if inner:
+            yield from inner
+            return
+    yield text
+
+
+def code_in(data: Any) -> str:
+    """Return the code of an error, in letters and digits."""
+    for holder in _holders(data):
+        code = holder.get("code")
+        if isinstance(code, str | int) and not isinstance(code, bool) and code != "":
+            return "".join(sign for sign in str(code) if sign.isalnum() or sign in "_-")[:60]
+    return ""
+
+
+def _kinds(data: Any) -> str:
+    """Return the other short fields that name a cause."""
+    return " ".join(
+        str(holder[name])[:200]
+        for holder in _holders(data)
+        for name in ("type", "param", "status", "error_type")
+        if isinstance(holder.get(name), str)
+    )
+
+
+def _holders(data: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return
+    for name in ("error", "base_resp", "metadata"):
+        if isinstance(inner := data.get(name), dict):
+            yield from _holders(inner)
+    yield data
+
+
+def _learned_numbers(said: str, data: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, pattern in _numbers().items():
+        if (match := pattern.search(said)) is not None:
+            digits = next(group for group in match.groups() if group)
+            found[name] = int(_NUMBER.search(digits)[0].replace(",", "").replace("_", ""))  # pyright: ignore[reportOptionalSubscript] - each pattern names digits
+    for holder in _holders(data):
+        # llama.cpp says it apart from its words.
+        if isinstance(holder.get("n_ctx"), int):
+            found["context_tokens"] = holder["n_ctx"]
+    return {name: number for name, number in found.items() if 0 < number <= 10_000_000}
+
+
+@cache
+def _waits() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for pattern in data_beside(__file__)["waits"])
+
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_in(span: str) -> float | None:
+    """Return the seconds that a span such as `7.66s`, `500ms`, `1m2s` or `7` says; None when it says none."""
+    parts = [*_SPAN.finditer(span.strip().lower())]
+    if not parts or "".join(part[0] for part in parts) != span.strip().lower():
+        return None
+    return sum(float(part[1]) * _SECONDS[part[2] or ""] for part in parts)
+
+
+def wait_in(text: str) -> float | None:
+    """Return the seconds after which an endpoint says in words that it may be asked again."""
+    found = next((match for pattern in _waits() if (match := pattern.search(text.lower())) is not None), None)
+    return None if found is None else seconds_in(found[1])

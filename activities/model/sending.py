@@ -1,0 +1,306 @@
+"""Send a request, and send it again in another form where its endpoint does not take it, which costs nothing."""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from activities.endpoints.dialect import PLAIN, Dialect, shipped
+from activities.endpoints.endpoints import Target, names_at
+from activities.model.bills import Bills
+from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
+from activities.model.learned import Lessons as Learned
+from activities.model.learning import Lessons
+from activities.model.message import Beside
+from activities.model.observations import Observations, Way
+from activities.model.opaque import maker, masked
+from activities.model.output import WantedOutput
+from activities.model.request import request_for
+from activities.model.shaping import LIMIT, shaped
+from activities.model.streaming import STREAMED, open_telling
+from activities.model.transcript import Transcript
+from activities.records import Held
+from activities.resources import Resources
+from backstay import calls
+from backstay.budgets.usage import ModelUsage
+from backstay.errors import ReservationTooSmall
+from backstay.shown import one_line
+from backstay.task.context import BYTES_PER_TOKEN, weight
+from toolbox.catalog.catalog import Catalog
+
+HALVINGS = 3
+LEAST_ANSWER = 200
+"""Tokens of an answer that can hold a call; a shorter one is cut off, and what was asked is paid for nothing."""
+MALFORMED = "malformed_function_call"
+_WAYS_ON = frozenset({"", "no_functions", "no_schema", "function_schema", "too_many_functions"})
+"""Causes for which a model is asked in the next way."""
+_OF_WAYS = frozenset({"", "no_functions", "no_schema"})
+"""Causes that say of the way itself that it is refused."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Hold what a request is made of."""
+
+    transcript: Transcript
+    catalog: Catalog
+    held: Held
+    wanted: WantedOutput | None
+    beside: dict[str, Beside]
+    """What stood beside the messages of the model that is asked, by ref."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Hold what came back, and how it was asked for."""
+
+    completion: Completion
+    worst: int
+    """What it may cost at most, by what is known of the endpoint."""
+    way: Way
+    refused: tuple[Way, ...]
+    """The ways of asking that the endpoint has refused before."""
+    dropped: int
+    """How many items trimming left out."""
+    lesson: dict[str, Any]
+    """What the run knows of how the endpoint is spoken to."""
+    news: dict[str, Any]
+    """What of it this request has taught."""
+
+
+@dataclass
+class _Trial:
+    """Hold how one request is tried."""
+
+    ways: list[Way]
+    every: tuple[Way, ...]
+    lessons: Lessons
+    begun: Dialect
+    cap: int
+    target: Target
+    refused: list[Way] = field(default_factory=list[Way])
+    halvings: int = 0
+    first: RequestRefused | None = None
+    last: RequestRefused | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.lessons.dialect
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Hold a request that is ready to be sent."""
+
+    request: dict[str, Any]
+    """In the engine's own form."""
+    asked: dict[str, Any]
+    """In the form of its endpoint."""
+    content: bytes
+    honest: int
+    worst: int
+    dropped: int
+    key: str
+
+
+class Sending:
+    """Ask endpoints, and remember how they want to be asked."""
+
+    def __init__(self, resources: Resources, observations: Observations) -> None:
+        """Keep what is learned in the worker's home."""
+        self.resources = resources
+        self.settings = resources.settings
+        self.observations = observations
+        self.bills = Bills(self.settings.home)
+        self.learned = Learned(self.settings.home)
+
+    async def send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
+        """Send once; only what was refused, and so not billed, is sent again: shorter, or in another form."""
+        trial = self._trial(ask, loaded, target)
+        while True:
+            prepared = self._prepared(ask, loaded, trial)
+            try:
+                completion = await self._completed(ask, loaded.held, prepared, trial)
+            except RequestRefused as error:
+                trial.first, trial.last = trial.first or error, error
+                found = await self._after(error, trial, prepared, loaded)
+                if found is None:
+                    continue
+                completion = found
+            self._note(ask, trial, prepared, completion)
+            lesson = trial.dialect.lesson(self._given(target))
+            news = trial.dialect.lesson(trial.begun)
+            ways = tuple(trial.refused)
+            return Sent(completion, prepared.worst, trial.ways[0], ways, prepared.dropped, lesson, news)
+
+    def _trial(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> _Trial:
+        known = self._given(target).taught(self.learned.of(target))
+        own = maker(target)
+        kept = (item.get("dialect") for item in reversed(loaded.transcript.items) if item["kind"] == "said")
+        last = next((found for found in kept if found is not None and found.get("of") == own), None)
+        begun = known if last is None else known.taught(last["lesson"])
+        ways = self._ways(ask, loaded, target)
+        return _Trial(ways, tuple(ways), Lessons(begun), begun, self.settings.context_tokens, target)
+
+    def _given(self, target: Target) -> Dialect:
+        """Return how an endpoint is spoken to before anything was learned."""
+        return shipped(target.where).taught(target.dialect)
+
+    def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
+        if ask.closing:
+            return ["free"]
+        return self.observations.ways(target, loaded.transcript, perceives=ask.perception)
+
+    def _prepared(self, ask: calls.AskModel, loaded: Loaded, trial: _Trial) -> _Prepared:
+        target, dialect, held = trial.target, trial.dialect, loaded.held
+        if dialect.context_tokens is not None:
+            room = min(dialect.context_tokens, target.context_tokens or dialect.context_tokens)
+            target = replace(target, context_tokens=room)
+        request, dropped = self._request(ask, loaded, target, trial)
+        most = request[LIMIT] if dialect.answer_tokens is None else min(request[LIMIT], dialect.answer_tokens)
+        if trial.halvings:
+            # What is too long together may be the answer that there is to be room for.
+            most = max(min(most, LEAST_ANSWER), most >> trial.halvings)
+        request = request | {LIMIT: most}
+        # What servers say of their tools is no answer, and can be made to carry a secret all the same.
+        clean = masked(request, held.redactor) if held.handles else request
+        clean = self._within_tokens(ask, clean, dialect)
+        asked = shaped(clean, dialect)
+        content = written(asked)
+        # An endpoint that takes no limit writes as much as its model can.
+        most = clean[LIMIT] if dialect.limit != "none" else target.context_tokens or self.settings.context_tokens
+        price = target.price
+        honest = 0 if price is None else price.worst(len(content), most)
+        key = f"{target.where} {target.model} {price}"
+        worst = math.ceil(honest * self.bills.factor(key))
+        if ask.micro is not None and worst > ask.micro:
+            raise _too_small(worst, self.bills.why(key))
+        return _Prepared(clean, asked, content, honest, worst, dropped, key)
+
+    def _request(
+        self, ask: calls.AskModel, loaded: Loaded, target: Target, trial: _Trial
+    ) -> tuple[dict[str, Any], int]:
+        finish = loaded.wanted.function() if loaded.wanted else None
+        options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
+        options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside}
+        return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
+
+    def _within_tokens(self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+        """Return the request with no longer an answer than the token limit holds beside it.
+
+        Raises ReservationTooSmall where it holds no answer that is worth the question.
+        """
+        if ask.tokens_left is None:
+            return request
+        most = request[LIMIT]
+        told = self.observations.tokens_of(ask.model, len(written(shaped(request, dialect))))
+        least = min(most, LEAST_ANSWER)
+        if ask.tokens_left < told + least:
+            said = f"the call may take {told + least} tokens: {told} to ask, {least} to answer"
+            raise ReservationTooSmall(said, asks_tokens=told, answer_tokens=least)
+        return request | {LIMIT: min(most, ask.tokens_left - told)}
+
+    async def _completed(self, ask: calls.AskModel, held: Held, prepared: _Prepared, trial: _Trial) -> Completion:
+        """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
+        target, way = trial.target, trial.ways[0]
+        whole = partial(complete, target.client, prepared.content, listed=target.listed)
+        async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
+            # Words are only told where they are for people: not what is to be read as JSON.
+            is_said = ask.closing or (way == "functions" and not ask.perception)
+            if telling is None or not is_said or not self.observations.may_stream(ask.model):
+                return await whole()
+            fields = {name: value for name, value in STREAMED.items() if name not in trial.dialect.without}
+            try:
+                completion = await complete(
+                    target.client, written({**prepared.asked, **fields}), listed=target.listed, say=telling.say
+                )
+            except RequestRefused as error:
+                if error.refusal.cause and "stream" not in error.refusal.text.lower():
+                    raise
+                # It may be the stream that the endpoint does not take; nothing was billed.
+                completion = await whole()
+                self.observations.note_unstreamed(ask.model)
+                return completion
+            if not completion.reported:
+                self.observations.note_unstreamed(ask.model)
+            return completion
+
+    async def _after(
+        self, error: RequestRefused, trial: _Trial, prepared: _Prepared, loaded: Loaded
+    ) -> Completion | None:
+        """Learn from a refusal; None where another form is to be sent, else what stands for an answer.
+
+        Raises the refusal where there is no other form.
+        """
+        refusal, request = error.refusal, prepared.request
+        if refusal.cause == "bad_generation":
+            message = {"role": "assistant", "content": None}
+            return Completion(message, MALFORMED, ModelUsage(calls=1), reported=error.facts.get("unbilled") is True)
+        if isinstance(error, ContextTooLong):
+            self._shorten(error, trial, request)
+            return None
+        if trial.lessons.learns(refusal, request):
+            return None
+        if refusal.cause in _WAYS_ON and not trial.lessons.guessed and self._in_next_way(trial, loaded, error):
+            return None
+        if not refusal.cause and trial.lessons.learns(refusal, request, guess=True):
+            # Not the way was refused.
+            trial.ways = list(trial.every)
+            trial.refused.clear()
+            return None
+        first = trial.first or error
+        raise await with_names(first, trial.target) if first.refusal.cause == "unknown_model" else first
+
+    def _in_next_way(self, trial: _Trial, loaded: Loaded, error: RequestRefused) -> bool:
+        way = trial.ways[0]
+        if error.refusal.cause == "no_functions" and way == "functions" and len(trial.ways) == 1:
+            # It has taken functions before; a gateway may lead to another model now.
+            trial.ways += self.observations.without_functions(trial.target, loaded.transcript)
+        if len(trial.ways) == 1:
+            return False
+        if error.refusal.cause in _OF_WAYS:
+            trial.refused.append(way)
+        trial.ways.pop(0)
+        return True
+
+    def _shorten(self, error: ContextTooLong, trial: _Trial, request: dict[str, Any]) -> None:
+        if trial.halvings == HALVINGS:
+            raise error
+        known = error.refusal.lesson.get("context_tokens")
+        room = trial.dialect.context_tokens or trial.target.context_tokens
+        if known is not None and (room is None or known < room):
+            trial.lessons.dialect = trial.dialect.taught({"context_tokens": known})
+        # The cap itself may lie far above what there is to cut.
+        trial.cap = min(trial.cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
+        trial.halvings += 1
+
+    def _note(self, ask: calls.AskModel, trial: _Trial, prepared: _Prepared, completion: Completion) -> None:
+        """Remember what an answer has shown of its endpoint."""
+        for way in trial.refused:
+            self.observations.note_refused(ask.model, way)
+        target, usage = trial.target, completion.usage
+        if (lesson := trial.dialect.lesson(trial.begun)) and trial.last is not None:
+            self.learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), trial.last.refusal.told)
+        if not completion.reported or completion.finish_reason == MALFORMED:
+            return
+        counted = usage.input_cached_tokens + usage.input_new_tokens
+        self.observations.note_tokens(ask.model, len(prepared.content), counted)
+        if target.price is not None:
+            billed = target.price.micro(usage)
+            self.bills.note(prepared.key, target.name, target.where, billed=billed, most=prepared.honest)
+
+
+async def with_names(error: RequestRefused, target: Target) -> RequestRefused:
+    """Return the refusal of a model with the names of those that its endpoint has."""
+    names = await names_at(target)
+    if not names:
+        return error
+    found = RequestRefused(f"{error}; it has {one_line(', '.join(names), 400)}", **error.facts)
+    found.refusal = error.refusal
+    return found
+
+
+def _too_small(needed: int, why: str) -> ReservationTooSmall:
+    """Return the refusal of a call that may cost more than was reserved, with the cause where it is a doubt."""
+    said = f"the call may cost {needed / 1e6:.6f} USD; reserve that much{f' ({why})' if why else ''}"
+    return ReservationTooSmall(said, needed=needed, **({"why": why} if why else {}))

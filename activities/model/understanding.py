@@ -1,0 +1,101 @@
+"""Understand what a model answered: by which calls, in which form, and whether it is whole."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from activities.model.disguise import Written, calls_asked_for, calls_written_down, squeezed
+from activities.model.ends import End, end_of
+from activities.model.functions import BUILT_IN, NAMES, PLANNING
+from activities.model.observations import Form, Way
+from activities.model.output import WantedOutput
+from activities.model.transcript import Transcript
+from backstay.plans.definition import PlanDefinition
+from toolbox.catalog.catalog import Catalog
+
+_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    row["function"]["name"]: row["function"]["parameters"] for row in (*BUILT_IN, *PLANNING)
+}
+Functions = Callable[[str], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Understood:
+    """Hold an answer in the form in which calls of functions come."""
+
+    message: dict[str, Any]
+    end: End
+    form: Form | None = None
+    written: bool = False
+    """Whether its calls were written down in place of being made."""
+
+
+def functions_of(catalog: Catalog, offered: Mapping[str, PlanDefinition], wanted: WantedOutput | None) -> Functions:
+    """Return what tells the schema of a function's arguments, and None of what is no function."""
+    finish = None if wanted is None else wanted.function()["function"]
+
+    def parameters(name: str) -> Mapping[str, Any] | None:
+        if finish is not None and name == finish["name"]:
+            return finish["parameters"]
+        if name in NAMES:
+            return _SCHEMAS.get(name, {})
+        if name in offered:
+            return {}
+        definition = catalog.by_function.get(name) or catalog.definitions.get(name)
+        return None if definition is None or definition.hidden else definition.parameters or {}
+
+    return parameters
+
+
+def understood(
+    message: dict[str, Any],
+    finish_reason: str,
+    *,
+    way: Way,
+    step: int,
+    transcript: Transcript,
+    by: str | None,
+    functions: Functions,
+) -> Understood:
+    """Return what a model answered; a call that stands in its words is one only where nobody else can have said it."""
+    end, content = end_of(finish_reason, message), message.get("content")
+    if message.get("tool_calls") or not isinstance(content, str) or end not in {"done", "unsaid"}:
+        return Understood(message, end)
+    asked_for = calls_asked_for(content) if way != "functions" else None
+    if asked_for is not None:
+        if asked_for.whole or not _was_read(asked_for, transcript):
+            return Understood(_with_calls(asked_for, f"s{step}-json"), end, "json")
+        return Understood(message, "disguised")
+    written = calls_written_down(content, functions)
+    if written is None:
+        return Understood(message, end)
+    known = all(functions(str(call["function"]["name"])) is not None for call in written.calls)
+    if written.whole and known and not _calls(transcript, by) and not _was_read(written, transcript):
+        return Understood(_with_calls(written, f"s{step}-text"), end, written=True)
+    return Understood(message, "disguised")
+
+
+def _with_calls(written: Written, prefix: str) -> dict[str, Any]:
+    calls = [{**call, "id": f"{prefix}-{index}"} for index, call in enumerate(written.calls)]
+    return {"content": None, "tool_calls": calls}
+
+
+def _calls(transcript: Transcript, by: str | None) -> bool:
+    """Return whether the model has made calls in this run as they are to be made."""
+    return any(
+        item.get("calls") and "form" not in item and "written" not in item
+        for item in transcript.items
+        if item["kind"] == "said" and item.get("by") == by
+    )
+
+
+def _was_read(written: Written, transcript: Transcript) -> bool:
+    """Return whether the text of a call may come from an answer that the model was shown.
+
+    Of what was cut or forgotten nobody knows.
+    """
+    answers = [item for item in transcript.items if item["kind"] in {"answer", "tools"} and "text" in item]
+    if answers and (transcript.forgotten or any("cut" in item for item in answers)):
+        return True
+    read = [squeezed(item["text"]) for item in answers]
+    return any(squeezed(piece) in text for piece in written.pieces for text in read)

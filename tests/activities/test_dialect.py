@@ -1,0 +1,341 @@
+"""In which form a request is sent, and what of it is learned from a refusal."""
+
+import asyncio
+import json
+
+import openai
+import pytest
+
+from activities.endpoints.dialect import PLAIN, Dialect, shipped
+from activities.endpoints.endpoints import Target
+from activities.model.completion import complete, written
+from activities.model.learned import HELD_S, Lessons
+from activities.model.message import Beside, grown, in_one_form
+from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
+from activities.model.request import messages_of
+from activities.model.schemas import simple
+from activities.model.shaping import shaped
+from activities.model.streaming import STREAMED
+from backstay.errors import ModelUnavailable
+from backstay.redaction.redactor import Redactor
+from backstay.task.context import weight
+from backstay.testing import Reply, ScriptedModel
+from tests.requirements import promise
+
+
+def called(*ids):
+    calls = [{"id": each, "type": "function", "function": {"name": "a", "arguments": "{}"}} for each in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def tool(call_id):
+    return {"role": "tool", "tool_call_id": call_id, "content": "{}"}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+SYSTEM = {"role": "developer", "content": "s"}
+REQUEST = {
+    "model": "m",
+    "max_completion_tokens": 100,
+    "messages": [SYSTEM, user("t"), user("n"), called("x", "x2"), tool("x"), tool("x2"), user("Left: 3 steps.")],
+}
+
+
+def roles(request):
+    return [message["role"] for message in request["messages"]]
+
+
+@promise("models:dialects")
+def test_the_usual_form_is_left_as_it_is():
+    assert shaped(REQUEST, PLAIN) is REQUEST
+
+
+@promise("models:dialects")
+def test_each_trait_changes_what_it_names_and_no_text_is_lost():
+    assert "max_tokens" in shaped(REQUEST, Dialect(limit="max_tokens"))
+    assert not {"max_tokens", "max_completion_tokens"} & shaped(REQUEST, Dialect(limit="none")).keys()
+    assert roles(shaped(REQUEST, Dialect(roles="bridged")))[-3:] == ["tool", "assistant", "user"]
+    alternating = shaped(REQUEST, Dialect(roles="alternating", system="first"))
+    assert roles(alternating) == ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
+    assert alternating["messages"][1]["content"] == "t\n\nn"
+    assert shaped(REQUEST, Dialect(system="user"))["messages"][0] == user("s\n\nt")
+    assert roles(shaped(REQUEST, Dialect(system="system")))[0] == "system"
+    assert shaped(REQUEST, Dialect(content="empty"))["messages"][3]["content"] == ""
+    assert "content" not in shaped(REQUEST, Dialect(content="absent"))["messages"][3]
+    single = shaped(REQUEST, Dialect(parallel=False))
+    assert roles(single)[3:7] == ["assistant", "tool", "assistant", "tool"]
+    assert shaped(REQUEST, Dialect(answer_tokens=7))["max_completion_tokens"] == 7
+    short = shaped(REQUEST, Dialect(ids="short"))["messages"]
+    ids = [call["id"] for call in short[3]["tool_calls"]]
+    assert [message["tool_call_id"] for message in short[4:6]] == ids
+    assert all(len(each) == 9 and each.isalnum() for each in ids)
+
+
+@promise("models:dialects")
+@pytest.mark.parametrize(
+    ("address", "limit"),
+    [
+        ("https://api.mistral.ai/v1", "max_tokens"),
+        ("https://api.deepseek.com", "max_tokens"),
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://api.mistral.ai.example.com/v1", "max_completion_tokens"),
+        ("http://127.0.0.1:11434/v1", "max_completion_tokens"),
+    ],
+)
+def test_the_dialects_of_known_vendors_are_shipped(address, limit):
+    assert shipped(address).limit == limit
+
+
+@promise("models:dialects")
+def test_what_is_no_part_of_a_dialect_is_not_learned():
+    assert PLAIN.taught({"limit": "max_bytes"}) == PLAIN
+    assert PLAIN.taught({"nonsense": 1}) == PLAIN
+    twice = PLAIN.taught({"without": ["a"]}).taught({"without": ["b"], "limit": "max_tokens"})
+    assert twice.lesson(PLAIN) == {"limit": "max_tokens", "without": ["a", "b"]}
+
+
+def target(name="m", where="http://a/v1"):
+    return Target(name, False, name, where, openai.AsyncOpenAI(api_key="none"), None)
+
+
+@promise("models:dialects")
+def test_what_was_learned_is_known_to_other_workers_of_the_host_for_a_day(tmp_path):
+    now = [1000.0]
+    each, other = Lessons(tmp_path, lambda: now[0]), Lessons(tmp_path, lambda: now[0])
+    each.note(target(), {"limit": "max_tokens"}, "")
+    each.note(target(), {"without": ["strict"]}, "")
+    assert other.of(target()) == {"limit": "max_tokens", "without": ["strict"]}
+    assert other.of(target(where="http://b/v1")) == {}
+    now[0] += HELD_S + 1
+    assert other.of(target()) == {}
+
+
+@promise("models:functions")
+@pytest.mark.parametrize(
+    ("schema", "properties"),
+    [
+        # lharries/mcphost#88, openai/openai-agents-python#449, karakeep-app/karakeep#1831, bnb-chain/bnbchain-mcp#68
+        ({"type": "object"}, {}),
+        ({"type": "object", "properties": {"x": True}}, {"x": {"type": "string"}}),
+        (
+            {"type": "object", "properties": {"x": {"type": "array"}}},
+            {"x": {"type": "array", "items": {"type": "string"}}},
+        ),
+        ({"anyOf": [{"properties": {"x": {"type": "integer"}}}, {}]}, {"x": {"type": "integer"}}),
+        (
+            {
+                "type": "object",
+                "properties": {"x": {"$ref": "#/$defs/X"}},
+                "$defs": {"X": {"type": ["null", "number"]}},
+            },
+            {"x": {"type": "number"}},
+        ),
+        ({"properties": {"x": {"const": 1, "exclusiveMinimum": 0, "type": "integer"}}}, {"x": {"type": "integer"}}),
+        ({"properties": {"x": {"$ref": "#/properties/x"}}}, {"x": {"type": "string"}}),
+        (
+            {"properties": {"x": {"anyOf": [{"type": "null"}, {"enum": ["a", 1]}]}}},
+            {"x": {"type": "string", "enum": ["a"]}},
+        ),
+    ],
+)
+def test_a_schema_is_put_simply(schema, properties):
+    found = simple({"type": "function", "function": {"name": "a", "description": "", "parameters": schema}})
+    assert found["function"]["parameters"]["properties"] == properties
+    assert found["function"]["parameters"]["type"] == "object"
+
+
+@promise("models:opaque")
+def test_what_stands_beside_is_kept_apart_and_never_overwrites_what_is_ours():
+    message = {
+        "role": "user",
+        "content": "c",
+        "tool_call_id": "z",
+        "reasoning": "r",
+        "annotations": [1],
+        "tool_calls": [
+            {
+                "id": "a",
+                "type": "x",
+                "index": 0,
+                "extra": {"s": "é\\u0000"},
+                "function": {"name": "f", "arguments": "{}", "sig": 1},
+            }
+        ],
+    }
+    plain, beside = in_one_form(message)
+    assert (beside.message, beside.calls, beside.functions) == (
+        {"reasoning": "r"},
+        ({"extra": {"s": "é\\u0000"}},),
+        ({"sig": 1},),
+    )
+    ours = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "b", "type": "function", "function": {"name": "g", "arguments": "[]"}}],
+    }
+    hostile = Beside(
+        {"role": "user", "content": "x", "tool_calls": [], "reasoning": "r"},
+        ({"id": "z", "function": {}, "e": 1},),
+        ({"name": "z", "arguments": "z"},),
+    )
+    found = with_beside(ours, hostile)
+    assert (found["role"], found["content"], found["reasoning"]) == ("assistant", None, "r")
+    assert found["tool_calls"] == [
+        {"id": "b", "type": "function", "e": 1, "function": {"name": "g", "arguments": "[]"}}
+    ]
+    assert plain["content"] == "c"
+
+
+@promise("models:opaque-sealed")
+async def test_it_is_sealed_bounded_weighed_and_given_to_its_own_model_only(opened):
+    async with opened() as (arguments, records, transcripts):
+        opaque = Opaque(records, transcripts.window)
+        run = "task-1/run"
+        kept = await opaque.keep(run, target(), Beside({"reasoning_content": "secretive thoughts"}))
+        item = {"kind": "said", "text": "t", "calls": [], **kept}
+        assert "secretive" not in json.dumps(item)
+        assert (
+            weight(item)
+            == weight({**item, FIELD: None})
+            - 4
+            + len(json.dumps(kept[FIELD], separators=(",", ":")))
+            + kept[FIELD]["bytes"]
+        )
+        opaque.recent.clear()
+        found = await opaque.of(run, target(), [item])
+        (message,) = messages_of([item], "system", found)
+        assert message["reasoning_content"] == "secretive thoughts"
+        assert messages_of([item], "system") == [{"role": "assistant", "content": "t"}]
+        assert await opaque.of(run, target(where="http://b/v1"), [item]) == {}
+        assert await opaque.of(run, target("other"), [item]) == {}
+        large = Beside({"reasoning": "x" * MOST_BYTES})
+        assert FIELD not in await opaque.keep(run, target(), large)
+        leaking = Beside({"reasoning": "it is known-secret-value"})
+        assert await opaque.keep(run, target(), leaking) == {"opaque_dropped": "it holds a known secret"}
+        assert await opaque.keep(run, target(), Beside({"reasoning": "\ud83d"})) == {
+            "opaque_dropped": "it cannot be sent as it came"
+        }
+        assert maker(target()) != maker(target("other"))
+        assert arguments is not None
+
+
+@promise("models:opaque")
+def test_a_secret_that_is_known_later_takes_it_out_and_leaves_the_message():
+    message = {
+        "role": "assistant",
+        "content": "a later-secret b",
+        "reasoning": "a later-secret b",
+        "thinking_blocks": [1],
+    }
+    request = {"messages": [message, {"role": "user", "content": "later-secret"}]}
+    found = masked(request, Redactor({"later-secret"}))
+    assert set(found["messages"][0]) == {"role", "content"}
+    assert "later-secret" not in json.dumps(found)
+    assert masked(request, Redactor({"another"})) is request
+
+
+@promise("models:opaque")
+def test_what_stands_beside_a_streamed_answer_is_put_together():
+    known = {}
+    for piece in (
+        {"reasoning": "I ", "reasoning_details": [{"type": "reasoning.text", "text": "I ", "index": 0}]},
+        {
+            "reasoning": "see.",
+            "reasoning_details": [{"type": "reasoning.text", "text": "see.", "index": 0, "signature": "s"}],
+        },
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d1", "index": 1}], "extra": {"a": {"b": 1}}},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d2", "index": 2}], "extra": {"a": {"c": 2}}},
+    ):
+        grown(known, piece)
+    assert known == {
+        "reasoning": "I see.",
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": "I see.", "index": 0, "signature": "s"},
+            {"type": "reasoning.encrypted", "data": "d1", "index": 1},
+            {"type": "reasoning.encrypted", "data": "d2", "index": 2},
+        ],
+        "extra": {"a": {"b": 1, "c": 2}},
+    }
+
+
+def piece(arguments, name=None, **more):
+    return {**more, "function": {"arguments": arguments, **({"name": name} if name else {})}}
+
+
+STREAMS = {
+    # mcowger/plexus#691, su-kaka/gcli2api#406, 0xPlaygrounds/rig#1443, apache/maka#1976: one number, ids of their own
+    "ids": [piece('{"n":1}', "a", index=0, id="x"), piece('{"n":2}', "a", index=0, id="y")],
+    # huggingface/smolagents#1958: one number and no ids
+    "whole": [piece('{"n":1}', "a", index=0), piece('{"n":2}', "a", index=0)],
+    # ggml-org llama.cpp, hermes-agent#70724: one number and one id
+    "same": [piece('{"n":1}', "a", index=0, id="x"), piece('{"n":2}', "a", index=0, id="x")],
+    "pieces": [
+        piece('{"n"', "a", index=0, id="x"),
+        piece(":1}", index=0),
+        piece('{"n":2', "a", index=0, id="y"),
+        piece("}", index=0),
+    ],
+    "objects": [piece({"n": 1}, "a", index=0), piece({"n": 2}, "a", index=0)],
+    "none": [piece('{"n":1}', "a", id="x"), piece('{"n":2}', "a", id="y")],
+    "nothing": [piece('{"n":1}', "a"), piece('{"n":2}', "a")],
+    # QwenLM/Qwen-Agent#943: interleaved
+    "mixed": [
+        piece('{"n"', "a", index=0, id="x"),
+        piece('{"n"', "a", index=1, id="y"),
+        piece(":1}", index=0),
+        piece(":2}", index=1),
+    ],
+    # the name or an id of its own with each piece
+    "repeated": [
+        piece('{"n"', "a", index=0, id="x"),
+        piece(":1}", "a", index=0, id="x"),
+        piece('{"n":2}', "a", index=1, id="y"),
+    ],
+    "fresh ids": [
+        piece('{"n"', "a", index=0, id="x"),
+        piece(":1}", index=0, id="z"),
+        piece('{"n":2}', "a", index=1, id="y"),
+    ],
+}
+
+
+async def streamed(*deltas, end="tool_calls", tail=""):
+    choices = [*({"index": 0, "delta": delta} for delta in deltas), {"index": 0, "delta": {}, "finish_reason": end}]
+    body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
+    reply = Reply(body=f"{tail or body}data: [DONE]\n\n".encode(), headers={"content-type": "text/event-stream"})
+    async with (
+        ScriptedModel([reply]) as model,
+        openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0) as client,
+    ):
+        return await complete(client, written({"model": "m", **STREAMED}), say=lambda _: None)
+
+
+@promise("models:parallel-streams")
+async def test_streamed_calls_that_share_a_number_or_have_none_stay_apart():
+    found = await asyncio.gather(
+        *(streamed(*({"tool_calls": [each]} for each in pieces)) for pieces in STREAMS.values())
+    )
+    for name, completion in zip(STREAMS, found, strict=True):
+        given = [call["function"]["arguments"] for call in completion.message["tool_calls"]]
+        read = [json.loads(each) if isinstance(each, str) else each for each in given]
+        assert read == [{"n": 1}, {"n": 2}], name
+        assert {call["function"]["name"] for call in completion.message["tool_calls"]} == {"a"}, name
+
+
+@promise("models:error-with-200")
+async def test_an_error_in_a_stream_is_told_in_its_own_words_and_costs_nothing_before_anything_else():
+    # diegosouzapw/OmniRoute#8210, open-octo/octo-agent#910, damianvtran/local-operator#223
+    error = {"error": {"code": 502, "message": "Worker local total request limit reached"}}
+    first = f"data: {json.dumps({'choices': [], **error})}\n\n"
+    with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
+        await streamed(tail=first)
+    assert caught.value.facts["unbilled"] is True
+    half = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': 'half'}}]})}\n\n"
+    ended = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {}, 'finish_reason': 'error'}], **error})}\n\n"
+    for body in (half + first, half + ended):
+        with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
+            await streamed(tail=body)
+        assert caught.value.facts["unbilled"] is False

@@ -1,0 +1,259 @@
+"""What vendors say when they refuse a request, and what each wording is taken for.
+
+Behind each row stands the public report that the wording was taken from.
+"""
+
+import pytest
+
+from activities.model.refusals import refusal_of, seconds_in, text_in, wait_in
+from tests.requirements import promise
+
+
+def openai(message, code=None, param=None, kind="invalid_request_error"):
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def vllm(message, code=400):
+    return {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": code}
+
+
+def gemini(message, status="INVALID_ARGUMENT", code=400):
+    return [{"error": {"code": code, "message": message, "status": status}}]
+
+
+TOO_LONG = [
+    # earendil-works/pi#5930, vllm-project/vllm#20409
+    (400, vllm("This model's maximum context length is 8192 tokens. However, you requested 9216 tokens."), 8192),
+    # earendil-works/pi#5677
+    (400, openai("Input length (265330) exceeds model's maximum context length (262144)."), 262144),
+    # earendil-works/pi#4943, NVIDIA-NeMo/Switchyard#314
+    (400, openai("Input length 131393 exceeds the maximum allowed input length of 131040 tokens.", "400"), 131040),
+    # DraconDev/pi-goal-list-loop-audit#48
+    (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "type": "exceed_context_size_error",
+                "message": "the request exceeds the available context size, try increasing it",
+                "n_prompt_tokens": 180283,
+                "n_ctx": 180224,
+            }
+        },
+        180224,
+    ),
+    # MoonshotAI/kimi-cli#2011, open-octo/octo-agent#2124
+    (400, openai("Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)"), 262144),
+    (400, {"error": {"code": "1261", "message": "Prompt 超长"}}, None),
+    # 0xBakeer/inference-atlas#186
+    (400, openai("Prompt too long: 5152 tokens exceeds max_seq_len 2048 (leave room for output tokens)"), 2048),
+    # archestra-ai/archestra#6044
+    (400, openai("prompt is too long: 208310 tokens > 200000 maximum"), 200000),
+    (400, gemini("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), 1048576),
+    # jin-bo/agentao#88
+    (413, openai("Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 8123", None), 6000),
+    (400, openai("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]"), 129024),
+    (500, {"error": "Trying to keep the first 9000 tokens when context the overflows"}, None),
+    (413, "", None),
+]
+
+
+@promise("models:causes")
+@pytest.mark.parametrize(("status", "body", "window"), TOO_LONG)
+def test_a_request_that_is_too_long_is_known_by_each_vendors_words(status, body, window):
+    refusal = refusal_of(status, body)
+    assert (refusal.cause, refusal.lesson.get("context_tokens")) == ("too_long", window)
+
+
+CAUSES = [
+    # pydantic/pydantic-ai#2774, huggingface/smolagents#1119
+    (400, openai("Failed to call a function. See 'failed_generation'.", "tool_use_failed"), "bad_generation"),
+    # ollama/ollama#12884, ollama/ollama#17638
+    (500, {"error": "error parsing tool call: raw='{\"a\": ]', err=invalid character"}, "bad_generation"),
+    # can1357/oh-my-pi#3899, vxcontrol/pentagi#313
+    (
+        500,
+        {
+            "error": {
+                "code": 500,
+                "message": "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]",
+            }
+        },
+        "bad_generation",
+    ),
+    # pydantic/pydantic-ai#4354
+    (400, openai("The model generated an invalid tool call.", "json_validate_failed"), "bad_generation"),
+    # 0x4m4/hexstrike-ai#29, musistudio/claude-code-router#686
+    (
+        400,
+        openai(
+            "Invalid 'tools': array too long. Expected an array with maximum length 128, but got 150.",
+            "array_above_max_length",
+            "tools",
+        ),
+        "too_many_functions",
+    ),
+    # ruvnet/ruflo#1294, Automattic/wordpress-mcp#103
+    (
+        400,
+        openai(
+            "Invalid schema for function 'a__b': In context=('properties', 'x'), array schema missing items.",
+            "invalid_function_parameters",
+        ),
+        "function_schema",
+    ),
+    # openai/openai-agents-python#449
+    (
+        400,
+        gemini("* tools[0].function_declarations[3].parameters.properties: should be non-empty for OBJECT type"),
+        "function_schema",
+    ),
+    # charmbracelet/mcphost#88
+    (
+        400,
+        openai("tools.7.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"),
+        "function_schema",
+    ),
+    # evalstate/fast-agent#122, pydantic/pydantic-ai#2896
+    (404, {"error": {"message": "No endpoints found that support tool use.", "code": 404}}, "no_functions"),
+    # mastra-ai/mastra#2839
+    (400, {"error": {"message": "registry.ollama.ai/library/x:latest does not support tools"}}, "no_functions"),
+    (
+        400,
+        vllm('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        "no_functions",
+    ),
+    (500, {"error": {"code": 500, "message": "tools param requires --jinja flag"}}, "no_functions"),
+    # manthanabc/paws#103, openai/openai-python#2758
+    (400, gemini("Function call is missing a thought_signature in functionCall parts. Please refer to"), "form"),
+    # MoonshotAI/kimi-cli#2141
+    (
+        400,
+        openai("thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"),
+        "form",
+    ),
+    # charmbracelet/crush#2696
+    (400, openai("The `reasoning_content` in the thinking mode must be passed back to the API."), "form"),
+    # karthink/gptel#1203, nearai/ironclaw#1241
+    (
+        400,
+        {
+            "object": "error",
+            "message": "Tool call id was turn1_0 but must be a-z, A-Z, 0-9, with a length of 9.",
+            "code": "3280",
+        },
+        "form",
+    ),
+    # jundot/omlx#1995
+    (500, {"error": "Tool call id was call_49c89af0 but must be a-z, A-Z, 0-9, with a length of 9"}, "form"),
+    # mistralai/mistral-vibe#1006, eclipse-theia/theia#17104
+    (
+        500,
+        {
+            "error": {
+                "code": 500,
+                "message": "Jinja Exception: After the optional system message, conversation roles must alternate",
+            }
+        },
+        "form",
+    ),
+    # lmstudio-ai/lmstudio-bug-tracker#261
+    (400, {"error": "Invalid 'content': 'content' field must be a string or an array of objects."}, "form"),
+    # mistralai/mistral-common#324
+    (
+        400,
+        vllm("AssistantMessage content Input should be a valid string [input_value=None]"),
+        "form",
+    ),
+    # Routstr/routstr-core#554
+    (
+        404,
+        openai("The model `gpt-5.4-image-2` does not exist or you do not have access to it.", "model_not_found"),
+        "unknown_model",
+    ),
+    (
+        400,
+        openai(
+            "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+            "content_filter",
+        ),
+        "filtered",
+    ),
+    (400, gemini("The prompt was blocked due to PROHIBITED_CONTENT"), "filtered"),
+    (
+        402,
+        {"error": {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"}},
+        "quota",
+    ),
+    (
+        400,
+        {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
+        "quota",
+    ),
+    # A rate is no length, and no empty purse: jin-bo/agentao#88
+    (429, {"message": "ThrottlingException: Too many tokens, please wait before trying again."}, ""),
+    (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
+    (400, openai("Something is odd."), ""),
+]
+
+
+@promise("models:causes")
+@pytest.mark.parametrize(("status", "body", "cause"), CAUSES)
+def test_the_cause_of_a_refusal_is_known_by_its_words_and_not_by_its_status(status, body, cause):
+    assert refusal_of(status, body).cause == cause
+
+
+@promise("models:told")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "no such thing"}},
+        {"error": "no such thing"},
+        {"message": "no such thing"},
+        {"detail": "no such thing"},
+        {"detail": [{"loc": ["body", "x"], "msg": "no such thing"}]},
+        [{"error": {"message": "no such thing"}}],
+        {"errors": [{"message": "no such thing"}], "success": False},
+        {"base_resp": {"status_code": 1000, "status_msg": "no such thing"}},
+        # musistudio/claude-code-router#1204: the JSON of another error in a text
+        {"error": {"message": '{"error": {"message": "no such thing"}}'}},
+        {"error": {"message": "Provider returned error", "metadata": {"raw": "no such thing"}}},
+        "no such thing",
+    ],
+)
+def test_the_words_of_a_refusal_are_found_in_each_vendors_form(body):
+    assert "no such thing" in text_in(body)
+    assert "no such thing" in refusal_of(400, body).told
+
+
+@promise("models:told")
+def test_the_words_of_a_refusal_are_told_on_one_line_without_what_looks_like_a_secret():
+    told = refusal_of(401, openai(f"Incorrect API key provided:\nsk-{'q' * 30}")).told
+    assert "Incorrect API key provided" in told
+    assert "qqqq" not in told
+    assert "\n" not in told
+
+
+@promise("models:retry-after")
+@pytest.mark.parametrize(
+    # hiring-agent#386, codex-router#573
+    ("said", "seconds"),
+    [("7.66s", 7.66), ("500ms", 0.5), ("1m2s", 62), ("7", 7), ("soon", None), ("", None), ("-5", None), ("nan", None)],
+)
+def test_a_wait_may_have_a_unit(said, seconds):
+    assert seconds_in(said) == seconds
+
+
+@promise("models:retry-after")
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 7.66s. Visit", 7.66),
+        ("Please try again in 1m2s.", 62),
+        ("Please retry in 20 seconds", 20),
+        ('{"retryDelay": "17s"}', 17),
+        ("try again later", None),
+    ],
+)
+def test_a_wait_that_stands_in_the_words_only_is_read(said, seconds):
+    assert wait_in(said) == seconds
