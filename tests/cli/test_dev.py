@@ -208,7 +208,7 @@ async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone
     line = await lone_dev.says("does not answer")
 
     assert line.startswith("model       scripted does not answer: the model endpoint says HTTP 401")
-    assert line.endswith("check OPENAI_API_KEY")
+    assert "check OPENAI_API_KEY; it says: " in line
     assert [request["max_completion_tokens"] for request in lone_dev.model.requests] == [1] * lone_dev.starts
     assert not any(line.startswith("no ") for line in lone_dev.lines)
 
