@@ -138,10 +138,11 @@ def too_large(schema: Any) -> str | None:
     return f"is nested deeper than {_DEPTH} levels"
 
 
-def compile_schema(schema: Any, *, called: str = _TOOLS) -> Any:
+def compile_schema(schema: Any, *, called: str = _TOOLS, of_a_server: bool = False) -> Any:
     """Return a validator for the schema, or one line that says why the schema cannot be used.
 
-    `called`: what that line calls the schema.
+    `called`: what that line calls the schema. `of_a_server`: it says what a server takes, and is read as servers mean
+    theirs: what has a default may be missing whatever is required, and what is `nullable` may be null.
     """
     if not isinstance(schema, dict):
         return f"{called} is no object"
@@ -152,7 +153,7 @@ def compile_schema(schema: Any, *, called: str = _TOOLS) -> Any:
         schema = without_key(schema, "$schema")  # an inner dialect would bring back the rules without bounds
         with _spending(_COMPILE_S, float("inf")):
             error = best_match(_bounded_metaschema(dialect).iter_errors(schema))
-        bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema))
+        bounded = _bounded(dialect, patterned="patternProperties" in json.dumps(schema), of_a_server=of_a_server)
     except _TooLong:
         return f"{called} takes too long to look at"
     except Exception:  # an untrusted schema may break the check in unknown ways
@@ -251,13 +252,15 @@ _LEFT_TO_THE_SERVER = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef
 
 
 @lru_cache(maxsize=32)
-def _bounded(dialect: Any, *, patterned: bool) -> Any:
+def _bounded(dialect: Any, *, patterned: bool, of_a_server: bool) -> Any:
     """Return the dialect with every rule counted and every pattern left to RE2 instead of Python's `re`."""
     rules = _replaced(dialect)
     if patterned:
         rules["additionalProperties"] = partial(_additional_properties, rules["additionalProperties"])
     rules |= dict.fromkeys(_LEFT_TO_THE_SERVER, lambda *_: ())
-    return _extended(dialect, rules)
+    if of_a_server:
+        rules["required"] = _required
+    return _extended(dialect, rules, of_a_server=of_a_server)
 
 
 @lru_cache(maxsize=32)
@@ -266,8 +269,8 @@ def _bounded_metaschema(dialect: Any) -> Any:
     return _extended(dialect, _replaced(dialect))(dialect.META_SCHEMA)
 
 
-def _extended(dialect: Any, rules: dict[str, Any]) -> Any:
-    bounded: Any = extend(dialect, {name: _counted(rule) for name, rule in rules.items()})
+def _extended(dialect: Any, rules: dict[str, Any], *, of_a_server: bool = False) -> Any:
+    bounded: Any = extend(dialect, {name: _counted(rule, of_a_server=of_a_server) for name, rule in rules.items()})
     evolve = bounded.evolve
 
     def evolved(validator: Any, **changes: Any) -> Any:
@@ -287,13 +290,15 @@ def _replaced(dialect: Any) -> dict[str, Any]:
     return dict(dialect.VALIDATORS) | own
 
 
-def _counted(rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+def _counted(rule: Callable[..., Any], *, of_a_server: bool) -> Callable[..., Iterator[Any]]:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         spent = _spent.get()
         spent.rules_left -= 1
         if spent.rules_left < 0:
             raise _TooLong
         spent.step()
+        if of_a_server and instance is None and schema.get("nullable") is True:
+            return  # as OpenAPI 3.0 writes it
         yield from rule(validator, value, instance, schema) or ()
 
     return check
@@ -330,6 +335,16 @@ def _comparable(value: Any) -> Any:
             return ("bool", value)
         case _:
             return ("plain", value)
+
+
+def _required(_validator: Any, names: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Apply the rule to the fields that have no default: generators list the others as required, too."""
+    if not isinstance(instance, dict) or not isinstance(names, list):
+        return
+    known = schema.get("properties", {})
+    needed = [name for name in names if not (isinstance(field := known.get(name), dict) and "default" in field)]
+    if any(name not in instance for name in needed):
+        yield ValidationError("required", validator="required", validator_value=needed)
 
 
 def _pattern(_validator: Any, pattern: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -45,6 +45,25 @@ async def test_a_fault_names_path_problem_and_expectation_and_never_the_value(de
     assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
 
 
+@promise("tools:meant-schemas")
+async def test_what_has_a_default_may_be_missing_and_what_is_nullable_may_be_null(definition):
+    scale = {"enum": ["css", "device"], "default": "css"}
+    line = {"type": "object", "properties": {"end": {"type": "integer", "nullable": True}, "scale": scale}}
+    lines = {"type": "array", "items": {**line, "required": ["end", "scale"]}}
+    null = {"type": "string", "default": None}
+    schema = {"type": "object", "properties": {"lines": lines, "scale": scale, "style": null}}
+    tool = await definition({**schema, "required": ["lines", "scale", "style"]})
+    assert tool.validate({"lines": [{"end": None}, {"end": 3, "scale": "device"}]}) is None
+    faults = {
+        "arguments: 'lines' is required; add it": {},
+        "arguments.lines[0]: 'end' is required; add it": {"lines": [{}]},
+        'arguments.scale: must be one of ["css", "device"]': {"lines": [], "scale": None},
+        "arguments.style: must be string, not null": {"lines": [], "style": None},
+        "arguments.lines[0].end: must be integer, not string": {"lines": [{"end": "hidden"}]},
+    }
+    assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
+
+
 @promise("tools:hostile-schemas")
 @pytest.mark.parametrize(
     ("schema", "arguments"),

@@ -101,7 +101,7 @@ class Definition:
             return "arguments: must be an object"
         # No cached_property: before Python 3.12 it lets all instances wait for each other.
         validator = self.__dict__.get("_validator") or self.__dict__.setdefault(
-            "_validator", compile_schema(self.parameters)
+            "_validator", compile_schema(self.parameters, of_a_server=True)
         )
         # A schema that cannot be used is no fault of the arguments: the server decides about them.
         return None if isinstance(validator, str) else fault_of(validator, arguments, left_to_the_server=True)
