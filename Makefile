@@ -15,6 +15,7 @@ STAMP := $(VENV)/installed
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u MAKEFLAGS -u MFLAGS $(RUN) -m pytest
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
+SERVERS := build/servers/installed
 ROOT := build/image/base/.made
 TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/installed
@@ -96,7 +97,7 @@ image-check: $(STAMP) $(ROOT)  ## Run the Dockerfile's steps in a clean root, an
 test-matrix:  ## Run the tests on every supported Python
 	@$(test_matrix)
 
-conformance: $(STAMP) $(NODE)  ## Run the client scenarios of MCP's conformance suite against the toolbox
+conformance: $(STAMP) $(NODE) $(SERVERS)  ## Run MCP's conformance suite and public MCP servers against the toolbox
 	$(RUN) -m tests.conformance.run
 
 promises: $(STAMP)  ## Print every promise with its tests; BY=test the other way round, WORD=undo a part
@@ -113,6 +114,15 @@ $(ROOT): tests/image/base.sh | $(STAMP)
 # example in TypeScript. Node itself comes in a wheel.
 $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
 	@$(call install_node_packages,tests/node,$(@D))
+	@touch $@
+
+# Public MCP servers, which only `conformance` starts; those written for an older SDK have an environment of their own.
+$(SERVERS): $(wildcard tests/conformance/servers/*.json tests/conformance/servers/*.lock) | $(STAMP)
+	@$(call install_node_packages,tests/conformance/servers,$(@D))
+	@for name in current older; do \
+		$(RUN) -m venv --clear $(@D)/$$name; \
+		$(@D)/$$name/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/conformance/servers/$$name.lock; \
+	done
 	@touch $@
 
 $(TYPESCRIPT): $(wildcard examples/typescript/*.json) | $(STAMP)
