@@ -23,6 +23,7 @@ COPY README.md LICENSE worker.py ./
 COPY activities activities
 COPY backstay backstay
 COPY gateways gateways
+COPY people people
 COPY sandbox sandbox
 COPY store store
 COPY system system

@@ -43,7 +43,7 @@ HERE = Path(__file__).resolve().parent
 
 def refuse_foreign_rooms() -> None:
     """Exit if another distribution would be imported in place of one of backstay's folders."""
-    for room in ("activities", "gateways", "sandbox", "store", "system", "toolbox", "workflows"):
+    for room in ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows"):
         found = importlib.util.find_spec(room)
         folder = Path(found.origin).resolve().parent if found is not None and found.origin is not None else None
         if folder is None or folder.parent != HERE:

@@ -17,7 +17,7 @@ import pytest
 from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[1]
-ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "gateways")
+ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "people", "gateways")
 PRODUCT = (*ROOMS, "worker.py", "starter.py")
 BESIDE = ("examples", "benchmarks", "docs")
 EVERYWHERE = ("*",)
@@ -109,6 +109,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "gateways": {
         "gateways": EVERYWHERE,
+        "people": EVERYWHERE,
         "backstay": EVERYWHERE,
         "store": EVERYWHERE,
         "pydantic": EVERYWHERE,
@@ -122,6 +123,11 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "slack_bolt": ("gateways/slack/*",),
         "slack_sdk": ("gateways/slack/*",),
         "aiohttp": ("gateways/slack/*",),
+    },
+    "people": {
+        "people": EVERYWHERE,
+        "backstay": EVERYWHERE,
+        "store": EVERYWHERE,
     },
     "starter.py": {"backstay": EVERYWHERE},
 }

@@ -21,7 +21,7 @@ from tests.ports import own_port
 from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[1]
-ROOMS = ("activities", "gateways", "sandbox", "store", "system", "toolbox", "workflows")
+ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,14 @@ from urllib.parse import quote
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from backstay.approvals.approval import ApprovalRequest, RequestedCall
-from backstay.approvals.fields import form_lines
+from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.layout import argument_lines
-from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words, toggle_lines
+from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import summary_words, toggle_lines
+from backstay.approvals.view import CallView, RequestView, commands
 from backstay.budgets.budget import MICRO
 from backstay.shown import (
-    MASKED,
     clipped_words,
-    kept_bytes,
     markdown_code,
     markdown_line,
     markdown_link,
@@ -97,62 +95,46 @@ class _Page:
         self.left = PAGE_CHARACTERS
 
     def request(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> str:
+        view = RequestView.of(request)
         lines = [f"### {request.id}: {markdown_line(request.question, QUESTION_CHARACTERS)}", ""]
         if request.links.page is not None:
             lines += [markdown_link("Look at it and decide", request.links.page), ""]
         lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
-        lines += self._calls(request) if request.proposal is None else self._plan(request, request.proposal, pending)
+        lines += self._calls(view) if request.proposal is None else self._plan(view, request.proposal, pending)
         if request.answer_schema is not None:
-            lines += ["", f"The answer's form:{self._form(request)}"]
-        if request.masked:
-            lines += ["", markdown_line(MASKED)]
+            lines += ["", f"The answer's form:{self._form(request, view.form)}"]
+        if view.masked:
+            lines += ["", markdown_line(view.masked)]
         who, said = request.unchecked
         if said:
             lines += ["", f"{who.capitalize()} says: {markdown_line(said)}"]
         return "\n".join(lines)
 
-    def _calls(self, request: ApprovalRequest) -> list[str]:
+    def _calls(self, view: RequestView) -> list[str]:
         lines: list[str] = []
-        for at, call in enumerate(request.calls):
+        for at, call in enumerate(view.calls):
             if self.left < 0:
-                return [*lines, self._rest(request.calls[at:])]
-            lines += self._call(call, request.id)
+                return [*lines, self._rest(view.calls[at:])]
+            lines += self._call("", call, view.request.id)
         return lines
 
-    def _plan(self, request: ApprovalRequest, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
+    def _plan(self, view: RequestView, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
         """Return a plan whole: its steps in order, what it changes, who decides which part, and what else there is."""
         title = markdown_line(proposal.title or "untitled", 200)
         lines = [f"Plan: **{title}** (id {markdown_line(proposal.plan_id)}, version {proposal.version})", ""]
-        asked = {call.index: call for call in request.calls}
-        for at, step in enumerate(proposal.steps):
+        for at, step in enumerate(view.calls):
             if self.left < 0:
-                lines.append(f"- **{len(proposal.steps) - at} more steps not shown**{self._elsewhere}")
+                lines.append(f"- **{len(view.calls) - at} more steps not shown**{self._elsewhere}")
                 break
-            lines += self._step(step, asked.get(step.idx), request.id, several=len(proposal.parts) > 1)
-        if proposal.more:
+            lines += self._call(f"step {step.number}: ", step, view.request.id)
+        if view.more:
             whole = markdown_code(f"backstay plan show {shell_words(self.workflow_id)}")
-            lines.append(f"- **{more_words(proposal)}**; all of them: {whole}")
+            lines.append(f"- **{view.more}**; all of them: {whole}")
         changed = ", ".join(markdown_line(effect, 200) for effect in proposal.estimated_side_effects)
-        said = [*part_lines(proposal), *toggle_lines(proposal)]
+        said = [*view.parts, *toggle_lines(proposal)]
         rows = [f"Changes: {changed}" if changed else "", *(markdown_line(line, QUESTION_CHARACTERS) for line in said)]
         rows += self._alternatives(proposal, pending)
         return [*lines, *(f"\n{row}" for row in rows if row)]
-
-    def _step(self, step: ProposedStep, call: RequestedCall | None, request_id: str, *, several: bool) -> list[str]:
-        marks = markdown_line("; ".join(step_marks(step, several=several)))
-        says = summary_words(step.summary)
-        summary = [f"    - {_whole(says)}"] if says and self._fits(says) else []
-        if call is not None:
-            head, *rest = self._call(call, request_id)
-            return [f"- step {step.idx}: {head.removeprefix('- ')}, {marks}", *summary, *rest]
-        head = f"- step {step.idx}: **{markdown_line(step.action)}**, {marks}"
-        given = [argument_lines(name, value) for name, value in step.arguments.items()]
-        shown = [lines for lines in given if self._fits(*lines)]
-        said = (
-            [f"    - {len(given) - len(shown)} arguments not shown{self._elsewhere}"] if len(shown) < len(given) else []
-        )
-        diff = [f"    - {_whole(line)}" for line in (step.diff_preview or "").splitlines() if self._fits(line)]
-        return [head, *summary, *(f"    - {_whole(first)}{_lines(rest)}" for first, *rest in shown), *diff, *said]
 
     def _alternatives(self, proposal: Proposal, pending: Sequence[ApprovalRequest]) -> list[str]:
         """Return the plans that can be chosen in place of this one, each with the command that does."""
@@ -160,41 +142,43 @@ class _Page:
         choosing = {name: commands(self.workflow_id, found[name])[0] for name in proposal.alternatives if name in found}
         return [f"Instead of it: plan {markdown_line(name)}: {markdown_code(how)}" for name, how in choosing.items()]
 
-    def _call(self, call: RequestedCall, request_id: str) -> list[str]:
+    def _call(self, named: str, call: CallView, request_id: str) -> list[str]:
         how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
-        lines = [f"- **{markdown_line(call.tool)}** ({how})"]
+        marks = f", {markdown_line(call.marks)}" if call.marks else ""
+        lines = [f"- {named}**{markdown_line(call.tool)}**{f' ({how})' if call.writes else ''}{marks}"]
+        says = summary_words(call.summary)
+        lines += [f"    - {_whole(says)}"] if says and self._fits(says) else []
         lines += [f"    - **Repeated: {markdown_line(call.repeats)}**"] if call.repeats else []
-        hidden, clipped = call.left_out, call.clipped
-        for name, value in call.arguments.items():
+        hidden, of, clipped, kept = call.hidden
+        for name, value, told in call.arguments:
             head, *rest = argument_lines(name, value)
             if self._fits(head, *rest):
-                where = call.told(name).text
-                lines.append(f"    - {_whole(head)}{f' ({markdown_line(where)})' if where else ''}{_lines(rest)}")
+                where = f" ({markdown_line(told.text)})" if told.text else ""
+                lines.append(f"    - {_whole(head)}{where}{_lines(rest)}")
             else:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 hidden, clipped = hidden + 1, clipped + len(name) + len(text)
-        diff = (call.diff or "").splitlines()
-        shown = [line for line in diff if self._fits(line)]
+        shown = [line.text for line in call.diff if self._fits(line.text)]
         lines += [f"    - {_whole(line)}" for line in shown]
-        said = unseen_words(hidden, call.count, clipped, kept_bytes(call.arguments), len(diff) - len(shown))
+        said = unseen_words(hidden, of, clipped, kept, len(call.diff) - len(shown))
         return [*lines, f"    - **{said}**; all of it: {self._all_of(request_id)}"] if said else lines
 
-    def _rest(self, calls: Sequence[RequestedCall]) -> str:
+    def _rest(self, calls: Sequence[CallView]) -> str:
         """Count calls of which nothing is shown."""
         tools = Counter(call.tool for call in calls)
         named = ", ".join(f"{count} of {markdown_line(tool)}" for tool, count in tools.most_common(5))
-        hidden = sum(call.count for call in calls)
-        texts = sum(len(json.dumps(call.arguments, ensure_ascii=False)) + call.clipped for call in calls)
-        lines = sum(len((call.diff or "").splitlines()) for call in calls)
+        hidden, kept = sum(call.hidden.of for call in calls), sum(call.hidden.kept for call in calls)
+        shown = ({each.name: each.value for each in call.arguments} for call in calls)
+        texts = sum(len(json.dumps(each, ensure_ascii=False)) for each in shown)
+        texts += sum(call.hidden.characters for call in calls)
         more = f" and {len(tools) - 5} more tools" if len(tools) > 5 else ""
-        said = unseen_words(hidden, hidden, texts, sum(kept_bytes(call.arguments) for call in calls), lines)
+        said = unseen_words(hidden, hidden, texts, kept, sum(len(call.diff) for call in calls))
         return f"- **{len(calls)} more calls not shown**: {named}{more}; {said}{self._elsewhere}"
 
-    def _form(self, request: ApprovalRequest) -> str:
-        schema = request.answer_schema or {}
-        if self._fits(*(rows := list(form_lines(schema)))):
+    def _form(self, request: ApprovalRequest, rows: Sequence[str]) -> str:
+        if self._fits(*rows):
             return "\n" + "".join(f"\n- {_whole(row)}" for row in rows)
-        size = len(json.dumps(schema, ensure_ascii=False))
+        size = len(json.dumps(request.answer_schema, ensure_ascii=False))
         return f" not shown, {clipped_words(size)}; all of it: {self._all_of(request.id)}"
 
     def _all_of(self, request_id: str) -> str:
@@ -220,25 +204,6 @@ def _whole(text: str) -> str:
 def _lines(rest: Sequence[str]) -> str:
     """Return further lines of an item of a list, each on a line of its own and with its spaces."""
     return "".join(f"  \n      {_whole(line).replace('  ', f' {_SPACE}')}" for line in rest)
-
-
-def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
-    """Return the literal commands that decide a request as it is shown; a shell takes the ids literally."""
-    every = {
-        "approve": "approve",
-        "reject": "reject",
-        "happened": "answer --verdict happened",
-        "did_not_happen": "answer --verdict did_not_happen",
-        "retry": "answer --verdict retry",
-        "answer": "answer --answer JSON",
-    }
-    flags = f"--by YOU --args-digest {request.args_digest}" if request.args_digest else "--by YOU"
-    named = shell_words(workflow_id, request.id)
-    # What ends the flags must stand behind them.
-    rest = f"{flags} {named}" if named.startswith("-") else f"{named} {flags}"
-    if request.proposal is not None and len(request.calls) > 1:
-        every["modify"] = "approve --reject-step STEP"
-    return [f"backstay {every[option]} {rest}" for option in request.options if option in every]
 
 
 def _undo(workflow_id: str, state: RunState) -> str:

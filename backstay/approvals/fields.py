@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from backstay.approvals.layout import argument_lines
@@ -51,7 +51,7 @@ class FormField(NamedTuple):
     @property
     def numbered(self) -> bool:
         """Return whether a choice can be made by its number, because no choice reads as one."""
-        return not any(_text(choice.value).strip().lstrip("-").isdecimal() for choice in self.choices)
+        return not any(as_typed(choice.value).strip().lstrip("-").isdecimal() for choice in self.choices)
 
     def line(self) -> str:
         """Return what is asked in one line: name, title and description, and what fits."""
@@ -67,14 +67,14 @@ class FormField(NamedTuple):
 
     @property
     def _bounds(self) -> list[str]:
-        return [f"{word} {_text(value)}" for word, value in self.schema.items() if word not in _SAID | self._chosen]
+        return [f"{word} {as_typed(value)}" for word, value in self.schema.items() if word not in _SAID | self._chosen]
 
     def _fits(self) -> str:
         several = "any of" if self.kind == "choices" else "one of"
         what: list[str] = [f"{several} {self._choices()}" if self.choices else str(self.kind)]
         what += self._bounds
         what += ["required" if self.required else "optional"]
-        what += [f"default {_text(self.default)}"] if self.default is not None else []
+        what += [f"default {as_typed(self.default)}"] if self.default is not None else []
         return "; ".join(what)
 
     @property
@@ -83,7 +83,7 @@ class FormField(NamedTuple):
         return frozenset({"oneOf", "anyOf", "items"}) if self.choices else frozenset()
 
     def _choices(self) -> str:
-        shown = [f"{_text(value)}{f' {title}' if title else ''}" for value, title in self.choices]
+        shown = [f"{as_typed(value)}{f' {title}' if title else ''}" for value, title in self.choices]
         return ", ".join(f"[{number}] {text}" if self.numbered else text for number, text in enumerate(shown, 1))
 
     def parse(self, typed: str) -> Any:
@@ -101,13 +101,13 @@ class FormField(NamedTuple):
                 return self._choice(typed)
             case "choices":
                 parts = _json(typed) if typed.startswith("[") else [part.strip() for part in typed.split(",")]
-                return [self._choice(_text(part)) for part in parts if part != ""]
+                return [self._choice(as_typed(part)) for part in parts if part != ""]
             case _:
                 return _json(typed)
 
     def _choice(self, typed: str) -> Any:
         for choice in self.choices:
-            if _text(choice.value) == typed:
+            if as_typed(choice.value) == typed:
                 return choice.value
         if self.numbered and typed.isdecimal() and 1 <= int(typed) <= len(self.choices):
             return self.choices[int(typed) - 1].value
@@ -192,7 +192,8 @@ def _choices_of(schema: dict[str, Any]) -> tuple[Choice, ...]:
     return ()
 
 
-def _text(value: Any) -> str:
+def as_typed(value: Any) -> str:
+    """Return a value as a person would type it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -226,8 +227,3 @@ def _json(typed: str) -> Any:
         return json.loads(typed)
     except ValueError:
         raise ValueError('type JSON, such as ["a", "b"] or {"name": "value"}') from None
-
-
-def named(fields: Sequence[FormField], name: str) -> FormField | None:
-    """Return the field of that name."""
-    return next((field for field in fields if field.name == name), None)

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from typing import Any
 
+from backstay.approvals.approval import ApprovalRequest
 from backstay.authority import with_principals
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
@@ -21,6 +22,21 @@ _FORMAT = "2"
 _MOST_DIGITS = 12
 _NONCE_DIGITS = 32
 _HEX = frozenset("0123456789abcdef")
+
+
+class ShownRequest(Frozen):
+    """Name a request as it was shown to a person; a decision holds for nothing else."""
+
+    run_id: str = ""
+    """The run id of the first execution."""
+    digest: str = ""
+    """The digest of the request."""
+    args_digest: str = ""
+
+    @classmethod
+    def of(cls, request: ApprovalRequest) -> "ShownRequest":
+        """Return the name of a request that is being shown."""
+        return cls(run_id=request.run_id, digest=request.digest, args_digest=request.args_digest)
 
 
 class Binding(Frozen):

@@ -81,14 +81,17 @@ def narrowed_limits(proposal: Proposal) -> Iterator[NarrowedLimit]:
             yield NarrowedLimit(field, name, unit, now.format(most), label, most, field != "timeout_s")
 
 
-def toggle_lines(proposal: Proposal) -> Iterator[str]:
-    """Yield what an approver can narrow, with the flag for each."""
+_WITHOUT, _LESS = "; to approve it without them: --no-processes", "; to give it less: --{} {}"
+
+
+def toggle_lines(proposal: Proposal, without: str = _WITHOUT, less: str = _LESS) -> Iterator[str]:
+    """Yield what an approver can narrow, and how: `without` processes, and with `less` of a limit."""
     if words := process_words(proposal):
-        yield f"{words}; to approve it without them: --no-processes"
+        yield f"{words}{without}"
     elif proposal.toggles.external_processes is False:
         yield "it may start no processes"
     for limit in narrowed_limits(proposal):
-        yield f"{limit.now}; to give it less: --{limit.name.replace('_', '-')} {limit.unit}"
+        yield f"{limit.now}{less.format(limit.name.replace('_', '-'), limit.unit)}"
 
 
 def _are(steps: set[int]) -> str:

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
-from backstay.cli.asking.form import answer_from
-from backstay.cli.asking.prompt import json_or_text
+from backstay.cli.asking.deciding import decided_by_name, form_of, json_or_text
+from backstay.cli.asking.form import fields_from
 from backstay.cli.flags import (
     ArgsDigest,
     Asking,
@@ -54,13 +54,9 @@ class StepLimits:
     @property
     def given(self) -> dict[str, float]:
         """Return what was given, by its name in the decision."""
-        limits = {
-            "timeout_s": self.step_timeout,
-            "memory_mb": self.step_memory,
-            "cpu_s": self.step_cpu,
-            "artifacts_mb": self.step_artifacts,
-        }
-        return {name: most for name, most in limits.items() if most is not None}
+        workspace = {"memory_mb": self.step_memory, "cpu_s": self.step_cpu, "artifacts_mb": self.step_artifacts}
+        given = {"timeout_s": self.step_timeout, **workspace}
+        return {field: most for field, most in given.items() if most is not None}
 
 
 async def approve(
@@ -91,39 +87,14 @@ async def approve(
     plan_id
         Of a plan: refuse the decision when the request is about another one.
     """
-    more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
-    more["remember"] = remember or False
-    verdict = "approve"
-    if calls is not None:
-        more["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
-        if any(isinstance(call, dict) and call.get("verdict") == "modify" for call in more["calls"].values()):
-            verdict = "modify"
-    limits = {} if less is None else less.given
-    more |= _of_plan(option, reject_step or [], more.get("calls"), limits, plan_id, no_processes=no_processes)
-    await _decide(workflow, request, verdict, by, comment=comment, **more)
-
-
-def _of_plan(
-    option: str | None,
-    left_out: list[int],
-    calls: dict[str, Any] | None,
-    limits: dict[str, float],
-    plan_id: str | None,
-    *,
-    no_processes: bool,
-) -> dict[str, Any]:
-    """Return what the flags about plans say, as fields of an Approval."""
-    if left_out and calls:
+    if reject_step and calls:
         raise DecisionInvalid("--reject-step: not beside --calls; name the step there, or leave --calls out")
-    toggles: dict[str, Any] = {"external_processes": False} if no_processes else {}
-    toggles |= {"limits": limits} if limits else {}
-    said = {
-        "option": option or ("approve_per_step" if left_out else None),
-        "calls": {str(index): {"verdict": "reject"} for index in left_out},
-        "toggles": toggles,
-        "plan_id": plan_id,
-    }
-    return {name: value for name, value in said.items() if value}
+    plan = {"option": option, "plan_id": plan_id, "no_processes": no_processes, "left_out": reject_step or []}
+    entered: dict[str, Any] = {"remember": remember, "remember_arguments": remember_arguments, "comment": comment}
+    entered |= plan | {"limits": {} if less is None else less.given}
+    if calls is not None:
+        entered["calls"] = json_object(calls, "--calls", '{"1": {"verdict": "reject"}}')
+    await _decide(workflow, request, "approve", by, args_digest, **entered)
 
 
 async def reject(
@@ -146,9 +117,9 @@ async def reject(
     never
         Deny such calls from now on, in every run of the same user.
     """
-    more: dict[str, Any] = {"args_digest": args_digest, "remember_arguments": remember_arguments}
-    more["remember"] = "never" if never else False
-    await _decide(workflow, request, "reject", by, stop=stop, comment=comment, **more)
+    entered: dict[str, Any] = {"comment": comment, "remember_arguments": remember_arguments}
+    entered["remember"] = "never" if never else None
+    await _decide(workflow, request, "reject_stop" if stop else "reject", by, args_digest, **entered)
 
 
 async def answer(
@@ -175,9 +146,8 @@ async def answer(
     """
     if [answer, field, verdict].count(None) != 2:
         raise DecisionInvalid("--answer, --field, --verdict: give exactly one of them")
-    more: dict[str, Any] = {} if answer is None else {"answer": json_or_text(answer)}
-    more |= {"args_digest": args_digest, "fields": field}
-    await _decide(workflow, request, verdict or "answer", by, comment=comment, **more)
+    given = None if answer is None else json_or_text(answer)
+    await _decide(workflow, request, verdict or "answer", by, args_digest, given=field, answer=given, comment=comment)
 
 
 async def reveal(
@@ -206,13 +176,19 @@ async def reveal(
 
 
 async def _decide(
-    workflow: str, request: str, verdict: str, by: str | None, *, fields: list[str] | None = None, **more: Any
+    workflow: str,
+    request_id: str,
+    choice: str,
+    by: str | None,
+    args_digest: str | None,
+    *,
+    given: list[str] | None = None,
+    **entered: Any,
 ) -> None:
-    decision = {"request_id": request, "verdict": verdict, "by": by or account_name(), **more}
     async with session_of(workflow, to_decide=True) as run:
-        if fields is not None:
-            decision["answer"] = await answer_from(await open_request(run, request), fields)
-        answered = await run.decide(decision)
+        if given is not None:
+            entered["fields"] = fields_from(form_of(await open_request(run, request_id)), given)
+        answered = await decided_by_name(run, request_id, by or account_name(), args_digest, choice, **entered)
     terminal = Terminal()
     which = f" of {run.id}" if workflow == "last" else ""
     terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")

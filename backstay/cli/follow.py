@@ -10,8 +10,9 @@ from rich.live import Live
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.verdicts import DECIDES_CALLS
+from backstay.approvals.view import commands
 from backstay.cli.asking.prompt import Prompt
-from backstay.cli.render import commands, event_line, live_panel, request_lines, style_of
+from backstay.cli.render import event_line, live_panel, request_lines, style_of
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.client.workers import minded

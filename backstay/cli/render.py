@@ -2,26 +2,24 @@
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from backstay.approvals.approval import ApprovalRequest, RequestedCall
-from backstay.approvals.fields import form_lines
+from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.forecast import forecast_lines
-from backstay.approvals.layout import BAR, argument_lines
-from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words, toggle_lines
-from backstay.approvals.whole import unseen
+from backstay.approvals.layout import BAR
+from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import toggle_lines
+from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.cli.terminal import LINK
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.rooms import room
-from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, shell_words, unseen_words
+from backstay.shown import LINE_BREAK, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
@@ -35,6 +33,25 @@ _STYLES = {
     "search": "dim",
     "run": "bold",
 }
+_LOOKS: dict[Kind, tuple[int, str]] = {
+    "call": (2, "bold"),
+    "summary": (8, "italic"),
+    "argument": (8, ""),
+    "source": (10, "dim"),
+    "minded": (10, "yellow"),
+    "changed by": (8, "bold cyan"),
+    "changed": (10, "cyan"),
+    "unseen": (8, "red"),
+    "changes": (8, "yellow"),
+    "added": (8, "green"),
+    "removed": (8, "red"),
+    "place": (8, "cyan"),
+    "same": (8, ""),
+    "repeats": (8, "bold red"),
+    "undo": (8, "green"),
+    "no undo": (8, "bold red"),
+}
+"""How far in a line of a call stands, and its style."""
 _FAILURES = frozenset({"action.failed", "model.failed", "program.diverged", "tools.missing"})
 
 
@@ -60,46 +77,32 @@ def request_lines(
 
     `beside`: the requests that are open, too, among them those of a plan's alternatives.
     """
+    view = RequestView.of(request)
     yield from _behind(f"{request.id} ({request.kind}): ", request.question, "bold yellow")
     yield from _context_lines(request)
     if request.proposal is not None:
-        yield from _proposal_lines(workflow_id, request.proposal, request.calls, beside)
-    else:
-        yield from (line for call in request.calls for line in call_lines(call))
-    yield from _program_lines(request.program)
+        yield f"  plan: {view.plan}", "bold"
+    for call in view.calls:
+        yield from call_lines(call)
+    if request.proposal is not None:
+        yield from _plan_lines(workflow_id, view, request.proposal, beside)
+    if view.program is not None:
+        yield "  made by this program:", "bold"
+        yield from _painted(line for line in view.program.lines() if line.kind in {"argument", "unseen"})
     if request.forecast:
         yield "  foretold by a rehearsal:", "bold"
         yield from ((f"  {line}", "") for line in forecast_lines(request.forecast))
-    if unseen(request):
+    if view.unseen:
         yield f"  all of it: backstay show {shell_words(workflow_id, request.id)}", ""
-    if request.masked:
-        yield f"  {MASKED}", ""
-    if request.answer_schema is not None:
+    if view.masked:
+        yield f"  {view.masked}", ""
+    if view.form:
         yield "  the answer's form:", ""
-        yield from ((f"  {BAR} {line}", "") for line in form_lines(request.answer_schema))
-    yield f"  asked by rule: {request.rule or 'none'}", ""
-    if request.proposal is None and (request.approvers or request.quorum > 1):
-        named = ", ".join(request.approvers) or "any verified person"
-        yield f"  who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}", ""
-    if request.escalation:
-        yield f"  {request.escalation[0].lower()}{request.escalation[1:]}", ""
-    if request.expires_at:
-        yield f"  expires {request.expires_at}, then: {request.then}", ""
-    yield f"  cost so far: {request.cost_so_far:.4f} USD", ""
+        yield from ((f"  {BAR} {line}", "") for line in view.form)
+    yield from ((f"  {line}", "") for line in (*view.standing(), *view.votes))
     who, said = request.unchecked
     if said:
         yield from _behind(f"  {who} says (nobody checked this): ", said, "italic")
-
-
-def _program_lines(program: RequestedCall | None) -> Iterator[tuple[str, str]]:
-    """Yield the source of the program that makes the calls."""
-    if program is None:
-        return
-    yield "  made by this program:", "bold"
-    for name, value in program.arguments.items():
-        yield from ((f"        {line}", "") for line in argument_lines(name, value))
-    if hidden := _unseen(program):
-        yield f"        {hidden}", "red"
 
 
 def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
@@ -120,31 +123,17 @@ def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
             yield f"  {link}", LINK
 
 
-def _unseen(call: RequestedCall) -> str:
-    return unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments))
-
-
-def _proposal_lines(
-    workflow_id: str, proposal: Proposal, calls: Sequence[RequestedCall], beside: Sequence[ApprovalRequest]
+def _plan_lines(
+    workflow_id: str, view: RequestView, proposal: Proposal, beside: Sequence[ApprovalRequest]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a plan whole: its steps in order, what it changes, who decides which part, and what else is proposed."""
-    yield f"  plan: {proposal.title or 'untitled'} (id {proposal.plan_id}, version {proposal.version})", "bold"
-    asked = {call.index: call for call in calls}
-    for step in proposal.steps:
-        marks = "; ".join(step_marks(step, several=len(proposal.parts) > 1))
-        if (call := asked.get(step.idx)) is not None:
-            yield from call_lines(call, f"  {marks}", step.summary)
-        else:
-            yield f"  [{step.idx}] {step.action}  ({step.safety})  {marks}", "bold"
-            yield from _step_lines(step)
-    if proposal.more:
-        yield f"  {more_words(proposal)}; all of them: backstay plan show {shell_words(workflow_id)}", "yellow"
+    """Yield what a plan changes, who decides which part, what can be narrowed, and what else is proposed."""
+    if view.more:
+        yield f"  {view.more}; all of them: backstay plan show {shell_words(workflow_id)}", "yellow"
     if proposal.estimated_side_effects:
         yield f"  changes: {', '.join(proposal.estimated_side_effects)}", "yellow"
     if proposal.estimated_cost_usd:
         yield f"  costs at models: {proposal.estimated_cost_usd:.4f} USD", ""
-    yield from ((f"  {line}", "") for line in part_lines(proposal))
-    yield from ((f"  {line}", "") for line in toggle_lines(proposal))
+    yield from ((f"  {line}", "") for line in (*view.parts, *toggle_lines(proposal)))
     found = {other.proposal.plan_id: other for other in beside if other.proposal is not None}
     for plan_id in proposal.alternatives:
         if (other := found.get(plan_id)) is None or other.proposal is None:
@@ -154,48 +143,15 @@ def _proposal_lines(
             yield f"    {commands(workflow_id, other)[0]}", ""
 
 
-def _step_lines(step: ProposedStep) -> Iterator[tuple[str, str]]:
-    """Yield a step of a plan that nobody is asked about."""
-    if step.summary:
-        yield f"        {summary_words(step.summary)}", "italic"
-    for name, value in step.arguments.items():
-        yield from ((f"        {line}", "") for line in argument_lines(name, value))
-    yield from _diff_lines(step.diff_preview)
-    if step.safety.level:
-        yield from _undo_lines(step.undoable, step.undo_how)
+def call_lines(call: CallView) -> Iterator[tuple[str, str]]:
+    """Yield the lines of one call with their styles."""
+    yield from _painted(call.lines())
 
 
-def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the lines of one call with their styles, what people have changed of it included."""
-    yield f"  [{call.index}] {call.tool}  ({call.safety}){marks}", "bold"
-    if summary:
-        yield f"        {summary_words(summary)}", "italic"
-    for name, value in call.arguments.items():
-        yield from ((f"        {line}", "") for line in argument_lines(name, value))
-        where, minded = call.told(name)
-        if where:
-            yield f"          {where}", "yellow" if minded else "dim"
-    if call.changed:
-        yield f"        CHANGED by {one_line(call.changed_by, 300)}:", "bold cyan"
-        yield from ((f"          {line}", "cyan") for line in call.changed)
-    if hidden := _unseen(call):
-        yield f"        {hidden}; digest {call.args_digest}", "red"
-    if call.side_effects:
-        yield f"        changes: {', '.join(call.side_effects)}", "yellow"
-    yield from _diff_lines(call.diff)
-    if call.repeats:
-        yield f"        REPEATED: {call.repeats}", "bold red"
-    yield from _undo_lines(call.undoable, call.undo_how)
-
-
-def _diff_lines(diff: str | None) -> Iterator[tuple[str, str]]:
-    for line in (diff or "").splitlines():
-        yield f"        {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-
-
-def _undo_lines(undoable: bool, how: str | None) -> Iterator[tuple[str, str]]:  # noqa: FBT001  # a fact of the call
-    said = f"can be undone: {how}" if how else "can be undone"
-    yield f"        {said if undoable else 'CANNOT BE UNDONE'}", "green" if undoable else "bold red"
+def _painted(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    for kind, text in lines:
+        indent, style = _LOOKS[kind]
+        yield f"{' ' * indent}{text}", style
 
 
 def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -204,11 +160,6 @@ def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if line["waits"]:
         yield f"  further it waits: {line['waits']}", "yellow"
         yield f"    backstay policy accept {shell_words(line['line'])}", ""
-
-
-def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
-    """Return the literal commands that decide a request, as operators also see them in the Web UI."""
-    return room("workflows.view").commands(workflow_id, request)
 
 
 def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:

@@ -10,11 +10,11 @@ from cyclopts import Parameter
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
+from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
 from backstay.cli.flags import Output, Workflow
 from backstay.cli.render import (
     budget_rows,
-    commands,
     preview_lines,
     request_lines,
     result_text,

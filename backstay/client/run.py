@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,6 +27,7 @@ from backstay.client.failures import (
     run_ended,
     translated_errors,
 )
+from backstay.client.sending import POLL_S, PROOF_S, Answer, repeated_while_continuing, signed
 from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
 from backstay.errors import (
@@ -37,7 +37,6 @@ from backstay.errors import (
     QuorumPending,
     RunContinuing,
     RunNotFound,
-    SettingsInvalid,
     Unreachable,
 )
 from backstay.rooms import room
@@ -48,44 +47,13 @@ from backstay.task.result import Result
 from backstay.task.status import Status
 
 _log = logging.getLogger("backstay.client")
-Answer = TypeVar("Answer")
 Output = TypeVar("Output")
-POLL_S = 0.3
 OUTAGE_S = 60.0
 """How long an outage of Temporal may last before a client gives up; the run itself does not."""
 ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
 OPENING_S = 2.0
 """How long a decision is tried again while the run does not know its request."""
-CONTINUING_S = 30.0
-"""How long an update or a query is sent again while the run continues as a new execution."""
-PROOF_S = 300
-"""How long a signed decision is valid."""
-
-
-def signed(
-    key: bytes | None, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S
-) -> dict[str, Any]:
-    """Return a payload with a proof for one thing, valid from now on for so many seconds.
-
-    Raises SettingsInvalid without a key.
-    """
-    if key is None:
-        raise SettingsInvalid("BACKSTAY_APPROVER_KEY: required to sign; set it to the key of the workers")
-    made = proof.sign(key, binding, int(time.time() + life_s), payload, secrets.token_hex(16))
-    return {**payload, "proof": made}
-
-
-async def _repeated_while_continuing(send: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Send an update or a query again while the run continues as a new execution."""
-    until = time.monotonic() + CONTINUING_S
-    while True:
-        try:
-            return await send()
-        except RunContinuing:
-            if time.monotonic() > until:
-                raise
-        await asyncio.sleep(POLL_S)
 
 
 class Run(Decisions):
@@ -306,6 +274,11 @@ class Run(Decisions):
                 case cause:
                     raise error_from_failure(cause) from None
 
+    @property
+    def signs(self) -> bool:
+        """Return whether what this handle sends is signed."""
+        return self._key is not None
+
     async def decide(self, approval: Approval | dict[str, Any], *, key: bytes | None = None) -> dict[str, Any]:
         """Decide a request; raises DecisionRefused or NotVerified when the run does not accept the decision."""
         admitted = approval if isinstance(approval, Approval) else admit(approval)
@@ -406,8 +379,8 @@ class Run(Decisions):
     ) -> dict[str, Any]:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
-        # Whoever can reach the run may read it.
-        if key is not None and name != "read":
+        # Whoever can reach the run may read it; what was signed for what a person was shown stays so.
+        if key is not None and name != "read" and "proof" not in payload:
             payload = await self.sign(name, payload, key=key)
         update_id = payload.get("event_id") or str(uuid.uuid4())
 
@@ -430,24 +403,33 @@ class Run(Decisions):
                     raise
                 raise run_ended(self.id) from None
 
-        return await _repeated_while_continuing(send)
+        return await repeated_while_continuing(send)
 
     async def sign(
-        self, update: str, payload: dict[str, Any], *, key: bytes | None = None, life_s: float = PROOF_S
+        self,
+        update: str,
+        payload: dict[str, Any],
+        *,
+        key: bytes | None = None,
+        life_s: float = PROOF_S,
+        shown: proof.ShownRequest | None = None,
     ) -> dict[str, Any]:
-        """Return a payload with a proof for an update of this run, bound to the request as it is shown now.
+        """Return a payload with a proof for an update of this run, bound to the request as it was `shown`, or is now.
 
         `life_s`: how long the proof is valid, at most a day. Raises SettingsInvalid without a key.
         """
-        status = Status.model_validate(await self._query("status"))
         request_id = str(payload.get("request_id", ""))
+        if shown is None:
+            status = Status.model_validate(await self._query("status"))
+            digest = next((request.digest for request in status.pending if request.id == request_id), "")
+            shown = proof.ShownRequest(run_id=status.run_id, digest=digest)
         binding = proof.Binding(
-            namespace=status.namespace,
+            namespace=self.client.namespace,
             workflow_id=self.id,
-            run_id=status.run_id,
+            run_id=shown.run_id,
             update=update,
             request_id=request_id,
-            digest=next((request.digest for request in status.pending if request.id == request_id), ""),
+            digest=shown.digest,
         )
         return signed(key or self._key, binding, payload, life_s=life_s)
 
@@ -458,7 +440,7 @@ class Run(Decisions):
                 async with asking(self.client, self.id):
                     return await self._handle.query(name, *given, rpc_timeout=ANSWERED_WITHIN)
 
-            return await _repeated_while_continuing(send)
+            return await repeated_while_continuing(send)
 
     async def _last_events(self, after: int) -> list[Event]:
         """Return the events in the Result, for when no worker answers queries."""

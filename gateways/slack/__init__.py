@@ -1,4 +1,5 @@
 """Show people in Slack what runs ask, and send their decisions, signed in their names.
 
-May import: backstay, gateways.delivering, gateways.listening, gateways.slack.drawing, gateways.slack.forms, store.
+May import: backstay, gateways.delivering, gateways.listening, gateways.slack.drawing, gateways.slack.forms, people,
+store.
 """

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.proof import ShownRequest
 from backstay.canonical import canonical
 from backstay.errors import DecisionRefused
 from backstay.frozen import Frozen
@@ -37,6 +38,11 @@ class Aim(Frozen):
             return cls.model_validate(json.loads(value or ""))
         except ValueError:
             raise DecisionRefused("this button is of another version; look for a newer message") from None
+
+    @property
+    def shown(self) -> ShownRequest:
+        """Return the request as it was shown."""
+        return ShownRequest(run_id=self.f, digest=self.d)
 
     @property
     def value(self) -> str:

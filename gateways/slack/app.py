@@ -73,13 +73,7 @@ async def open_slack(
     place = Channel(client, store.posts, f"slack-{team}-{channel}", channel)
     board = Board(place, store, backstay, people, settings.url or "")
     app = _app(settings, client)
-    desk = Desk(
-        backstay,
-        Backstay(backstay.client, task_queue=backstay.task_queue),
-        store,
-        settings.approver_key_bytes or b"",
-    )
-    Interactions(client, desk, board, people).listen(app)
+    Interactions(client, Desk(backstay, store), board, people).listen(app)
     Commands(backstay, store, board, people).listen(app)
     async with AsyncExitStack() as stack:
         over_http = await _listen(stack, settings, app)

@@ -1,68 +1,41 @@
-"""Send what a person decided in Slack to the run, proven, and for exactly the request that they were shown."""
+"""Send what a person decided in Slack to the run, for exactly the request that they were shown."""
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.deciding import admit
-from backstay.approvals.proof import Binding
 from backstay.client import Backstay
-from backstay.client.run import signed
-from backstay.errors import DecisionRefused
 from gateways.slack.aim import Aim
+from gateways.slack.drawing.request import Shown, left_out_of
+from people.decide.deciding import decide
+from people.decide.looking import KnownRequest, look, require_same
+from people.requests.entered import Entered
+from people.requests.form import DecisionForm, decision_of
 from store.store import Store
-
-_CLOSED = {"expired": "nobody decided in time", "withdrawn": "it was no longer needed", "ended": "the run has ended"}
 
 
 class Desk:
     """Ask runs what they wait for, and decide it."""
 
-    def __init__(self, backstay: Backstay, unsigned: Backstay, store: Store, key: bytes) -> None:
-        """`backstay` signs what it sends; `unsigned` is the same connection for what is signed here already."""
+    def __init__(self, backstay: Backstay, store: Store) -> None:
+        """`backstay` signs what it sends."""
         self.backstay = backstay
-        self._unsigned = unsigned
         self._store = store
-        self._key = key
 
-    async def look(self, aim: Aim) -> ApprovalRequest:
-        """Return a request as the run shows it now; raises DecisionRefused when it is not the one that was shown."""
-        status = await self.backstay.run(aim.w).status()
-        if status.run_id != aim.f:
-            raise DecisionRefused("this message is of an earlier run of the same name, so it decides nothing any more")
-        found = next((request for request in status.pending if request.id == aim.r), None)
-        if found is None:
-            raise DecisionRefused(await self._gone(aim))
-        if found.digest != aim.d:
-            raise DecisionRefused("this message shows another request than the one that waits now; look at the new one")
-        return found
-
-    async def _gone(self, aim: Aim) -> str:
-        row = await self._store.requests.get(aim.w, aim.r, aim.f)
-        if row is None or row.state == "open":
-            return "this request no longer waits"
-        if row.decision is not None:
-            return f"this request is decided already: {row.decision.verdict.value} by {row.decision.by}"
-        return f"this request is closed: {_CLOSED.get(row.state, row.state)}"
+    async def look(self, aim: Aim) -> KnownRequest:
+        """Return a request that waits; raises DecisionRefused when it does not, or is not the one that was shown."""
+        known = await look(self.backstay, self._store, aim.w, aim.r, aim.f)
+        require_same(known, aim.shown)
+        _ = known.waiting
+        return known
 
     async def decide(
-        self, aim: Aim, request: ApprovalRequest, *, by: str, event_id: str, **said: Any
+        self, aim: Aim, known: KnownRequest, entered: Entered, *, by: str, once: Sequence[Any]
     ) -> dict[str, Any]:
-        """Decide a request in the name of a person; the same event again gets the same answer.
+        """Decide a request with what a person entered; what was done `once` does nothing again when it comes again.
 
-        `said` are fields of an Approval. Raises DecisionRefused, NotVerified or Expired.
+        Raises DecisionRefused, EntryRefused, NotVerified or Expired.
         """
-        fields = {"request_id": aim.r, "by": by, "event_id": event_id, **said}
-        if request.args_digest:
-            fields["args_digest"] = request.args_digest
-        # What is signed must be what is sent, to the letter.
-        payload = json.loads(admit(fields).model_dump_json(exclude_defaults=True))
-        binding = Binding(
-            namespace=self.backstay.client.namespace,
-            workflow_id=aim.w,
-            run_id=aim.f,
-            update="decide",
-            request_id=aim.r,
-            digest=aim.d,
-        )
-        return await self._unsigned.run(aim.w).decide(signed(self._key, binding, payload))
+        said = decision_of(DecisionForm.of(known.waiting), entered)
+        hidden = left_out_of(Shown(workflow_id=aim.w, request=known.waiting))
+        run, once = self.backstay.run(aim.w), ["slack", *once]
+        return await decide(run, known, said, by=by, shown=aim.shown, hidden=hidden, once=once)

@@ -27,19 +27,21 @@ from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.people import People
 from gateways.slack.posting import FAILURES
+from people.requests.entered import Entered, EntryRefused
+from people.requests.form import DecisionForm
 
 log = structlog.get_logger("backstay.slack")
 FORM_S = 2.0
 """How long a form waits for what the run says to it; Slack gives three seconds, and then it is closed."""
 Body = Mapping[str, Any]
-_VERDICTS: dict[str, dict[str, Any]] = {
-    drawn.APPROVE: {"verdict": "approve"},
-    drawn.DRY_RUN: {"verdict": "approve", "option": "dry_run_only"},
-    drawn.HAPPENED: {"verdict": "happened"},
-    drawn.DID_NOT_HAPPEN: {"verdict": "did_not_happen"},
-    drawn.RETRY: {"verdict": "retry"},
+_CHOICES = {
+    drawn.APPROVE: "approve",
+    drawn.DRY_RUN: "dry_run",
+    drawn.HAPPENED: "happened",
+    drawn.DID_NOT_HAPPEN: "did_not_happen",
+    drawn.RETRY: "retry",
 }
-"""What a button says by itself."""
+"""What a button chooses by itself."""
 
 
 class Interactions:
@@ -54,7 +56,7 @@ class Interactions:
 
     def listen(self, app: AsyncApp) -> None:
         """Have the app call us."""
-        for action in _VERDICTS:
+        for action in _CHOICES:
             app.action(action)(self._press)
         opened: dict[str, Callable[..., Awaitable[View]]] = {
             drawn.EDIT: self._edit,
@@ -81,10 +83,8 @@ class Interactions:
             aim = Aim.read(action.get("value"))
             by = await self._person(body)
             try:
-                request = await self._desk.look(aim)
-                event = event_of(body["user"]["id"], aim.value, action["action_id"], seen)
-                _refuse_unseen(aim, request, _VERDICTS[action["action_id"]])
-                await self._desk.decide(aim, request, by=by, event_id=event, **_VERDICTS[action["action_id"]])
+                entered = Entered(_CHOICES[action["action_id"]])
+                await self._desk.decide(aim, await self._desk.look(aim), entered, by=by, once=[seen])
             finally:
                 await self._redraw(aim)
 
@@ -107,7 +107,7 @@ class Interactions:
         aim = Aim.read(body["actions"][0].get("value"))
         by = await self._person(body)
         try:
-            request = await self._desk.look(aim)
+            request = (await self._desk.look(aim)).waiting
         except DecisionRefused:
             await self._redraw(aim)
             raise
@@ -130,8 +130,7 @@ class Interactions:
     async def _edit(self, request: ApprovalRequest, place: Place, by: str) -> View:
         if len(request.calls) == 1:
             return await self._edit_call(request, place, request.calls[0].index)
-        only = None if request.proposal is None else choose.own_steps(request.proposal, by)
-        return edit.which(request, place, only)
+        return edit.which(request, place, by)
 
     async def _edit_call(self, request: ApprovalRequest, place: Place, index: int) -> View:
         arguments = await self._arguments(request, place.aim, index)
@@ -166,7 +165,7 @@ class Interactions:
         try:
             place = Place.read(view["private_metadata"])
             await self._person(body)
-            request = await self._desk.look(place.aim)
+            request = (await self._desk.look(place.aim)).waiting
             form = await self._edit_call(request, place, edit.chosen(Filled(view["state"]["values"])))
         except BackstayError as error:
             await ack(response_action="errors", errors={"call": message_line(str(error))})
@@ -223,30 +222,30 @@ class Interactions:
         """
         aim = place.aim
         by = await self._person(body)
-        request = await self._desk.look(aim)
-        said = await self._said(view["callback_id"], request, place, filled)
-        if filled.errors:
+        known = await self._desk.look(aim)
+        try:
+            entered = await self._entered(view["callback_id"], known.waiting, place, filled)
+            # The same form sent twice is one decision; one that was corrected is another.
+            answered = await self._desk.decide(aim, known, entered, by=by, once=[view["id"], place.seen])
+        except EntryRefused as refused:
+            filled.refuse(refused.entries, [str(block["block_id"]) for block in _inputs(view)])
             return ""
-        # The same form sent twice is one decision; one that was corrected is another.
-        event = event_of(body["user"]["id"], aim.value, view["id"], place.seen, said)
-        _refuse_unseen(aim, request, said)
-        answered = await self._desk.decide(aim, request, by=by, event_id=event, **said)
         held = [words for line in answered.get("remembered", ()) for words in remembered_words(line)]
         return message_line(f"{aim.w} {aim.r}: {'; '.join(held)}", 1500) if held else ""
 
-    async def _said(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> dict[str, Any]:
+    async def _entered(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> Entered:
         match callback:
             case verdicts.REJECT:
                 return verdicts.rejected(filled)
             case verdicts.REMEMBER:
                 return verdicts.remembered(filled)
             case choose.CALLBACK:
-                return choose.read(request, filled)
+                return choose.entered(DecisionForm.of(request), filled)
             case answer.CALLBACK:
-                return {"verdict": "answer", "answer": answer.read(request, filled)}
+                return answer.entered(DecisionForm.of(request), filled)
             case _:
-                arguments = await self._arguments(request, place.aim, place.call or 0)
-                return edit.read(request, place, arguments, filled)
+                call = place.call or 0
+                return edit.entered(call, await self._arguments(request, place.aim, call), filled)
 
     # What both need.
 
@@ -296,14 +295,10 @@ class Interactions:
         return said
 
 
-def _refuse_unseen(aim: Aim, request: ApprovalRequest, said: Mapping[str, Any]) -> None:
-    """Raise DecisionRefused for an approval of what no message of ours holds whole; the page shows all of it."""
-    if said.get("verdict") == "approve" and (
-        left_out := drawn.left_out_of(drawn.Shown(workflow_id=aim.w, request=request))
-    ):
-        raise DecisionRefused(f"not all of it is shown here ({left_out}); approve it on the page or at a terminal")
+def _inputs(view: Body) -> list[Body]:
+    return [block for block in view["blocks"] if block["type"] == "input"]
 
 
 def _first_input(view: Body) -> str:
     """Return the input at which something is said about the whole form."""
-    return next((str(block["block_id"]) for block in view["blocks"] if block["type"] == "input"), "")
+    return next((str(block["block_id"]) for block in _inputs(view)), "")

@@ -14,14 +14,16 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.proof import ShownRequest
+from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen
 from backstay.errors import BackstayError
 from backstay.shown import one_line
-from gateways.web.deciding import Shown, Stale, asked, decide
+from gateways.web.deciding import decided
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.sent import Sent
-from gateways.web.showing import hindrance, shown
+from people.decide.looking import Stale, hindrance, look
 from store.notices.requests import RequestRow
 
 MOST = 200
@@ -35,7 +37,8 @@ class Pick(NamedTuple):
 
     workflow_id: str
     request_id: str
-    shown: Shown
+    shown: ShownRequest
+    nonce: str
 
 
 class Outcome(NamedTuple):
@@ -63,7 +66,7 @@ def routes(page: Page) -> list[BaseRoute]:
             visitor,
             "alike.html",
             rows=rows,
-            shown=shown(first),
+            shown=RequestView.of(first),
             missing=unseen(first),
             hindrance=hindrance(first, visitor.by, signs=page.key is not None),
             picks=[_ticked(row) for row in rows],
@@ -103,7 +106,7 @@ def _pick(text: str, nonce: str) -> Pick:
     if not isinstance(named, list) or len(named) != 5 or not all(isinstance(part, str) for part in named):
         raise DecisionInvalid("pick: no request of this page; open it again")
     workflow_id, request_id, run_id, digest, args_digest = named
-    return Pick(workflow_id, request_id, Shown(run_id, digest, args_digest, nonce))
+    return Pick(workflow_id, request_id, ShownRequest(run_id=run_id, digest=digest, args_digest=args_digest), nonce)
 
 
 async def _requests(page: Page, picks: Sequence[Pick]) -> list[ApprovalRequest]:
@@ -138,8 +141,8 @@ async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], said
 async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, said: dict[str, Any]) -> Outcome:
     named = (row.workflow_id, row.request_id)
     try:
-        known = await asked(page, *named)
-        answer = await decide(page, visitor, known, said, pick.shown)
+        known = await look(page.backstay, page.store, *named)
+        answer = await decided(page, visitor, known, said, pick.shown, nonce=pick.nonce)
     except BackstayError as error:
         return Outcome(*named, "refused", one_line(str(error), 300))
     state = str(answer.get("state", "decided"))

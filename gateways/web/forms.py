@@ -1,23 +1,15 @@
-"""Read the forms in which people decide, as the decision that the run is sent."""
+"""Offer what people can enter as fields of HTML forms, and read what such a form was sent with."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.deciding import DecisionInvalid
-from backstay.approvals.fields import FormField, answer_of, fields_of
-from backstay.approvals.proposal import Proposal
-from backstay.approvals.proposal_words import narrowed_limits
-from backstay.budgets.budget import TopUp
+from backstay.approvals.approval import RequestKind
+from backstay.approvals.fields import FormField
 from backstay.shown import one_line
 from gateways.web.sent import Sent
-
-LIMITS = tuple(name for name in TopUp.model_fields if name != "quotas")
-"""What people can add to a budget, each a field of the form."""
-_WHOLE = frozenset(LIMITS) - {"max_llm_cost_usd", "max_wall_seconds"}
-_LINES = 3
-"""From so many lines on, a text is given a larger field."""
+from people.requests.editing import EditedArgument, edit_of, edited_arguments
+from people.requests.entered import Edit, Entered, Typed
+from people.requests.form import DecisionForm
 
 
 class EditedField(NamedTuple):
@@ -32,180 +24,54 @@ class EditedField(NamedTuple):
     drop: str
     """The name of the box that leaves the argument out."""
 
-
-def decision_of(sent: Sent, request: ApprovalRequest) -> dict[str, Any]:
-    """Return what a form says, as fields of an Approval; raises DecisionInvalid naming the field and the fix."""
-    verdict = sent.get("verdict")
-    said: dict[str, Any] = {"comment": sent.get("comment").strip()}
-    match verdict:
-        case "reject_stop":
-            said |= {"verdict": "reject", "stop": True}
-        case "reject_never":
-            said |= {"verdict": "reject", "remember": "never", "remember_arguments": _remembered(sent)}
-        case "answer":
-            said |= {"verdict": "answer", "answer": _answer(sent, request)}
-        case "dry_run":
-            said |= {"verdict": "approve", "option": "dry_run_only"}
-        case "approve":
-            said |= {"verdict": "approve", **_approval(sent, request)}
-        case "":
-            raise DecisionInvalid("verdict: none was chosen; press one of the buttons")
-        case _:
-            said["verdict"] = verdict
-    return {name: value for name, value in said.items() if value != ""}
+    @classmethod
+    def of(cls, call: int, at: int, argument: EditedArgument) -> "EditedField":
+        """Return the field of an argument of a call."""
+        rows = min(max(argument.text.count("\n") + 1, 1), 20)
+        shown = one_line(argument.name, 200)
+        return cls(f"v.{call}.{at}", shown, argument.text, argument.as_json, rows, f"drop.{call}.{at}")
 
 
-def _remembered(sent: Sent) -> str:
-    return sent.get("remember_arguments") or "these"
+def edited_fields(call: int, arguments: Mapping[str, Any]) -> list[EditedField]:
+    """Return a field for each argument of a call that is changed, which are given whole."""
+    return [EditedField.of(call, at, argument) for at, argument in enumerate(edited_arguments(arguments))]
 
 
-def _approval(sent: Sent, request: ApprovalRequest) -> dict[str, Any]:
-    """Return what belongs to an approval: which calls are left out, how a plan goes, and what is remembered."""
-    said: dict[str, Any] = {}
-    if remember := sent.get("remember"):
-        said |= {"remember": remember, "remember_arguments": _remembered(sent)}
-    left_out = {
-        call.index: {"verdict": "reject"} for call in request.calls if sent.get(f"call.{call.index}") == "reject"
-    }
-    if left_out and len(left_out) == len(request.calls):
-        raise DecisionInvalid("calls: all of them are left out; reject the request instead")
-    if request.proposal is None:
-        return said | ({"calls": left_out} if left_out else {})
-    option = sent.get("option") or ("approve_per_step" if left_out else "approve_all")
-    toggles = _toggles(sent, request.proposal)
-    return said | {
-        "option": option,
-        "plan_id": request.proposal.plan_id,
-        **({"calls": left_out} if left_out else {}),
-        **({"toggles": toggles} if toggles else {}),
-    }
+def field_name(form: DecisionForm, at: int, field: FormField) -> str:
+    """Return the name of a field of an answer; names that a tool's server gave may hold anything."""
+    return field.name if form.kind is RequestKind.BUDGET else f"x.{at}"
 
 
-def _toggles(sent: Sent, proposal: Proposal) -> dict[str, Any]:
-    toggles: dict[str, Any] = {"external_processes": False} if sent.get("no_processes") else {}
-    limits = {
-        limit.field: _number(typed, limit.name, whole=limit.whole)
-        for limit in narrowed_limits(proposal)
-        if (typed := sent.get(limit.name).strip())
-    }
-    return toggles | ({"limits": limits} if limits else {})
+def entered_in(sent: Sent, form: DecisionForm, edit: Edit | None = None) -> Entered:
+    """Return what a person entered in the form of a request."""
+    choice = sent.get("verdict") if edit is None else "modify"
+    # What is chosen under "Remember it" belongs to the button that approves.
+    remember = sent.get("remember") if choice == "approve" else ""
+    return Entered(
+        choice,
+        sent.get("comment"),
+        left_out=[call.index for call in form.calls if sent.get(f"call.{call.index}") == "reject"],
+        no_processes=bool(sent.get("no_processes")),
+        limits={limit.field: typed for limit in form.limits if (typed := sent.get(limit.name).strip())},
+        remember=remember,
+        remember_arguments=sent.get("remember_arguments") if remember or choice == "reject_never" else None,
+        answer=sent.get("answer"),
+        fields={each.name: _typed(sent, form, at, each) for at, each in enumerate(form.fields)},
+        edit=edit,
+    )
 
 
-def _number(text: str, name: str, *, whole: bool = False) -> float:
-    try:
-        return int(text) if whole else float(text)
-    except ValueError:
-        raise DecisionInvalid(
-            f"{name}: {one_line(text, 40)} is no {'whole ' if whole else ''}number; write 5"
-        ) from None
+def edit_in(sent: Sent, call: int, arguments: Mapping[str, Any]) -> Edit:
+    """Return what the form of a call changes of its arguments; raises EntryRefused for what cannot be read."""
+    fields = dict(zip(arguments, edited_fields(call, arguments), strict=True))
+    typed = {name: sent.get(field.name) for name, field in fields.items() if sent.all(field.name)}
+    without = [name for name, field in fields.items() if sent.get(field.drop)]
+    return edit_of(call, arguments, typed, without=without, more=sent.get(f"more.{call}"))
 
 
-def _answer(sent: Sent, request: ApprovalRequest) -> Any:
-    if request.kind is RequestKind.BUDGET:
-        added = {name: _number(text, name, whole=name in _WHOLE) for name in LIMITS if (text := sent.get(name).strip())}
-        if not added:
-            raise DecisionInvalid("answer: nothing is added; write a number beside at least one limit")
-        return added
-    if request.answer_schema is None:
-        answer = sent.get("answer").strip()
-        if not answer:
-            raise DecisionInvalid("answer: it is empty; write something, or reject the question")
-        return answer
-    values: dict[tuple[str, ...], Any] = {}
-    for at, field in enumerate(fields_of(request.answer_schema)):
-        if field.kind == "nothing":
-            values[field.path] = None
-        elif (given := _given(sent, at, field)) is not None:
-            values[field.path] = given
-    return answer_of(values)
-
-
-def _given(sent: Sent, at: int, field: FormField) -> Any:
-    """Return the value of one field of a form that a tool's server has written; None where it is left out."""
-    chosen = sent.all(f"x.{at}")
+def _typed(sent: Sent, form: DecisionForm, at: int, field: FormField) -> Typed:
+    name = field_name(form, at, field)
     if field.kind in {"choice", "choices"}:
-        known = {str(number): choice.value for number, choice in enumerate(field.choices)}
-        values = [known[number] for number in chosen if number in known]
-        given = values if field.kind == "choices" else next(iter(values), None)
-    else:
-        typed = sent.get(f"x.{at}")
-        # What a person leaves empty is left out; two quotes are how an empty text is said.
-        given = None if not typed else _parsed(field, typed)
-    if given is None and field.required:
-        raise DecisionInvalid(f"{one_line(field.name, 80)}: must be given")
-    return None if given == [] and not field.required else given
-
-
-def _parsed(field: FormField, typed: str) -> Any:
-    if field.kind == "text" and typed != '""':
-        return typed
-    try:
-        return field.parse(typed.strip())
-    except ValueError as error:
-        raise DecisionInvalid(f"{one_line(field.name, 80)}: {one_line(str(error), 300)}") from None
-
-
-def edited_fields(index: int, arguments: dict[str, Any]) -> Iterator[EditedField]:
-    """Yield a field for each argument of a call that is changed, which are given whole."""
-    for at, (name, value) in enumerate(arguments.items()):
-        plain = _is_plain(value)
-        text = value if plain else json.dumps(value, indent=2, ensure_ascii=not _is_visible(value))
-        yield EditedField(
-            name=f"v.{index}.{at}",
-            argument=one_line(name, 200),
-            text=text,
-            as_json=not plain,
-            rows=min(max(text.count("\n") + 1, 1), 20),
-            drop=f"drop.{index}.{at}",
-        )
-
-
-def edits_of(sent: Sent, index: int, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a call that a form changes, and those that it leaves out.
-
-    Raises DecisionInvalid for what cannot be read.
-    """
-    changed: dict[str, Any] = {}
-    gone: list[str] = []
-    for field, (name, value) in zip(edited_fields(index, arguments), arguments.items(), strict=True):
-        if sent.get(field.drop):
-            gone.append(name)
-            continue
-        if not sent.all(field.name):
-            continue
-        typed = sent.get(field.name)
-        if typed == field.text.replace("\r\n", "\n"):
-            # A browser makes all line breaks the same, so only this tells a text that nobody touched.
-            continue
-        if field.as_json:
-            given = _json(typed, field.argument)
-        else:
-            # A browser writes every line break as two signs; what came with two goes back so.
-            given = typed.replace("\n", "\r\n") if "\r\n" in str(value) else typed
-        if given != value or type(given) is not type(value):
-            changed[name] = given
-    if added := sent.get(f"more.{index}").strip():
-        more = _json(added, "further arguments")
-        if not isinstance(more, dict):
-            raise DecisionInvalid('further arguments: expected an object, such as {"name": "value"}')
-        changed |= more
-    if not changed and not gone:
-        raise DecisionInvalid("arguments: nothing was changed; approve the call as it is")
-    return changed, gone
-
-
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is a text in which a person sees every sign."""
-    return isinstance(value, str) and _is_visible(value)
-
-
-def _is_visible(value: Any) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return all(one_line(part, 2 * len(part) + 1) == part for part in text.replace("\r\n", "\n").split("\n"))
-
-
-def _json(typed: str, name: str) -> Any:
-    try:
-        return json.loads(typed)
-    except (ValueError, RecursionError):
-        raise DecisionInvalid(f"{name}: invalid JSON; texts stand in quotes") from None
+        positions = {str(position): position for position in range(len(field.choices))}
+        return tuple(positions[chosen] for chosen in sent.all(name) if chosen in positions)
+    return sent.get(name)

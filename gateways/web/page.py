@@ -22,7 +22,7 @@ form, and holds no script and no style of its own: the policy of the page forbid
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import structlog
@@ -40,11 +40,12 @@ from backstay.version import version
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import TooMuch, error_body, wants_json
 from gateways.web.identity import Identity, Stranger, Visitor
-from gateways.web.seeing import Seeing
 from gateways.web.sent import Sent, read_sent
+from gateways.web.showing import FoldedArgument, is_folded
 from gateways.web.tokens import Seals
 from gateways.web.watching import Watcher
 from gateways.web.words import FILTERS, visible
+from people.decide.seeing import Seeing
 from store.store import Store
 
 FORM_S = 12 * 3600.0
@@ -57,23 +58,14 @@ Looking = Callable[[Request, Visitor], Awaitable[Response]]
 Acting = Callable[[Request, Visitor, Sent], Awaitable[Response]]
 
 
-class Doors(NamedTuple):
-    """Hold what leads out of the page."""
-
-    backstay: Backstay
-    """Signs what people decide, when the approver key is set."""
-    unsigned: Backstay
-    """Sends what is signed already."""
-    store: Store
-
-
 class Page:
     """Take requests of people we know, and answer with pages, or with JSON for programs."""
 
-    def __init__(self, settings: Settings, doors: Doors, policy: Policy, identity: Identity, seals: Seals) -> None:
-        """`policy` is the operator's; it says who may see what."""
-        self.settings = settings
-        self.backstay, self.unsigned, self.store = doors
+    def __init__(
+        self, settings: Settings, backstay: Backstay, store: Store, policy: Policy, *, identity: Identity, seals: Seals
+    ) -> None:
+        """`backstay` signs what people decide, when the approver key is set; `policy` is the operator's."""
+        self.settings, self.backstay, self.store = settings, backstay, store
         self.seeing = Seeing(policy, self.store)
         self.watcher = Watcher(self.store)
         self.identity = identity
@@ -86,7 +78,8 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(FILTERS)
+        filters: dict[str, Any] = self._templates.filters
+        filters.update(FILTERS, foldable=FoldedArgument.of, is_folded=is_folded)
         known: dict[str, Any] = self._templates.globals
         known.update(request_path=request_path, run_path=run_path, version=version())
 

@@ -11,33 +11,22 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.approvals.fields import fields_of
+from backstay.approvals.proof import ShownRequest
+from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen, with_all
-from backstay.budgets.budget import TopUp
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import kept_texts, one_line
-from gateways.web.deciding import (
-    Asked,
-    Shown,
-    Stale,
-    asked,
-    asked_again,
-    decide,
-    differences,
-    from_program,
-    outcome_words,
-    require_same,
-)
+from gateways.web.deciding import decided, from_program, outcome_words
 from gateways.web.failures import status_of
-from gateways.web.forms import LIMITS, EditedField, decision_of, edited_fields, edits_of
+from gateways.web.forms import EditedField, edit_in, edited_fields, entered_in, field_name
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
 from gateways.web.page import Page, request_path
 from gateways.web.sent import Sent
-from gateways.web.showing import OUTCOMES, hindrance, reminders, shown
-
-LABELS = {name: (field.description or name) for name, field in TopUp.model_fields.items()}
+from gateways.web.showing import reminders
+from people.decide.looking import KnownRequest, Stale, asked_again, differences, hindrance, look, require_same
+from people.requests.form import DecisionForm, decision_of
 
 
 def _kept(request: ApprovalRequest) -> list[tuple[str, int]]:
@@ -72,20 +61,19 @@ class Requests:
         """Decide a request in the name of whoever sent the form."""
         known = await self._known(request, visitor, None)
         try:
-            said, was = await self._said(known, sent, visitor)
-            answer = await decide(self._page, visitor, known, said, was)
+            answer = await self._decided(known, sent, visitor)
         except BackstayError as error:
             if wants_json(request.headers):
                 raise
             return await self._refused(request, visitor, known, sent, error)
         path = request_path(*_names(request))
-        if answer.get("asked_again") and (again := await asked_again(self._page, known.workflow_id)):
+        if answer.get("asked_again") and (again := await asked_again(self._page.backstay.run(known.workflow_id))):
             path = request_path(known.workflow_id, again)
         return self._page.done(request, visitor, path, outcome_words(answer, visitor), answer)
 
-    async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> Asked:
+    async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> KnownRequest:
         """Return a request that the visitor may see; another's is as if there were none."""
-        known = await asked(self._page, *_names(request), run_id or None)
+        known = await look(self._page.backstay, self._page.store, *_names(request), run_id or None)
         seen = known.row is not None and self._page.seeing.request(visitor.by, known.row)
         if known.row is None and known.live is not None:
             seen = self._page.seeing.asked(visitor.by, known.live)
@@ -93,39 +81,33 @@ class Requests:
             raise HTTPException(404)
         return known
 
-    async def _said(self, known: Asked, sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], Shown]:
-        """Return what was sent as a decision, and which request whoever sent it was shown."""
+    async def _decided(self, known: KnownRequest, sent: Sent, visitor: Visitor) -> dict[str, Any]:
+        """Have what was sent decided, for the request that whoever sent it was shown."""
         if sent.json is not None:
-            return from_program(visitor, sent.json)
+            said, was = from_program(visitor, sent.json)
+            return await decided(self._page, visitor, known, said, was)
         request = known.request
-        was = Shown(sent.get("f"), sent.get("d"), sent.get("a"), sent.get("e")[:80])
+        was = ShownRequest(run_id=sent.get("f"), digest=sent.get("d"), args_digest=sent.get("a"))
         if not was.run_id or request is None:
             raise DecisionInvalid("f: the form does not say which run it is about; open the request again")
         require_same(known, was)
-        index = sent.get("edited")
-        if not index:
-            said = decision_of(sent, request)
-            if said.get("verdict") == "approve" and unseen(request) and sent.get("w") != request.digest:
-                raise DecisionRefused("verdict: all of it must be shown before it is approved; open the request again")
-            return said, was
-        call = _call(request, index)
-        changed, gone = edits_of(sent, call.index, await self._whole(known, call))
-        comment = sent.get("comment").strip()
-        change = {"verdict": "modify", "arguments": changed, **({"without": gone} if gone else {})}
-        said: dict[str, Any] = {"verdict": "modify", "calls": {str(call.index): change}}
-        # Whoever changes a call is shown all of them again, with the change, before any is made.
-        said |= {} if request.proposal is not None else {"ask_again": True}
-        return said | ({"comment": comment} if comment else {}), was
+        form, edit = DecisionForm.of(request), None
+        if index := sent.get("edited"):
+            call = _call(request, index)
+            edit = edit_in(sent, call.index, await self._whole(known, call))
+        said = decision_of(form, entered_in(sent, form, edit))
+        hidden = "" if sent.get("w") == request.digest else unseen(request)
+        return await decided(self._page, visitor, known, said, was, nonce=sent.get("e")[:80], hidden=hidden)
 
-    async def _whole(self, known: Asked, call: RequestedCall) -> dict[str, Any]:
+    async def _whole(self, known: KnownRequest, call: RequestedCall) -> dict[str, Any]:
         """Return the arguments of a call, whole; they are changed as they are, not as they are shown."""
         request = known.request
         if request is None or known.live is None:
             raise DecisionRefused(f"arguments: {known.trouble or 'the request does not wait any more'}")
-        return await self._page.unsigned.run(known.workflow_id).arguments(request.id, call.index)
+        return await self._page.backstay.run(known.workflow_id).arguments(request.id, call.index)
 
     async def _refused(
-        self, request: Request, visitor: Visitor, known: Asked, sent: Sent, error: BackstayError
+        self, request: Request, visitor: Visitor, known: KnownRequest, sent: Sent, error: BackstayError
     ) -> Response:
         """Show the request again, with why a decision was not taken, and what was typed."""
         changes: list[str] = []
@@ -142,7 +124,7 @@ class Requests:
         self,
         request: Request,
         visitor: Visitor,
-        known: Asked,
+        known: KnownRequest,
         sent: Sent | None = None,
         status: int = 200,
         **more: Any,
@@ -159,7 +141,7 @@ class Requests:
             "request.html",
             status,
             known=known,
-            shown=shown(whole, waits=not known.became),
+            shown=RequestView.of(whole, waits=not known.became),
             missing=missing,
             opened=bool(request.query_params.get("all")),
             asked=asked_for,
@@ -167,7 +149,8 @@ class Requests:
             reminded=reminders(known.row),
             others=await self._others(known, visitor),
             beside=await self._beside(known),
-            form=_form(asked_for),
+            form=DecisionForm.of(asked_for),
+            field_name=field_name,
             kept=() if known.live is not None else _kept(asked_for),
             edited=edited,
             edited_fields=fields,
@@ -175,10 +158,10 @@ class Requests:
             reader=reader,
             typed=sent or Sent({}),
             now=time.time(),
-            **({"labels": LABELS, "limits": LIMITS, "outcomes": OUTCOMES, "why": "", "changes": []} | more),
+            **({"why": "", "changes": []} | more),
         )
 
-    async def _looks(self, known: Asked, asked_for: ApprovalRequest, visitor: Visitor) -> str:
+    async def _looks(self, known: KnownRequest, asked_for: ApprovalRequest, visitor: Visitor) -> str:
         """Let others know who looks at a request that waits; return the name of this look."""
         reader = secrets.token_hex(8)
         if known.live is not None:
@@ -186,28 +169,28 @@ class Requests:
             await looks.look(known.workflow_id, asked_for.id, visitor.by, f"{visitor.by} {reader}")
         return reader
 
-    async def _all_of(self, known: Asked, asked_for: ApprovalRequest) -> tuple[ApprovalRequest, str]:
+    async def _all_of(self, known: KnownRequest, asked_for: ApprovalRequest) -> tuple[ApprovalRequest, str]:
         """Return a request with nothing left out, and what is missing all the same; nobody approves it here then."""
         if known.live is None or not unseen(asked_for):
             return asked_for, ""
         try:
-            found = await self._page.unsigned.run(known.workflow_id).whole(asked_for)
+            found = await self._page.backstay.run(known.workflow_id).whole(asked_for)
         except BackstayError as error:
             return asked_for, f"{unseen(asked_for)} ({one_line(str(error), 300)})"
         whole = with_all(asked_for, found)
         return whole, unseen(whole, found)
 
     async def _edited(
-        self, request: Request, known: Asked, asked_for: ApprovalRequest, sent: Sent | None
+        self, request: Request, known: KnownRequest, asked_for: ApprovalRequest, sent: Sent | None
     ) -> tuple[str, list[EditedField]]:
         """Return which call is being changed, and the fields for that; nothing where none is or can be."""
         edited = (sent.get("edited") if sent is not None else "") or request.query_params.get("edit", "")
         if not edited or known.live is None or "modify" not in asked_for.options:
             return "", []
         call = _call(asked_for, edited)
-        return edited, list(edited_fields(call.index, await self._whole(known, call)))
+        return edited, edited_fields(call.index, await self._whole(known, call))
 
-    async def _others(self, known: Asked, visitor: Visitor) -> list[str]:
+    async def _others(self, known: KnownRequest, visitor: Visitor) -> list[str]:
         """Return who else is looking at the request just now, in any process that serves pages."""
         if known.request is None:
             return []
@@ -215,15 +198,15 @@ class Requests:
         found = await self._page.store.looks.people([named])
         return [person for person in found.get(named, []) if person != visitor.by]
 
-    async def _beside(self, known: Asked) -> list[ApprovalRequest]:
+    async def _beside(self, known: KnownRequest) -> list[ApprovalRequest]:
         """Return the requests of the plans that are proposed instead of this one."""
         proposal = None if known.live is None else known.live.proposal
         if proposal is None or not proposal.alternatives:
             return []
-        pending = await self._page.unsigned.run(known.workflow_id).pending()
+        pending = await self._page.backstay.run(known.workflow_id).pending()
         return [other for other in pending if other.proposal and other.proposal.plan_id in proposal.alternatives]
 
-    def _wire(self, known: Asked) -> dict[str, Any]:
+    def _wire(self, known: KnownRequest) -> dict[str, Any]:
         if known.row is not None:
             return wire(known.row)
         live = known.live
@@ -240,10 +223,6 @@ class Requests:
 
 def _names(request: Request) -> tuple[str, str]:
     return request.path_params["workflow_id"], request.path_params["request_id"]
-
-
-def _form(request: ApprovalRequest) -> list[Any]:
-    return [] if request.answer_schema is None else list(fields_of(request.answer_schema))
 
 
 def _call(request: ApprovalRequest, index: str) -> RequestedCall:

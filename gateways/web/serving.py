@@ -13,7 +13,7 @@ from gateways.listening import Server, address_of, config_of, listen
 from gateways.web.app import build_app
 from gateways.web.identity import ByHeader, ByLink, Identity, is_loopback
 from gateways.web.oidc import ByIdToken
-from gateways.web.page import Doors, Page
+from gateways.web.page import Page
 from gateways.web.tokens import Seals, open_seals
 from store.store import Store
 
@@ -23,8 +23,8 @@ MOST_CONNECTIONS = 400
 def open_page(settings: Settings, store: Store, backstay: Backstay, policy: Policy, host: str) -> Page:
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
     seals = open_seals(settings)
-    unsigned = Backstay(backstay.client, task_queue=backstay.task_queue)
-    return Page(settings, Doors(backstay, unsigned, store), policy, open_identity(settings, seals, host), seals)
+    identity = open_identity(settings, seals, host)
+    return Page(settings, backstay, store, policy, identity=identity, seals=seals)
 
 
 async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()) -> None:

@@ -118,8 +118,8 @@ async def test_a_form_is_filled_in_by_flags_and_what_does_not_fit_names_its_fiel
 
     assert [done.code for done in (strange, wrong, missing, unfit, fits)] == [2, 2, 2, 2, 0]
     assert "its fields are day, seats, mail, lunch" in strange.err
-    assert "--field day: choose from" in wrong.err
-    assert "mail must be given" in missing.err
+    assert "day: choose from" in wrong.err
+    assert "mail: must be given" in missing.err
     assert "answer.seats: must be integer, not string" in unfit.err
     assert still_open == [request.id]
     assert (await run.result()).success

@@ -10,8 +10,8 @@ import pytest
 from cyclopts import CycloptsError
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
+from backstay.approvals.view import commands
 from backstay.cli.app import build
-from backstay.cli.render import commands
 from tests.docs.blocks import HOUSE, blocks
 from tests.requirements import promise
 

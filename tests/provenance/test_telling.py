@@ -3,13 +3,13 @@
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
+from backstay.approvals.view import RequestView
 from backstay.cli.render import call_lines as terminal_lines
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
 from backstay.provenance.telling import told_of, told_together
 from gateways.slack.drawing.request import call_lines as slack_lines
-from gateways.web.showing import shown
 from tests.requirements import promise
 
 ADDRESS = "mallory@evil-desk.example"
@@ -91,16 +91,16 @@ def test_every_door_says_the_same_and_warns_only_of_what_policy_minds():
         sources=sources,
         minded=("/to",),
     )
-    terminal = {line.strip(): style for line, style in terminal_lines(call)}
-    slack = [line.strip() for line in slack_lines(call)]
-    (page,) = shown(ApprovalRequest(kind="call", question="May it?", calls=(call,))).calls
+    (view,) = RequestView.of(ApprovalRequest(kind="call", question="May it?", calls=(call,))).calls
+    terminal = {line.strip(): style for line, style in terminal_lines(view)}
+    slack = [line.strip() for line in slack_lines(view)]
 
     assert (terminal[f"first seen in {MAIL}"], terminal["changed by ann"]) == ("dim", "dim")
-    assert [style for line, style in terminal_lines(call) if MAIL in line] == ["yellow", "dim"]
+    assert [style for line, style in terminal_lines(view) if MAIL in line] == ["yellow", "dim"]
     assert slack.count(f"(first seen in {MAIL})") == 2
     assert "(changed by ann)" in slack
-    assert page.minded == f"to: first seen in {MAIL}"
-    assert page.sources == f"cc: first seen in {MAIL}; path: changed by ann"
+    assert view.sources(minded=True) == f"to: first seen in {MAIL}"
+    assert view.sources(minded=False) == f"cc: first seen in {MAIL}; path: changed by ann"
 
 
 @promise("policy:told-alike")

@@ -11,6 +11,8 @@ from backstay.testing import Reply
 from gateways.slack.aim import Aim, Place
 from gateways.slack.forms import answer, edit, whole
 from gateways.slack.forms.inputs import Filled
+from people.requests.entered import EntryRefused
+from people.requests.form import DecisionForm, decision_of
 from tests.engine import ended
 from tests.requirements import promise
 from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
@@ -92,7 +94,8 @@ def test_every_kind_of_field_is_offered_and_read():
         extra='{"x": [1]}',
         **{"inner.deep": "down"},
     )
-    assert answer.read(elicitation(), given) == {
+    form = DecisionForm.of(elicitation())
+    assert decision_of(form, answer.entered(form, given))["answer"] == {
         "name": "Ana",
         "story": '"quoted"\n2nd',
         "size": 3,
@@ -103,14 +106,16 @@ def test_every_kind_of_field_is_offered_and_read():
         "extra": {"x": [1]},
         "inner": {"deep": "down"},
     }
-    assert given.errors == {}
 
 
 @promise("slack:misfit")
 def test_what_does_not_fit_is_said_at_its_field():
     view = answer.form(elicitation(), PLACE).to_dict()
     given = typed(view, name="Ana", size="many", colour="0", weight="x", extra="{")
-    answer.read(elicitation(), given)
+    form = DecisionForm.of(elicitation())
+    with pytest.raises(EntryRefused) as refused:
+        decision_of(form, answer.entered(form, given))
+    given.refuse(refused.value.entries, [block["block_id"] for block in view["blocks"] if block["type"] == "input"])
     assert set(given.errors) == {"field.size", "field.weight", "field.extra"}
     assert given.errors["field.size"] == "type a whole number"
 
@@ -150,10 +155,10 @@ def test_arguments_of_every_kind_are_edited_and_what_is_not_touched_stays():
     # Slack takes white space off the ends.
     values = {"argument.text": "as it is", "argument.number": "8", "argument.list": "[1, 2]", "argument.gone": ""}
     given = Filled(filled(view["blocks"], values))
-    said = edit.read(request_about(arguments), place, arguments, given)
+    said = decision_of(DecisionForm.of(request_about(arguments)), edit.entered(0, arguments, given))
     assert said["ask_again"] is True
-    assert given.errors == {}
     assert said["calls"] == {0: {"verdict": "modify", "arguments": {"number": 8, "gone": ""}}}
     wrong = Filled(filled(view["blocks"], {"argument.number": "eight"}))
-    edit.read(request_about(arguments), place, arguments, wrong)
-    assert "type JSON" in wrong.errors["argument.number"]
+    with pytest.raises(EntryRefused) as refused:
+        edit.entered(0, arguments, wrong)
+    assert "type JSON" in refused.value.entries["number"]

@@ -9,8 +9,9 @@ import pytest_asyncio
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.testing import Reply
-from gateways.web.forms import decision_of, edited_fields, edits_of
+from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
+from people.requests.form import DecisionForm, decision_of
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, form_of, listed, served_page
@@ -56,7 +57,7 @@ async def test_a_budget_is_topped_up_and_what_is_no_number_is_said_with_what_was
     nothing = await decided(person, handle, verdict="answer")
     done = await decided(person, handle, verdict="answer", max_steps="5", max_llm_cost_usd="0.5")
     assert (wrong.status_code, nothing.status_code, done.status_code) == (422, 422, 200)
-    assert "max_steps: many is no whole number" in wrong.text
+    assert "max_steps: type a whole number" in wrong.text
     assert 'value="many"' in wrong.text
     assert "go on</textarea>" in wrong.text
     assert "nothing is added" in nothing.text
@@ -129,6 +130,11 @@ def request_of(schema):
     return ApprovalRequest(kind=RequestKind.ELICITATION, question="?", options=("answer",), schema=schema)
 
 
+def read(request, **fields):
+    form = DecisionForm.of(request)
+    return decision_of(form, entered_in(sent(**fields), form))
+
+
 def sent(**fields):
     return Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
 
@@ -150,7 +156,7 @@ SCHEMA = {
 @promise("page:forms-fields")
 def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_for():
     given = {"x.0": "Kim\r\nLee", "x.1": " 7 ", "x.2": "1", "x.3": ("0", "2"), "x.4": "Main Street", "x.5": "no"}
-    answer = decision_of(sent(verdict="answer", **given), request_of(SCHEMA))["answer"]
+    answer = read(request_of(SCHEMA), verdict="answer", **given)["answer"]
     assert answer == {
         "name": "Kim\nLee",
         "size": 7,
@@ -159,7 +165,7 @@ def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_fo
         "where": {"street": "Main Street"},
         "sure": False,
     }
-    few = decision_of(sent(verdict="answer", **{"x.0": '""', "x.1": "7", "x.2": "0"}), request_of(SCHEMA))["answer"]
+    few = read(request_of(SCHEMA), verdict="answer", **{"x.0": '""', "x.1": "7", "x.2": "0"})["answer"]
     assert few == {"name": "", "size": 7, "colour": "red"}
 
 
@@ -174,7 +180,7 @@ def test_every_field_of_a_servers_form_becomes_the_value_that_its_schema_asks_fo
 )
 def test_what_a_form_lacks_is_said_by_the_field(given, said):
     with pytest.raises(DecisionInvalid, match=said):
-        decision_of(sent(verdict="answer", **given), request_of(SCHEMA))
+        read(request_of(SCHEMA), verdict="answer", **given)
 
 
 ARGUMENTS = {
@@ -193,14 +199,12 @@ def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
     assert fields["v.0.2"] == '"a\\u202eb"'
     unchanged = {name: text.replace("\r\n", "\n").replace("\n", "\r\n") for name, text in fields.items()}
     with pytest.raises(DecisionInvalid, match="nothing was changed"):
-        edits_of(sent(**unchanged), 0, ARGUMENTS)
-    changed, gone = edits_of(
-        sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS
-    )
-    assert (changed, gone) == ({"plain": "one\r\n3", "n": 8, "new": None}, [])
-    assert edits_of(sent(**{**unchanged, "drop.0.3": "1"}), 0, ARGUMENTS) == ({}, ["n"])
+        edit_in(sent(**unchanged), 0, ARGUMENTS)
+    edit = edit_in(sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS)
+    assert (edit.arguments, edit.without) == ({"plain": "one\r\n3", "n": 8, "new": None}, ())
+    assert edit_in(sent(**{**unchanged, "drop.0.3": "1"}), 0, ARGUMENTS) == (0, {}, ("n",))
     with pytest.raises(DecisionInvalid, match="n: invalid JSON"):
-        edits_of(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
+        edit_in(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
 
 
 @promise("page:forms-none-left")
@@ -208,7 +212,7 @@ def test_leaving_out_every_call_is_no_approval():
     call = {"tool": "mail.send", "arguments": {}, "safety": "write_safe", "undoable": False}
     calls = (RequestedCall(index=0, **call), RequestedCall(index=1, **call))
     asked = ApprovalRequest(kind=RequestKind.BATCH, question="?", calls=calls)
-    few = decision_of(sent(verdict="approve", **{"call.1": "reject"}), asked)
+    few = read(asked, verdict="approve", **{"call.1": "reject"})
     assert few["calls"] == {1: {"verdict": "reject"}}
     with pytest.raises(DecisionInvalid, match="reject the request instead"):
-        decision_of(sent(verdict="approve", **{"call.0": "reject", "call.1": "reject"}), asked)
+        read(asked, verdict="approve", **{"call.0": "reject", "call.1": "reject"})

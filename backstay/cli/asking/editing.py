@@ -6,13 +6,14 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused
+from backstay.rooms import room
 from backstay.shown import one_line, shown_arguments
 
 _ALL = 10_000_000
@@ -22,16 +23,7 @@ class Detached(BackstayError):
     """The person detached, or the input has ended; the run continues."""
 
 
-class Edit(NamedTuple):
-    """Hold what a person wants changed of one call."""
-
-    call: int
-    arguments: dict[str, Any]
-    without: tuple[str, ...]
-    """The arguments that are left out."""
-
-
-async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor: str | None) -> Edit:
+async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor: str | None) -> Any:
     """Let the person change the arguments of a call; return what they changed.
 
     In an editor they are given whole, with nothing clipped or written out for the screen, and one that is deleted
@@ -40,19 +32,10 @@ async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor:
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await run.arguments(request.id, call.index)
     written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
-    try:
-        after = json.loads(written)
-    except ValueError as error:
-        raise DecisionRefused(f"arguments: invalid JSON ({error}); nothing was changed") from None
-    if not isinstance(after, dict):
-        raise DecisionRefused("arguments: expected a JSON object; nothing was changed")
-    changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
     # Typed in one line are only the new values; in an editor stands all of it.
-    gone = tuple(name for name in before if name not in after) if editor else ()
-    if not changed and not gone:
-        raise DecisionRefused("arguments: nothing was changed")
-    terminal.show((line, "cyan") for line in differences(before, changed, gone))
-    return Edit(call.index, changed, gone)
+    edit = room("people.requests.editing").edit_in_json(call.index, before, written, whole=bool(editor))
+    terminal.show((line, "cyan") for line in differences(before, edit.arguments, edit.without))
+    return edit
 
 
 def differences(before: dict[str, Any], changed: dict[str, Any], gone: Sequence[str] = ()) -> list[str]:

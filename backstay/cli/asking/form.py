@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.approvals.fields import FormField, answer_of, fields_of, named
+from backstay.approvals.fields import FormField, answer_of, as_typed, fields_of
 from backstay.cli.terminal import Terminal
 from backstay.rooms import room
 
@@ -50,28 +49,20 @@ async def _ask(terminal: Terminal, field: FormField, schema: dict[str, Any]) -> 
             notes = [(f"  {field.name}: must be given", "red")]
 
 
-async def answer_from(request: ApprovalRequest, given: Sequence[str]) -> Any:
-    """Return the answer that consists of `name=value` texts; raises DecisionInvalid naming the field and the fix."""
-    if request.answer_schema is None:
-        raise DecisionInvalid(f"--field: {request.id} has no fields; give --answer")
-    schema = request.answer_schema
-    fields = [field for field in fields_of(schema) if field.kind != "nothing"]
-    values: dict[tuple[str, ...], Any] = {f.path: f.default for f in fields if f.default is not None}
-    values |= {field.path: None for field in fields_of(schema) if field.kind == "nothing"}
+def fields_from(form: Any, given: Sequence[str]) -> dict[str, str]:
+    """Return what `name=value` flags say of the fields of a form; raises DecisionInvalid naming the field and the fix.
+
+    What is not named has its default.
+    """
+    fields = {field.name: field for field in form.fields if field.kind != "nothing"}
+    typed = {name: as_typed(field.default) for name, field in fields.items() if field.default is not None}
     for text in given:
-        name, equals, typed = text.partition("=")
-        field = named(fields, name)
-        if not equals or field is None:
-            known = ", ".join(field.name for field in fields)
+        name, equals, value = text.partition("=")
+        if not equals or name not in fields:
+            known = ", ".join(fields) or "none; give --answer"
             raise DecisionInvalid(f"--field: {text[:80]!r} is no name=value of this form; its fields are {known}")
-        try:
-            values[field.path] = await _checked(field, typed, schema)
-        except ValueError as error:
-            raise DecisionInvalid(f"--field {field.name}: {error}") from None
-    missing = [field.name for field in fields if field.required and field.path not in values]
-    if missing:
-        raise DecisionInvalid(f"--field: {', '.join(missing)} must be given, such as --field {missing[0]}=VALUE")
-    return answer_of(values)
+        typed[name] = value
+    return typed
 
 
 async def _checked(field: FormField, typed: str, schema: dict[str, Any]) -> Any:

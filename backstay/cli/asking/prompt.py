@@ -1,14 +1,14 @@
 """Ask the person at the terminal to decide a request."""
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from backstay.approvals.approval import ApprovalRequest, CallVerdict, RequestKind
-from backstay.approvals.proposal import Proposal
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.view import call_view
 from backstay.approvals.whole import unseen, with_all
+from backstay.cli.asking.deciding import decided, form_of, json_or_text
 from backstay.cli.asking.editing import Detached, edited
 from backstay.cli.asking.form import fill_in
 from backstay.cli.policy import accept_here
@@ -28,6 +28,8 @@ _KEYS = {
     "did_not_happen": ("n", "it did [n]ot happen"),
     "retry": ("y", "tr[y] again"),
     "reject": ("r", "[r]eject"),
+    "reject_stop": ("s", "reject and [s]top the run"),
+    "choose": ("c", "[c]hoose for each call"),
 }
 _REMEMBERED: dict[str, tuple[str, str]] = {
     "run": ("u", "for this r[u]n"),
@@ -38,7 +40,8 @@ _REMEMBERED: dict[str, tuple[str, str]] = {
 """Keys that decide, and have the decision remembered."""
 _LETS_GO = frozenset({"run", "session", "always"})
 _WHOLE = ("w", "see the [w]hole of it before you approve")
-_OF_PLAN = {"[a]pprove": "[a]pprove all of it", "[e]dit": "[e]dit a step"}
+_APPROVES = frozenset({"approve", "choose"})
+_OF_PLAN = {"approve": "[a]pprove all of it", "modify": "[e]dit a step", "choose": "[c]hoose steps"}
 _WATCH_S = 1.0
 
 
@@ -126,46 +129,43 @@ class Prompt:
         return True
 
     async def _send(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
-        options = {_KEYS[option][0]: option for option in request.options if option in _KEYS}
+        choice = {_KEYS[choice][0]: choice for choice in _choices(request)}.get(key, "")
+        remembered = {_REMEMBERED[how][0]: how for how in request.may_remember}.get(key, "")
         if self._hides(request):
             if key == _WHOLE[0]:
                 await self._show_whole(request)
                 return None
-            if options.get(key) == "approve" or key in {"c", *(_REMEMBERED[how][0] for how in _LETS_GO)}:
+            if choice in _APPROVES or remembered in _LETS_GO:
                 self._note(f"not shown yet: {unseen(request)}; press {_WHOLE[0]} to see all of it", "yellow")
                 return None
-        match options.get(key):
-            case "approve":
-                return await self._approve(request)
+        match choice:
+            case "approve" | "happened" | "did_not_happen" | "retry":
+                return await self._say(request, choice)
+            case "reject" | "reject_stop":
+                return await self._say(request, choice, comment=await self._why())
             case "modify":
-                return await self._change(request)
+                return await self._say(
+                    request, choice, edit=await edited(self.terminal, self.run, request, self.editor)
+                )
             case "answer":
                 return await self._answer(request)
-            case "happened" | "did_not_happen" | "retry" as verdict:
-                return await self.run.settle(request.id, verdict, by=self.by)
-            case "reject":
-                return await self._reject(request, stop=False)
+            case "choose":
+                return await self._each(request)
+            case _ if remembered:
+                return await self._remember(request, remembered)
             case _:
-                return await self._other(request, key)
+                self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
+                return None
 
-    async def _change(self, request: ApprovalRequest) -> dict[str, Any]:
-        """Have the request asked again with what the person changes; nothing is sent that they have not seen."""
-        edit = await edited(self.terminal, self.run, request, self.editor)
-        more: dict[str, Any] = {} if request.proposal is not None else {"ask_again": True}
-        changed, without = {edit.call: edit.arguments}, {edit.call: edit.without}
-        digest = request.args_digest or None
-        return await self.run.modify(request.id, changed, by=self.by, without=without, args_digest=digest, **more)
+    async def _say(self, request: ApprovalRequest, choice: str, **entered: Any) -> dict[str, Any]:
+        """Have a request decided as it was shown; nothing of a change is sent that the person has not seen."""
+        return await decided(self.run, request, self.by, choice, **entered)
 
-    async def _other(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
-        if key == "s" and request.calls and "reject" in request.options:
-            return await self._reject(request, stop=True)
-        remembered = {_REMEMBERED[how][0]: how for how in request.may_remember}
-        if key in remembered:
-            return await self._remember(request, remembered[key])
-        if key == "c" and len(request.calls) > 1 and "approve" in request.options:
-            return await self._each(request)
-        self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
-        return None
+    async def _why(self) -> str:
+        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)")
+        if comment is None:
+            raise Detached
+        return comment
 
     async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
         tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
@@ -173,11 +173,13 @@ class Prompt:
         if typed not in {"n", "t"}:
             self._note("nothing was decided", "yellow")
             return None
-        more: dict[str, Any] = {"remember": how, "remember_arguments": "any" if typed == "n" else "these"}
-        deciding = self._reject(request, stop=False, **more) if how == "never" else self._approve(request, **more)
-        answer = await deciding
-        if answer is not None:
-            await self._show_remembered(answer.get("remembered", []), how, partial(self._agreed, request, more))
+        which = "any" if typed == "n" else "these"
+        if how == "never":
+            answer = await self._say(request, "reject_never", comment=await self._why(), remember_arguments=which)
+        else:
+            answer = await self._say(request, "approve", remember=how, remember_arguments=which)
+        agreed = partial(self._agreed, request, {"remember": how, "remember_arguments": which})
+        await self._show_remembered(answer.get("remembered", []), how, agreed)
         return answer
 
     async def _show_remembered(
@@ -210,40 +212,18 @@ class Prompt:
             and line.request == f"{self.run.id} {request.id}"
         )
 
-    async def _approve(self, request: ApprovalRequest, **more: Any) -> dict[str, Any] | None:
-        return await self.run.approve(request.id, by=self.by, args_digest=request.args_digest or None, **more)
-
-    async def _reject(self, request: ApprovalRequest, *, stop: bool, **more: Any) -> dict[str, Any]:
-        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)")
-        if comment is None:
-            raise Detached
-        return await self.run.reject(request.id, by=self.by, stop=stop, comment=comment, **more)
-
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
-        verdicts: dict[int, CallVerdict] = {}
-        calls = [
-            call for call in request.calls if request.proposal is None or call.index in self._own(request.proposal)
-        ]
-        for call in calls:
-            self.terminal.show(call_lines(call))
+        own, left_out = form_of(request).own_calls(self.by), list[int]()
+        for call in own:
+            self.terminal.show(call_lines(call_view(call)))
             typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
             if typed not in {"a", "r"}:
                 self._note("nothing was decided", "yellow")
                 return None
-            verdicts[call.index] = CallVerdict(verdict="approve" if typed == "a" else "reject")
-        if all(verdict.verdict == "reject" for verdict in verdicts.values()):
-            return await self._reject(request, stop=False)
-        if request.proposal is not None:
-            left_out = {index: verdict for index, verdict in verdicts.items() if verdict.verdict == "reject"}
-            more = {"option": "approve_per_step", "calls": left_out} if left_out else {}
-            return await self._approve(request, **more)
-        return await self.run.approve(request.id, by=self.by, calls=verdicts, args_digest=request.args_digest or None)
-
-    def _own(self, proposal: Proposal) -> frozenset[int]:
-        """Return the steps that still wait, those of this person's own parts if there are some."""
-        waiting = [part for part in proposal.parts if not part.complete]
-        own = [part for part in waiting if self.by in part.approvers or not part.approvers] or waiting
-        return frozenset(index for part in own for index in part.steps)
+            left_out += [call.index] if typed == "r" else []
+        if len(left_out) == len(own):
+            return await self._say(request, "reject", comment=await self._why())
+        return await self._say(request, "approve", left_out=left_out)
 
     async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
         if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
@@ -251,23 +231,19 @@ class Prompt:
             if filled is None:
                 self._note("nothing was answered", "yellow")
                 return None
-            return await self.run.answer(request, filled, by=self.by)
+            return await self._say(request, "answer", answer=filled)
         example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
         typed = await self.terminal.ask(f"answer{example}:")
-        return None if not typed else await self.run.answer(request.id, json_or_text(typed), by=self.by)
+        if typed is None:
+            raise Detached
+        return await self._say(request, "answer", answer=json_or_text(typed))
 
     def _menu(self, request: ApprovalRequest) -> str:
-        shown = [_KEYS[option][1] for option in request.options if option in _KEYS]
-        if self._hides(request):
-            shown = [_WHOLE[1], *(said for said in shown if said != _KEYS["approve"][1])]
-        if (proposal := request.proposal) is not None:
-            shown = [_OF_PLAN.get(said, said) for said in shown]
-        if request.calls and "reject" in request.options:
-            shown.append("reject and [s]top the run")
-        if len(request.calls) > 1 and "approve" in request.options and not self._hides(request):
-            shown.append("[c]hoose for each call" if proposal is None else "[c]hoose steps")
-        remembered = [how for how in request.may_remember if how not in _LETS_GO or not self._hides(request)]
-        shown += [_REMEMBERED[how][1] for how in remembered]
+        hides, plan = self._hides(request), request.proposal is not None
+        choices = [choice for choice in _choices(request) if not (hides and choice in _APPROVES)]
+        shown = [_WHOLE[1]] if hides else []
+        shown += [(_OF_PLAN if plan else {}).get(choice, _KEYS[choice][1]) for choice in choices]
+        shown += [_REMEMBERED[how][1] for how in request.may_remember if not (hides and how in _LETS_GO)]
         shown += ["see the [o]ther plan"] if _chooses(request) else []
         return ", ".join([*shown, "[d]etach"])
 
@@ -284,13 +260,11 @@ class Prompt:
                 return
 
 
+def _choices(request: ApprovalRequest) -> list[str]:
+    """Return what can be chosen at a prompt, where no part of a single call can be left out."""
+    several = len(request.calls) > 1
+    return [choice for choice in form_of(request).choices if choice in _KEYS and (several or choice != "choose")]
+
+
 def _chooses(request: ApprovalRequest) -> bool:
     return request.proposal is not None and bool(request.proposal.alternatives)
-
-
-def json_or_text(typed: str) -> Any:
-    """Return the value of valid JSON, and anything else as text."""
-    try:
-        return json.loads(typed)
-    except ValueError:
-        return typed

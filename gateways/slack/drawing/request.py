@@ -1,30 +1,22 @@
 """Draw a request: the engine's facts first, then what the model says, marked, and the buttons that decide it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, PlainTextObject
 
-from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
-from backstay.approvals.fields import form_lines
+from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.forecast import forecast_lines
-from backstay.approvals.layout import argument_lines
 from backstay.approvals.notice import Decision
-from backstay.approvals.proposal import Proposal, ProposedStep
-from backstay.approvals.proposal_words import (
-    more_words,
-    narrowed_limits,
-    part_lines,
-    process_words,
-    step_marks,
-    summary_words,
-)
+from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import toggle_lines
+from backstay.approvals.view import CallView, RequestView
 from backstay.approvals.whole import unseen
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, MASKED, kept_bytes, one_line, unseen_words
+from backstay.shown import LINE_BREAK, one_line
 from gateways.slack.aim import Aim
 from gateways.slack.drawing.page import Page, escaped
+from people.requests.form import DecisionForm
 
 APPROVE, EDIT, REJECT, ANSWER, ALWAYS = (
     f"backstay.{name}" for name in ("approve", "edit", "reject", "answer", "always")
@@ -48,6 +40,11 @@ _BECAME = {
     "ended": "The run has ended",
 }
 _QUESTION = 2500
+_WITHOUT, _LESS = ". Choose lets it go without them.", "; Choose gives it less."
+_APPROVES = frozenset({"approve", "choose", "dry_run"})
+_SOURCES = frozenset({"source", "minded"})
+_INDENTS = {"call": 0, "source": 6, "minded": 6, "changed": 6}
+"""How far in a line of a call stands, if not as its arguments do."""
 
 
 class Shown(Frozen):
@@ -78,30 +75,30 @@ def left_out_of(shown: Shown) -> str:
 
 def _drawn(shown: Shown) -> Page:
     """Return all of a message but its links and buttons."""
-    request, page = shown.request, Page()
+    request, page, view = shown.request, Page(), RequestView.of(shown.request)
     page.head(_heading(shown))
     page.say(_lines_of(request.question, _QUESTION))
     page.fine(*_context(request))
+    if view.plan:
+        page.say(f"Plan: {view.plan}")
+    page.code(line for call in view.calls for line in call_lines(call))
     if request.proposal is not None:
-        _plan(page, request.proposal, request.calls)
-    else:
-        page.code(line for call in request.calls for line in call_lines(call))
-    if request.program is not None:
+        _plan(page, view, request.proposal)
+    if view.program is not None:
         page.fine("Made by this program:")
-        source = request.program.arguments.items()
-        page.code(f"    {line}" for name, value in source for line in argument_lines(name, value))
+        page.code(f"    {line.text}" for line in view.program.lines() if line.kind == "argument")
     if request.forecast:
         page.fine("Foretold by a rehearsal:")
         page.code(forecast_lines(request.forecast))
-    if request.answer_schema is not None and request.kind is RequestKind.ELICITATION:
+    if request.kind is RequestKind.ELICITATION and view.form:
         page.fine("The answer's form:")
-        page.code(form_lines(request.answer_schema))
+        page.code(view.form)
     who, said = request.unchecked
     if said:
         page.say(f"{who.capitalize()} says (nobody checked this): {_lines_of(said, _QUESTION)}")
     page.end()
-    page.fine(page.unseen, MASKED if request.masked else "")
-    page.fine(*_standing(request))
+    page.fine(page.unseen, view.masked)
+    page.fine(*map(_sentence, view.standing(expiry=False)), *view.votes)
     if shown.decision is not None and shown.decision.comment:
         page.say(f"Comment: {_lines_of(shown.decision.comment, _QUESTION)}")
     if shown.decision is not None and shown.decision.changed:
@@ -131,94 +128,30 @@ def _context(request: ApprovalRequest) -> Iterator[str]:
     if request.task:
         yield f"Task: {request.task}"
     if request.user_id:
-        yield f"{request.place[0].upper()}{request.place[1:]}"
+        yield _sentence(request.place)
 
 
-def call_lines(call: RequestedCall, marks: str = "", summary: str = "") -> Iterator[str]:
+def call_lines(call: CallView) -> Iterator[str]:
     """Yield a call as lines: tool, arguments and where they come from, what it changes, and how it is undone."""
-    yield f"[{call.index}] {call.tool}  ({call.safety.value}){f'  {marks}' if marks else ''}"
-    if summary:
-        yield f"    {summary_words(summary)}"
-    for name, value in call.arguments.items():
-        yield from (f"    {line}" for line in argument_lines(name, value))
-        if where := call.told(name).text:
-            yield f"      ({where})"
-    if call.changed:
-        yield f"    CHANGED by {one_line(call.changed_by, 300)}:"
-        yield from (f"      {line}" for line in call.changed)
-    if missing := unseen_words(call.left_out, call.count, call.clipped, kept_bytes(call.arguments)):
-        yield f"    {missing}; digest {call.args_digest}"
-    if call.side_effects:
-        yield f"    changes: {', '.join(call.side_effects)}"
-    yield from (f"    {line}" for line in (call.diff or "").splitlines())
-    if call.repeats:
-        yield f"    REPEATED: {call.repeats}"
-    yield f"    {_undo(call.undoable, call.undo_how)}"
+    for kind, text in call.lines():
+        yield f"{' ' * _INDENTS.get(kind, 4)}{f'({text})' if kind in _SOURCES else text}"
     yield ""
 
 
-def _undo(undoable: bool, how: str | None) -> str:  # noqa: FBT001  # a fact of the call
-    return (f"can be undone: {how}" if how else "can be undone") if undoable else "CANNOT BE UNDONE"
-
-
-def _plan(page: Page, proposal: Proposal, calls: Sequence[RequestedCall]) -> None:
-    """Add a plan whole: its steps in order, what it changes, who decides which part, and what else is proposed."""
-    page.say(f"Plan: {proposal.title or 'untitled'} (id {proposal.plan_id}, version {proposal.version})")
-    asked = {call.index: call for call in calls}
-    lines: list[str] = []
-    for step in proposal.steps:
-        marks = "; ".join(step_marks(step, several=len(proposal.parts) > 1))
-        call = asked.get(step.idx)
-        lines += _step_lines(step, marks) if call is None else call_lines(call, marks, step.summary)
-    page.code(lines)
-    page.fine(more_words(proposal))
+def _plan(page: Page, view: RequestView, proposal: Proposal) -> None:
+    """Add what a plan changes, who decides which part, what can be narrowed, and what else is proposed."""
+    page.fine(view.more)
     changes = ", ".join(proposal.estimated_side_effects)
     cost = f"{proposal.estimated_cost_usd:.4f} USD" if proposal.estimated_cost_usd else ""
     page.fine(f"Changes: {changes}" if changes else "", f"Costs at models: {cost}" if cost else "")
-    page.fine(*part_lines(proposal))
-    page.fine(*toggle_words(proposal))
+    page.fine(*view.parts)
+    page.fine(*map(_sentence, toggle_lines(proposal, _WITHOUT, _LESS)))
     others = ", ".join(proposal.alternatives)
     page.fine(f"Instead of it: {others}, in a message of its own; approve one of them" if others else "")
 
 
-def toggle_words(proposal: Proposal) -> Iterator[str]:
-    """Yield what an approver can narrow."""
-    if words := process_words(proposal):
-        yield f"{words[0].upper()}{words[1:]}. Choose lets it go without them."
-    elif proposal.toggles.external_processes is False:
-        yield "It may start no processes."
-    for limit in narrowed_limits(proposal):
-        yield f"{limit.now[0].upper()}{limit.now[1:]}; Choose gives it less."
-
-
-def _step_lines(step: ProposedStep, marks: str) -> Iterator[str]:
-    """Yield a step of a plan that nobody is asked about."""
-    yield f"[{step.idx}] {step.action}  ({step.safety.value})  {marks}"
-    if step.summary:
-        yield f"    {summary_words(step.summary)}"
-    for name, value in step.arguments.items():
-        yield from (f"    {line}" for line in argument_lines(name, value))
-    yield from (f"    {line}" for line in (step.diff_preview or "").splitlines())
-    if step.safety.level:
-        yield f"    {_undo(step.undoable, step.undo_how)}"
-    yield ""
-
-
-def _standing(request: ApprovalRequest) -> Iterator[str]:
-    """Yield who asks, who may decide and who has, and until when."""
-    yield f"Asked by rule: {request.rule or 'none'}"
-    if request.proposal is None and (request.approvers or request.quorum > 1):
-        named = ", ".join(request.approvers) or "any verified person"
-        yield f"Who may decide: {named}; needed: {request.quorum}; so far: {len(request.decided)}"
-    if request.proposal is None:
-        yield from (_vote(vote) for vote in request.decided)
-    if request.escalation:
-        yield request.escalation
-    yield f"Cost so far: {request.cost_so_far:.4f} USD"
-
-
-def _vote(vote: dict[str, Any]) -> str:
-    return f"{vote.get('verdict')} by {vote.get('by')}{'' if vote.get('verified') else ' (unverified)'}"
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _links(shown: Shown) -> str:
@@ -240,34 +173,32 @@ def _is_plain(address: str) -> bool:
 
 
 def _buttons(shown: Shown, *, hidden: int) -> list[Block]:
-    """Return what decides a request, as its options allow."""
+    """Return what decides a request, as its form allows."""
     request, aim = shown.request, Aim.at(shown.workflow_id, shown.request)
+    choices = DecisionForm.of(request).choices
     if not aim.fits:
         return []
-    several = len(request.calls) > 1
     # What a message does not hold is read, and approved, on the page; here it can be looked at, changed and rejected.
     whole = not _left_out(request, hidden)
-    wanted: list[tuple[str, str, str | None]] = []
-    if "approve" in request.options and whole:
-        wanted.append((APPROVE, "Approve all of it" if request.proposal else "Approve", "primary"))
-        if several or request.proposal is not None:
-            wanted.append((CHOOSE, "Choose…", None))
-        if request.proposal is not None and "dry_run_only" in request.proposal.approve_options:
-            wanted.append((DRY_RUN, "Dry run only", None))
-    if "answer" in request.options:
-        wanted.append((ANSWER, "Top up…" if request.kind is RequestKind.BUDGET else "Answer…", "primary"))
-    for option, action in (("happened", HAPPENED), ("did_not_happen", DID_NOT_HAPPEN), ("retry", RETRY)):
-        if option in request.options:
-            wanted.append((action, {"retry": "Try again"}.get(option, f"It {option.replace('_', ' ')}"), None))
-    if "modify" in request.options:
-        wanted.append((EDIT, "Edit…", None))
-    if "reject" in request.options:
-        wanted.append((REJECT, "Reject…", "danger"))
+    plan, budget = request.proposal is not None, request.kind is RequestKind.BUDGET
+    wanted = [
+        ("approve", APPROVE, "Approve all of it" if plan else "Approve", "primary"),
+        ("choose", CHOOSE, "Choose…", None),
+        ("dry_run", DRY_RUN, "Dry run only", None),
+        ("answer", ANSWER, "Top up…" if budget else "Answer…", "primary"),
+        ("happened", HAPPENED, "It happened", None),
+        ("did_not_happen", DID_NOT_HAPPEN, "It did not happen", None),
+        ("retry", RETRY, "Try again", None),
+        ("modify", EDIT, "Edit…", None),
+        ("reject", REJECT, "Reject…", "danger"),
+    ]
+    offered = [each for each in wanted if each[0] in choices and (whole or each[0] not in _APPROVES)]
+    buttons = [(action, name, style) for _, action, name, style in offered]
     if request.may_remember and whole:
-        wanted.append((ALWAYS, "Remember…", None))
+        buttons.append((ALWAYS, "Remember…", None))
     if request.calls:
-        wanted.append((MORE, "Show all", None))
-    return [ActionsBlock(elements=[_button(*each, aim=aim) for each in wanted])] if wanted else []
+        buttons.append((MORE, "Show all", None))
+    return [ActionsBlock(elements=[_button(*each, aim=aim) for each in buttons])] if buttons else []
 
 
 def _left_out(request: ApprovalRequest, hidden: int) -> str:

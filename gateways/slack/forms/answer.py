@@ -1,14 +1,12 @@
 """Answer a question, fill in the form that a tool's server asks for, or raise limits."""
 
-import json
 from typing import Any
 
 from slack_sdk.models.blocks import Block, InputBlock
 from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.fields import FormField, answer_of, fields_of
-from backstay.budgets.budget import TopUp
+from backstay.approvals.fields import FormField, as_typed
 from backstay.shown import LINE_BREAK
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
@@ -21,6 +19,8 @@ from gateways.slack.forms.inputs import (
     several_input,
     text_input,
 )
+from people.requests.entered import Entered, Typed
+from people.requests.form import DecisionForm
 
 CALLBACK = "backstay.answer"
 _TEXT = "answer"
@@ -31,43 +31,18 @@ _OF_TEXT = 150
 
 def form(request: ApprovalRequest, place: Place) -> View:
     """Return the modal."""
-    question = section(request.question.replace(LINE_BREAK, "\n"))
-    if (schema := _schema(request)) is None:
-        inputs: list[Block] = [text_input(_TEXT, "Your answer", multiline=True)]
-    else:
-        inputs = [_input(at, field) for at, field in enumerate(fields_of(schema)) if field.kind != "nothing"]
+    question, fields = section(request.question.replace(LINE_BREAK, "\n")), DecisionForm.of(request).fields
+    inputs: list[Block] = [_input(at, field) for at, field in enumerate(fields) if field.kind != "nothing"]
+    if not fields:
+        inputs = [text_input(_TEXT, "Your answer", multiline=True)]
     title, submit = ("Top up", "Top up") if request.kind is RequestKind.BUDGET else ("Answer", "Answer")
     return modal(title, submit, [question, *inputs], place, CALLBACK)
 
 
-def read(request: ApprovalRequest, filled: Filled) -> Any:
-    """Return the answer; what does not fit is said in `filled.errors`."""
-    if (schema := _schema(request)) is None:
-        return filled.text(_TEXT)
-    values: dict[tuple[str, ...], Any] = {}
-    fields = fields_of(schema)
-    for at, field in enumerate(fields):
-        if field.kind == "nothing":
-            values[field.path] = None
-            continue
-        try:
-            given, value = _value(field, _block(at, field), filled)
-        except ValueError as error:
-            filled.wrong(_block(at, field), str(error))
-            continue
-        if given:
-            values[field.path] = value
-    if request.kind is RequestKind.BUDGET and not values and not filled.errors:
-        filled.wrong(_block(0, fields[0]), "say how much to add to one of the limits")
-    return answer_of(values)
-
-
-def _schema(request: ApprovalRequest) -> dict[str, Any] | None:
-    if request.kind is not RequestKind.BUDGET:
-        return request.answer_schema
-    schema = TopUp.model_json_schema()
-    limits = {name: about for name, about in schema["properties"].items() if name != "quotas"}
-    return {"type": "object", "properties": limits}
+def entered(form: DecisionForm, filled: Filled) -> Entered:
+    """Return what a person filled in."""
+    typed = {field.name: _typed(field, _block(at, field), filled) for at, field in enumerate(form.fields)}
+    return Entered("answer", answer=filled.text(_TEXT), fields=typed)
 
 
 def _block(at: int, field: FormField) -> str:
@@ -78,7 +53,7 @@ def _input(at: int, field: FormField) -> InputBlock:
     block, label = _block(at, field), str(field.schema.get("title") or field.name)
     common: dict[str, Any] = {"optional": not field.required, "hint": field.line()}
     if field.kind in {"choice", "choices"} and len(field.choices) <= MOST_OPTIONS:
-        options = [(str(n), choice.title or _said(choice.value)) for n, choice in enumerate(field.choices)]
+        options = [(str(n), choice.title or as_typed(choice.value)) for n, choice in enumerate(field.choices)]
         default: Any = field.default
         if field.kind == "choice":
             chosen = [str(n) for n, choice in enumerate(field.choices) if choice.value == default]
@@ -89,7 +64,7 @@ def _input(at: int, field: FormField) -> InputBlock:
     if field.kind == "yes or no":
         initial_word = {True: "yes", False: "no"}.get(field.default) if isinstance(field.default, bool) else None
         return choice_input(block, label, [("yes", "Yes"), ("no", "No")], initial=initial_word, **common)
-    value = "" if field.default is None else _said(field.default)
+    value = "" if field.default is None else as_typed(field.default)
     longest = field.schema.get("maxLength")
     most = longest if field.kind == "text" and isinstance(longest, int) and longest > 0 else None
     multiline = field.kind == "JSON" or (field.kind == "text" and (most or LONGEST) > _OF_TEXT)
@@ -98,23 +73,7 @@ def _input(at: int, field: FormField) -> InputBlock:
     )
 
 
-def _value(field: FormField, block: str, filled: Filled) -> tuple[bool, Any]:
-    """Return whether a field was filled in, and its value; raises ValueError saying what is expected."""
-    if field.kind == "choice" and len(field.choices) <= MOST_OPTIONS:
-        chosen = filled.chosen(block)
-        return bool(chosen), field.choices[int(chosen)].value if chosen else None
-    if field.kind == "choices" and len(field.choices) <= MOST_OPTIONS:
-        several = [field.choices[int(at)].value for at in filled.several(block)]
-        return bool(several) or field.required, several
-    if field.kind == "yes or no":
-        word = filled.chosen(block)
-        return bool(word), word == "yes"
-    typed = filled.text(block)
-    if not typed:
-        return False, None
-    # What is typed into an input of text is that text, quotes and all.
-    return True, typed if field.kind == "text" else field.parse(typed.strip())
-
-
-def _said(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _typed(field: FormField, block: str, filled: Filled) -> Typed:
+    if field.kind in {"choice", "choices"} and len(field.choices) <= MOST_OPTIONS:
+        return tuple(map(int, filled.several(block) or filter(None, [filled.chosen(block)])))
+    return filled.chosen(block) if field.kind == "yes or no" else filled.text(block)

@@ -1,6 +1,5 @@
 """Change the arguments of a call before it is approved."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,10 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import LONGEST, Filled, calls_of, choice_input, modal, text_input
+from gateways.slack.forms.inputs import LONGEST, Filled, choice_input, modal, options_of, text_input
+from people.requests.editing import edit_of, edited_arguments
+from people.requests.entered import Entered
+from people.requests.form import DecisionForm
 
 CALLBACK = "backstay.edit"
 CHOICE = "backstay.edit.which"
@@ -20,9 +22,9 @@ _MOST_INPUTS = 80
 _NAME = 200
 
 
-def which(request: ApprovalRequest, place: Place, only: frozenset[int] | None) -> View:
-    """Return the modal that asks which call is to be changed; `only` are the steps that this person decides."""
-    offered = calls_of(request, only)
+def which(request: ApprovalRequest, place: Place, by: str) -> View:
+    """Return the modal that asks a person which of the calls that they decide is to be changed."""
+    offered = options_of(DecisionForm.of(request).own_calls(by))
     blocks = [choice_input(_CALL, "Which one is to be changed?", offered, initial=offered[0][0] if offered else None)]
     return modal("Edit", "Next", blocks, place, CHOICE)
 
@@ -41,64 +43,28 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -
     told = f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
     blocks: list[Block] = [section(told)]
     left: list[str] = []
-    for at, (name, value) in enumerate(arguments.items()):
-        shown = _shown(value)
-        if len(shown) > LONGEST or at >= _MOST_INPUTS:
+    for at, (name, _, text, as_json) in enumerate(edited_arguments(arguments)):
+        if len(text) > LONGEST or at >= _MOST_INPUTS:
             left.append(one_line(name, 80))
             continue
-        hint = "" if _is_plain(value) else "As JSON."
-        blocks.append(text_input(_block(at, name), name, optional=True, value=shown, hint=hint, multiline=True))
+        hint = "As JSON." if as_json else ""
+        blocks.append(text_input(_block(at, name), name, optional=True, value=text, hint=hint, multiline=True))
     if left:
         blocks.append(section(f"Too long for a form, and left as they are: {', '.join(left)}"))
     blocks.append(text_input(_COMMENT, "Comment", optional=True, most=3000))
     return modal("Edit", "Ask again", blocks, place, CALLBACK)
 
 
-def read(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any], filled: Filled) -> dict[str, object]:
-    """Return the fields of the decision; what does not fit is said in `filled.errors`."""
-    changed: dict[str, Any] = {}
-    offered = [_COMMENT]
-    for at, (name, before) in enumerate(arguments.items()):
-        block = _block(at, name)
-        if len(_shown(before)) > LONGEST or at >= _MOST_INPUTS:
-            continue
-        offered.append(block)
-        try:
-            after = _value(before, filled.text(block))
-        except ValueError as error:
-            filled.wrong(block, str(error))
-            continue
-        if after != before or type(after) is not type(before):
-            changed[name] = after
-    if not changed and not filled.errors:
-        filled.wrong(offered[-1], "nothing was changed; approve it as it is, or cancel")
-    call = {"verdict": "modify", "arguments": changed}
-    # Whoever changes a call is shown all of them again, with the change, before any is made.
-    again = {} if request.proposal is not None else {"ask_again": True}
-    return {"verdict": "modify", "calls": {place.call: call}, "comment": filled.text(_COMMENT), **again}
+def entered(call: int, arguments: Mapping[str, Any], filled: Filled) -> Entered:
+    """Return what a person changed of a call; raises EntryRefused for what cannot be read."""
+    typed: dict[str, str] = {}
+    for at, (name, _, text, _) in enumerate(edited_arguments(arguments)):
+        if len(text) <= LONGEST and at < _MOST_INPUTS:
+            given = filled.text(_block(at, name))
+            # Slack cuts white space off the ends of what is typed.
+            typed[name] = text if given.strip() == text.replace("\r\n", "\n").strip() else given
+    return Entered("modify", filled.text(_COMMENT), edit=edit_of(call, arguments, typed))
 
 
 def _block(at: int, name: str) -> str:
     return f"argument.{name}" if len(name) <= _NAME else f"argument{at}"
-
-
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is a text in which every sign can be seen."""
-    return isinstance(value, str) and all(one_line(line, 4 * len(line) + 8) == line for line in value.split("\n"))
-
-
-def _shown(value: Any) -> str:
-    """Return a value as it is edited; a text with signs that cannot be seen is written as JSON."""
-    return value if _is_plain(value) else json.dumps(value, ensure_ascii=True)
-
-
-def _value(before: Any, typed: str) -> Any:
-    if _is_plain(before):
-        # Slack cuts white space off the ends of what is typed.
-        return before if typed.strip() == before.strip() else typed
-    if typed == _shown(before):
-        return before
-    try:
-        return json.loads(typed)
-    except ValueError:
-        raise ValueError('type JSON, such as "text", 7 or ["a", "b"]') from None

@@ -14,7 +14,7 @@ from slack_sdk.models.blocks import (
 )
 from slack_sdk.models.views import View
 
-from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.approval import RequestedCall
 from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 from gateways.slack.aim import Place
@@ -23,6 +23,7 @@ from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
 LONGEST = 3000
 """What Slack lets an input hold."""
 MOST_OPTIONS = 100
+_NAMED = {"calls": "leave_out"}
 _OPTION = 75
 _LABEL = 150
 _HINT = 1500
@@ -53,9 +54,12 @@ class Filled:
     def _element(self, block: str) -> Mapping[str, Any]:
         return next(iter((self._state.get(block) or {}).values()), {})
 
-    def wrong(self, block: str, why: str) -> None:
-        """Say what is wrong with an input."""
-        self.errors[block] = why[:_HINT]
+    def refuse(self, entries: Mapping[str, str], inputs: Sequence[str]) -> None:
+        """Say what is wrong with entries, each at its own input; at the first one where none is named for it."""
+        for name, why in entries.items():
+            named = {f"field.{name}", f"argument.{name}", name.rpartition(".")[2], _NAMED.get(name, name)}
+            block = next((block for block in inputs if block in named), None)
+            self.errors[block or inputs[0]] = (why if block else f"{one_line(name, 80)}: {why}")[:_HINT]
 
 
 def modal(title: str, submit: str | None, blocks: Sequence[Block], place: Place, callback: str) -> View:
@@ -122,12 +126,11 @@ def several_input(
     return _input(block, label, element, optional=optional, hint=hint)
 
 
-def calls_of(request: ApprovalRequest, only: frozenset[int] | None) -> list[tuple[str, str]]:
-    """Return the calls of a request as options; `only` are those that this person decides."""
+def options_of(calls: Sequence[RequestedCall]) -> list[tuple[str, str]]:
+    """Return calls as options."""
     return [
         (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, call.arguments.values()))}", 70))
-        for call in request.calls
-        if only is None or call.index in only
+        for call in calls
     ]
 
 

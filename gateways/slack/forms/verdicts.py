@@ -7,6 +7,7 @@ from backstay.shown import LINE_BREAK
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import Filled, choice_input, modal, text_input
+from people.requests.entered import Entered, remembering
 
 REJECT = "backstay.reject"
 REMEMBER = "backstay.always"
@@ -36,10 +37,9 @@ def reject_form(request: ApprovalRequest, place: Place) -> View:
     return modal("Reject", "Reject", blocks, place, REJECT)
 
 
-def rejected(filled: Filled) -> dict[str, object]:
-    """Return the fields of the decision."""
-    stop = filled.chosen(_THEN) == _STOP
-    return {"verdict": "reject", "comment": filled.text(_COMMENT), **({"stop": True} if stop else {})}
+def rejected(filled: Filled) -> Entered:
+    """Return what a person filled in."""
+    return Entered("reject_stop" if filled.chosen(_THEN) == _STOP else "reject", filled.text(_COMMENT))
 
 
 def remember_form(request: ApprovalRequest, place: Place) -> View:
@@ -60,12 +60,6 @@ def remember_form(request: ApprovalRequest, place: Place) -> View:
     return modal("Remember", "Decide", blocks, place, REMEMBER)
 
 
-def remembered(filled: Filled) -> dict[str, object]:
-    """Return the fields of the decision."""
-    how = filled.chosen(_HOW)
-    return {
-        "verdict": "reject" if how == "never" else "approve",
-        "remember": how,
-        "remember_arguments": filled.chosen(_WHICH) or "these",
-        "comment": filled.text(_COMMENT),
-    }
+def remembered(filled: Filled) -> Entered:
+    """Return what a person filled in."""
+    return remembering(filled.chosen(_HOW), filled.chosen(_WHICH) or "these", filled.text(_COMMENT))

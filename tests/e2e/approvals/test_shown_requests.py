@@ -7,7 +7,8 @@ import pytest_asyncio
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.cli.render import commands, request_lines
+from backstay.approvals.view import commands
+from backstay.cli.render import request_lines
 from backstay.client import Backstay
 from backstay.errors import DecisionRefused
 from backstay.testing import Reply

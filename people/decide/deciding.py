@@ -1,0 +1,69 @@
+"""Send what a person decides to its run: admitted once, proven to be theirs, and for exactly what they were shown."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backstay.approvals.approval import Verdict
+from backstay.approvals.deciding import DecisionInvalid, admit
+from backstay.approvals.proof import ShownRequest
+from backstay.approvals.verdicts import most_permissive
+from backstay.canonical import canonical
+from backstay.client import Run
+from backstay.errors import DecisionRefused
+from backstay.shown import one_line
+from people.decide.looking import KnownRequest, require_same
+
+
+async def decide(
+    run: Run,
+    known: KnownRequest,
+    said: Mapping[str, Any],
+    *,
+    by: str,
+    shown: ShownRequest,
+    hidden: str = "",
+    once: Sequence[Any] = (),
+) -> dict[str, Any]:
+    """Decide a request in a person's name; the run signs where its handle has the key of approvers.
+
+    `said` are fields of an Approval, and `hidden` is what the person was not shown of the request, in words. `once`
+    names what was done at a door, which does nothing again when it comes again: the door, and what is its own.
+    Raises Stale, DecisionRefused, DecisionInvalid or NotVerified.
+    """
+    require_same(known, shown)
+    bound = _bound(known, shown)
+    if said.get("request_id", known.request_id) != known.request_id:
+        raise DecisionInvalid(f"request_id: this address decides {one_line(known.request_id, 40)}; leave it out")
+    decision = {"args_digest": bound.args_digest or None, **said, "request_id": known.request_id, "by": by}
+    if once:
+        # Whoever copies a form of others, or changes what theirs says, gets no answer that was given before.
+        about = [by, known.workflow_id, bound.run_id, *once, decision]
+        decision["event_id"] = (
+            f"{once[0]}-{hashlib.sha256(canonical(about).encode('utf-8', 'replace')).hexdigest()[:40]}"
+        )
+    approval = admit(decision)
+    if hidden and most_permissive(approval) is Verdict.APPROVE:
+        raise DecisionRefused(
+            f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; open it on the page, "
+            "or at a terminal with backstay attach"
+        )
+    if run.signs and bound.run_id:
+        payload = json.loads(approval.model_dump_json(exclude_defaults=True))
+        proven = await run.sign("decide", payload, shown=bound)
+        approval = approval.model_copy(update={"proof": proven["proof"]})
+    return await run.decide(approval)
+
+
+def _bound(known: KnownRequest, shown: ShownRequest) -> ShownRequest:
+    """Return what a decision is bound to: the request as it was shown, and as it is where nobody says what was."""
+    request = known.request
+    if request is None:
+        return shown
+    now = ShownRequest.of(request)
+    return ShownRequest(
+        run_id=shown.run_id or now.run_id,
+        digest=shown.digest or now.digest,
+        args_digest=shown.args_digest or now.args_digest,
+    )

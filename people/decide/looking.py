@@ -1,0 +1,167 @@
+"""Look at a request as the store and its run know it, and tell whether it is still the one that a person was shown."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.deciding import NOT_OPEN
+from backstay.approvals.layout import changed_lines
+from backstay.approvals.proof import ShownRequest
+from backstay.client import Backstay, Run
+from backstay.errors import BackstayError, DecisionRefused, RunNotFound
+from backstay.shown import one_line
+from store.notices.requests import RequestRow
+from store.store import Store
+
+_CLOSED = {"expired": "nobody decided in time", "withdrawn": "it was no longer needed", "ended": "the run has ended"}
+_MOST_CHANGES = 20
+_LOOKS, _LOOK_S = 20, 0.1
+"""How often, and how long apart, a run is looked at that is about to ask again."""
+
+
+class Stale(DecisionRefused):
+    """The request is no longer the one that was shown."""
+
+
+class KnownRequest(NamedTuple):
+    """Hold a request as the store and its run know it."""
+
+    workflow_id: str
+    request_id: str
+    row: RequestRow | None
+    live: ApprovalRequest | None
+    """What the run says now; None when it does not wait, or cannot be asked."""
+    trouble: str = ""
+    """Why the run cannot be asked; empty when it can."""
+    ended: bool = False
+    """Whether there is no run any more that could wait."""
+    run_id: str = ""
+    """The run that bears the name now; empty where it did not say."""
+
+    @property
+    def became(self) -> str:
+        """Return what became of it; empty while it waits, and where nobody can know."""
+        if self.live is not None:
+            return ""
+        if self.row is not None and self.row.state != "open":
+            return self.row.state
+        return "ended" if self.ended else ""
+
+    @property
+    def request(self) -> ApprovalRequest | None:
+        """Return the request, as it waits now or as it was asked."""
+        if self.live is not None or self.row is None:
+            return self.live
+        return ApprovalRequest.model_validate(self.row.request)
+
+    @property
+    def waiting(self) -> ApprovalRequest:
+        """Return the request that waits; raises DecisionRefused, saying what became of it, when it does not."""
+        if self.live is not None:
+            return self.live
+        raise DecisionRefused(self._gone)
+
+    @property
+    def _gone(self) -> str:
+        if self.row is not None and self.row.decision is not None:
+            return f"this request is decided already: {self.row.decision.verdict.value} by {self.row.decision.by}"
+        if self.row is not None and self.row.state in _CLOSED:
+            return f"this request is closed: {_CLOSED[self.row.state]}"
+        return self.trouble or "this request no longer waits"
+
+
+async def look(
+    backstay: Backstay, store: Store, workflow_id: str, request_id: str, run_id: str | None = None
+) -> KnownRequest:
+    """Return a request as the store keeps it and as its run says that it is now; the store is told of new votes."""
+    row, run = await store.requests.get(workflow_id, request_id, run_id), backstay.run(workflow_id)
+    known = KnownRequest(workflow_id, request_id, row, None)
+    try:
+        if not await run.is_open():
+            # What has ended still answers queries, as it stood at its end.
+            return known._replace(ended=True)
+        status = await run.status()
+    except RunNotFound as error:
+        return known._replace(trouble=one_line(str(error), 300), ended=True)
+    except DecisionRefused:
+        return known._replace(ended=True)
+    except BackstayError as error:
+        return known._replace(trouble=one_line(str(error), 300))
+    live = next((request for request in status.pending if request.id == request_id), None)
+    if live is not None and row is not None and live.run_id not in {"", row.run_id}:
+        # Another run has this workflow id now; of the one that was asked for there is nothing to ask.
+        live = None if run_id else live
+        row = row if run_id else None
+    if live is not None and row is not None and row.request.get("decided", []) != (votes := [*live.decided]):
+        await store.requests.keep_votes(row, votes)
+    return known._replace(row=row, live=live, run_id=status.run_id)
+
+
+def require_same(known: KnownRequest, shown: ShownRequest) -> None:
+    """Raise Stale, saying why, when a request is no longer the one that was shown.
+
+    Of one that does not wait, its run says itself what has become of it.
+    """
+    request = known.live
+    run_id, why = known.run_id or ("" if known.row is None else known.row.run_id), ""
+    if shown.run_id and run_id and shown.run_id != run_id:
+        why = "it was of an earlier run of the same name, and it has changed; look at it again"
+    elif request is not None and shown.digest and shown.digest != request.digest:
+        why = "it is another request than the one that waits now, or it has changed; look at it again"
+    if why:
+        raise Stale(f"{NOT_OPEN}{one_line(known.request_id, 40)} as it was shown to you: {why}")
+
+
+async def asked_again(run: Run) -> str:
+    """Return the id of the request in which a run asks again about what was changed; empty where it does not yet."""
+    with suppress(BackstayError):
+        for _ in range(_LOOKS):
+            waiting = await run.pending()
+            changed = [request for request in waiting if any(call.changed for call in request.calls)]
+            if changed:
+                return changed[-1].id
+            await asyncio.sleep(_LOOK_S)
+    return ""
+
+
+def hindrance(request: ApprovalRequest, by: str, *, signs: bool) -> str:
+    """Return why a person cannot decide a request, as far as a door can know; empty when nothing speaks against it.
+
+    The run itself decides; this only spares people buttons that it would refuse.
+    """
+    named = request.deciders
+    if named and by not in named:
+        return f"Only these people may decide this: {', '.join(sorted(named))}."
+    parts = () if request.proposal is None else request.proposal.parts
+    restricts = request.authority.restricts if request.proposal is None else any(p.authority.restricts for p in parts)
+    if restricts and not signs:
+        return "Only verified people may decide this, and this page has no approver key to verify anybody."
+    votes = [vote for vote in request.decided if vote.get("by") == by]
+    if request.kind in {RequestKind.CALL, RequestKind.BATCH} and votes:
+        return f"You have decided: {votes[-1].get('verdict')}. It waits for others."
+    open_parts = [part for part in parts if not part.complete and (not part.approvers or by in part.approvers)]
+    if parts and all(any(vote.get("by") == by for vote in part.decided) for part in open_parts):
+        return "You have decided your part. It waits for others."
+    return ""
+
+
+def differences(before: ApprovalRequest, now: ApprovalRequest) -> list[str]:
+    """Return in lines what has changed between a request that was shown and the one that waits now."""
+    return list(_differences(before, now))[:_MOST_CHANGES]
+
+
+def _differences(before: ApprovalRequest, now: ApprovalRequest) -> Iterator[str]:
+    if before.run_id != now.run_id:
+        yield f"it is another run of the same name, whose task is: {now.task or 'not said'}"
+    if before.question != now.question:
+        yield f"the question: {before.question} -> {now.question}"
+    was = {call.index: call for call in before.calls}
+    for call in now.calls:
+        old = was.pop(call.index, None)
+        if old is None or old.tool != call.tool:
+            yield f"call {call.index}: {old.tool if old else 'nothing'} -> {call.tool}"
+        else:
+            yield from (f"call {call.index}: {line}" for line in changed_lines(old.arguments, call.arguments))
+    yield from (f"call {index}: {old.tool} -> nothing" for index, old in was.items())

@@ -1,0 +1,111 @@
+"""Let people change the arguments of a call as texts, and read what they changed."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from backstay.shown import one_line
+from people.requests.entered import Edit, EntryRefused
+
+MORE = "further arguments"
+"""The name of the entry that holds arguments which the call did not have."""
+_JSON = 'invalid JSON; type JSON, such as "text", 7 or ["a", "b"]'
+
+
+class EditedArgument(NamedTuple):
+    """Hold one argument as it is edited: a text in which a person sees every character, or else JSON."""
+
+    name: str
+    value: Any
+    text: str
+    as_json: bool
+
+    def read(self, typed: str) -> Any:
+        """Return the value of what stands in the field now; raises ValueError for what cannot be read."""
+        typed = typed.replace("\r\n", "\n")
+        if typed == self.text.replace("\r\n", "\n"):
+            # A field makes all line breaks the same, so only this tells a text that nobody touched.
+            return self.value
+        if self.as_json:
+            return _json(typed)
+        # A field has every line break as one character; what came with two goes back so.
+        return typed.replace("\n", "\r\n") if "\r\n" in str(self.value) else typed
+
+
+def edited_arguments(arguments: Mapping[str, Any]) -> Iterator[EditedArgument]:
+    """Yield each argument of a call, which are given whole, as it is edited."""
+    for name, value in arguments.items():
+        plain = isinstance(value, str) and _is_visible(value)
+        text = value if plain else json.dumps(value, indent=2, ensure_ascii=not _is_visible(value))
+        yield EditedArgument(name, value, text, as_json=not plain)
+
+
+def edit_of(
+    call: int, arguments: Mapping[str, Any], typed: Mapping[str, str], *, without: Sequence[str] = (), more: str = ""
+) -> Edit:
+    """Return what a person changed of a call in fields; raises EntryRefused.
+
+    `typed`: what stands in the fields that were offered; `more`: a JSON object of further arguments.
+    """
+    after: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for argument in edited_arguments(arguments):
+        if argument.name not in typed or argument.name in without:
+            continue
+        try:
+            after[argument.name] = argument.read(typed[argument.name])
+        except ValueError as error:
+            faults[argument.name] = str(error)
+    if more.strip():
+        try:
+            after |= _object(more)
+        except ValueError as error:
+            faults[MORE] = str(error)
+    if faults:
+        raise EntryRefused(faults)
+    return edit_between(call, arguments, after, without)
+
+
+def edit_in_json(call: int, arguments: Mapping[str, Any], written: str, *, whole: bool) -> Edit:
+    """Return what a person changed of a call in a JSON object: of all its arguments, or of new values only.
+
+    Raises EntryRefused.
+    """
+    try:
+        after = _object(written)
+    except ValueError as error:
+        raise EntryRefused({"arguments": f"{error}; nothing was changed"}) from None
+    gone = tuple(name for name in arguments if name not in after) if whole else ()
+    return edit_between(call, arguments, after, gone)
+
+
+def edit_between(call: int, before: Mapping[str, Any], after: dict[str, Any], without: Sequence[str]) -> Edit:
+    """Return what differs between the arguments of a call and new values; raises EntryRefused where nothing does."""
+    changed = {name: value for name, value in after.items() if name not in before or _differs(before[name], value)}
+    if not changed and not without:
+        raise EntryRefused({"arguments": "nothing was changed; approve it as it is, or leave it"})
+    return Edit(call, changed, tuple(without))
+
+
+def _differs(before: Any, after: Any) -> bool:
+    return after != before or type(after) is not type(before)
+
+
+def _object(typed: str) -> dict[str, Any]:
+    match _json(typed):
+        case dict() as given:
+            return given
+        case _:
+            raise ValueError('expected a JSON object, such as {"name": "value"}')
+
+
+def _json(typed: str) -> Any:
+    try:
+        return json.loads(typed)
+    except (ValueError, RecursionError):
+        raise ValueError(_JSON) from None
+
+
+def _is_visible(value: Any) -> bool:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return all(one_line(part, 16 * len(part) + 16) == part for part in text.replace("\r\n", "\n").split("\n"))

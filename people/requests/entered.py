@@ -1,0 +1,61 @@
+"""What a person entered about a request, as every door hands it on, and what is said of an entry that cannot be."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.shown import one_line
+
+Typed = str | tuple[int, ...]
+"""What was entered in one field: the text, or of choices the positions of those that were chosen."""
+
+
+class EntryRefused(DecisionInvalid):
+    """Something that was entered cannot be sent."""
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        """Say of each entry, by its name, what is wrong and what to do."""
+        super().__init__("; ".join(f"{one_line(name, 80)}: {why}" for name, why in entries.items()))
+        self.entries = entries
+
+
+class Edit(NamedTuple):
+    """Hold what a person wants changed of one call."""
+
+    call: int
+    arguments: dict[str, Any]
+    """Those with another value than before, and new ones."""
+    without: tuple[str, ...] = ()
+    """Those that are left out."""
+
+
+class Entered(NamedTuple):
+    """Hold what a person entered: the choice that they made, and what they typed or ticked beside it."""
+
+    choice: str
+    """One of the form's choices."""
+    comment: str = ""
+    left_out: Collection[int] = ()
+    """Of an approval: the calls that are not to be made."""
+    calls: Mapping[Any, Any] = {}
+    """Of an approval: verdicts of single calls, as a program writes them."""
+    option: str | None = None
+    """How a plan is approved; None where what is left out says it."""
+    plan_id: str | None = None
+    no_processes: bool = False
+    limits: Mapping[str, str | float] = {}
+    """What the steps of a plan get less of, by the field of the limit."""
+    remember: str | None = None
+    remember_arguments: str | None = None
+    answer: Any = None
+    """The answer to a question without fields."""
+    fields: Mapping[str, Typed] = {}
+    """What was entered in the fields of an answer, by their names."""
+    edit: Edit | None = None
+
+
+def remembering(how: str, arguments: str, comment: str = "") -> Entered:
+    """Return the choice of somebody who wants such calls decided alike from now on: `never` rejects them."""
+    if how == "never":
+        return Entered("reject_never", comment, remember_arguments=arguments)
+    return Entered("approve", comment, remember=how, remember_arguments=arguments)

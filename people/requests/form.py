@@ -1,0 +1,184 @@
+"""What a person can enter about a request, and the one reading of what they entered as the decision that is sent."""
+
+from typing import Any, NamedTuple
+
+from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.fields import FormField, answer_of, fields_of
+from backstay.approvals.proposal import Proposal
+from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words
+from backstay.budgets.budget import TopUp
+from people.requests.entered import Edit, Entered, EntryRefused, Typed
+
+_CHOICES: dict[str, dict[str, Any]] = {
+    **{verdict.value: {"verdict": verdict.value} for verdict in Verdict},
+    "dry_run": {"verdict": "approve", "option": "dry_run_only"},
+    "reject_stop": {"verdict": "reject", "stop": True},
+    "reject_never": {"verdict": "reject", "remember": "never"},
+}
+"""What a person can choose, and what the choice says by itself."""
+
+
+class DecisionForm(NamedTuple):
+    """Hold what a person can enter about a request; of one that nobody knows, the run says what became of it."""
+
+    kind: RequestKind | None
+    calls: tuple[RequestedCall, ...]
+    proposal: Proposal | None
+    choices: tuple[str, ...]
+    """What can be chosen; `choose` opens what leaves calls out, or narrows a plan."""
+    fields: tuple[FormField, ...]
+    """What the answer consists of; nothing where it is free."""
+    limits: tuple[NarrowedLimit, ...]
+    """Of what the steps of a plan can be given less."""
+    processes: str
+    """Which steps of a plan start processes, where it can go without them."""
+
+    @classmethod
+    def of(cls, request: ApprovalRequest | None) -> "DecisionForm":
+        """Return the form of a request; None where it does not wait, or cannot be known."""
+        if request is None:
+            return cls(None, (), None, (), (), (), "")
+        proposal = request.proposal
+        return cls(
+            kind=request.kind,
+            calls=request.calls,
+            proposal=proposal,
+            choices=tuple(_choices(request)),
+            fields=tuple(_fields(request)),
+            limits=() if proposal is None else tuple(narrowed_limits(proposal)),
+            processes="" if proposal is None else process_words(proposal),
+        )
+
+    def own_calls(self, by: str) -> tuple[RequestedCall, ...]:
+        """Return the calls that a person decides: of a plan those that still wait, in parts of their own if any are."""
+        if self.proposal is None:
+            return self.calls
+        waiting = [part for part in self.proposal.parts if not part.complete]
+        own = [part for part in waiting if by in part.approvers or not part.approvers] or waiting
+        steps = {index for part in own for index in part.steps}
+        return tuple(call for call in self.calls if call.index in steps)
+
+
+def decision_of(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+    """Return what a person entered as fields of an Approval, without who they are.
+
+    Raises EntryRefused, which says of each entry what is wrong, or DecisionInvalid.
+    """
+    if not entered.choice:
+        raise DecisionInvalid("verdict: none was chosen; press one of the buttons")
+    said = dict(_CHOICES.get(entered.choice, {"verdict": entered.choice}))
+    if comment := entered.comment.strip():
+        said["comment"] = comment
+    memory = {"remember": entered.remember, "remember_arguments": entered.remember_arguments}
+    said |= {name: value for name, value in memory.items() if value}
+    match entered.choice:
+        case "approve":
+            return said | _approval(form, entered)
+        case "answer":
+            return said | {"answer": _answer(form, entered)}
+        case "modify" if entered.edit is not None:
+            return said | _change(form, entered.edit)
+        case _:
+            return said
+
+
+def _choices(request: ApprovalRequest) -> list[str]:
+    options, proposal = request.options, request.proposal
+    found = [option for option in options if option in _CHOICES]
+    if "reject" in options and request.calls:
+        found.append("reject_stop")
+    if "approve" in options and (len(request.calls) > 1 or proposal is not None):
+        found.append("choose")
+    if "approve" in options and proposal is not None and "dry_run_only" in proposal.approve_options:
+        found.append("dry_run")
+    if "reject" in options and "never" in request.may_remember:
+        found.append("reject_never")
+    return found
+
+
+def _fields(request: ApprovalRequest) -> list[FormField]:
+    if request.kind is RequestKind.BUDGET:
+        limits = {name: about for name, about in TopUp.model_json_schema()["properties"].items() if name != "quotas"}
+        return fields_of({"type": "object", "properties": limits})
+    return [] if request.answer_schema is None else fields_of(request.answer_schema)
+
+
+def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+    """Return what belongs to an approval: which calls are left out, and how a plan goes."""
+    faults: dict[str, str] = {}
+    calls = {**entered.calls, **{index: {"verdict": "reject"} for index in entered.left_out}}
+    if entered.left_out and form.calls and {call.index for call in form.calls} <= {*entered.left_out}:
+        faults["calls"] = "nothing would be left; reject the request instead"
+    toggles = _toggles(form, entered, faults)
+    if faults:
+        raise EntryRefused(faults)
+    said: dict[str, Any] = {"calls": calls, "toggles": toggles, "option": entered.option, "plan_id": entered.plan_id}
+    if any(isinstance(call, dict) and call.get("verdict") == "modify" for call in calls.values()):
+        said["verdict"] = "modify"
+    elif form.proposal is not None:
+        said["option"] = entered.option or ("approve_per_step" if calls else "approve_all")
+        said["plan_id"] = entered.plan_id or form.proposal.plan_id
+    return {name: value for name, value in said.items() if value}
+
+
+def _toggles(form: DecisionForm, entered: Entered, faults: dict[str, str]) -> dict[str, Any]:
+    """Return what a plan may do less; the run says itself what cannot be narrowed so."""
+    known = {limit.field: limit for limit in form.limits}
+    limits: dict[str, float] = {}
+    for field, typed in entered.limits.items():
+        try:
+            limits[field] = float(typed) if field not in known or not known[field].whole else int(typed)
+        except ValueError:
+            limit = known[field]
+            whole = "whole " if limit.whole else ""
+            faults[f"toggles.limits.{field}"] = f"type a {whole}number, at most {limit.most:g}"
+    toggles: dict[str, Any] = {"external_processes": False} if entered.no_processes else {}
+    return toggles | ({"limits": limits} if limits else {})
+
+
+def _answer(form: DecisionForm, entered: Entered) -> Any:
+    if not form.fields or (entered.answer is not None and not entered.fields):
+        answer = entered.answer.strip() if isinstance(entered.answer, str) else entered.answer
+        if answer is None or answer == "":
+            raise EntryRefused({"answer": "it is empty; write something, or reject the question"})
+        return answer
+    values: dict[tuple[str, ...], Any] = {}
+    faults: dict[str, str] = {}
+    for field in form.fields:
+        try:
+            given = _value(field, entered.fields.get(field.name, ""))
+        except ValueError as error:
+            faults[field.name] = str(error)
+            continue
+        if given is not None or field.kind == "nothing":
+            values[field.path] = given
+    if form.kind is RequestKind.BUDGET and not values and not faults:
+        faults["answer"] = "nothing is added; say how much to add to at least one limit"
+    if faults:
+        raise EntryRefused(faults)
+    return answer_of(values)
+
+
+def _value(field: FormField, typed: Typed) -> Any:
+    """Return the value of what was entered in a field, None where it is left out; raises ValueError."""
+    if field.kind == "nothing":
+        return None
+    if not isinstance(typed, str):
+        chosen = [field.choices[at].value for at in typed if at < len(field.choices)]
+        given = chosen if field.kind == "choices" else next(iter(chosen), None)
+    elif field.kind == "text":
+        # A field that is left empty is left out; two quotes are how an empty text is said.
+        given = "" if typed == '""' else typed or None
+    else:
+        given = field.parse(typed.strip()) if typed.strip() else None
+    if given is None and field.required:
+        raise ValueError("must be given")
+    return None if given == [] and not field.required else given
+
+
+def _change(form: DecisionForm, edit: Edit) -> dict[str, Any]:
+    """Return the change of a call; whoever makes it is shown all calls again with it, before any is made."""
+    change: dict[str, Any] = {"verdict": "modify", "arguments": edit.arguments}
+    change |= {"without": list(edit.without)} if edit.without else {}
+    return {"calls": {edit.call: change}, **({} if form.proposal is not None else {"ask_again": True})}

@@ -1,0 +1,209 @@
+"""What is entered at different doors is read alike: the same decision, and the same words where it cannot be one."""
+
+import pytest
+
+from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.view import RequestView
+from backstay.cli.asking.form import fields_from
+from backstay.cli.render import request_lines
+from gateways.slack.aim import Aim, Place
+from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.forms import answer, choose, edit, verdicts
+from gateways.slack.forms.inputs import Filled
+from gateways.web.forms import edit_in, edited_fields, entered_in
+from gateways.web.sent import Sent
+from people.requests.editing import edit_in_json
+from people.requests.entered import Entered, EntryRefused
+from people.requests.form import DecisionForm, decision_of
+from tests.requirements import promise
+from tests.slack_blocks import filled, text_of
+
+PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
+ARGUMENTS = {"to": "kim@x.example", "n": 1, "tags": ["a"]}
+FORM = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "integer"},
+        "colour": {"enum": ["red", "blue"]},
+        "note": {"type": "string"},
+    },
+}
+
+
+def calls(*safeties):
+    return [
+        {"index": index, "tool": "mail.send", "arguments": ARGUMENTS, "safety": safety, "undoable": False}
+        for index, safety in enumerate(safeties)
+    ]
+
+
+def request(kind="batch", options=("approve", "modify", "reject"), **fields):
+    given = {"calls": calls("write_safe", "write_safe"), "may_remember": ("run", "never"), **fields}
+    return ApprovalRequest.model_validate({"id": "r1", "kind": kind, "question": "?", "options": options, **given})
+
+
+def plan():
+    steps = [{"idx": each["index"], "action": each["tool"], **each} for each in calls("write_safe", "write_safe")]
+    part = {"part": 1, "steps": [0, 1]}
+    proposal = {"plan_id": "p1", "version": 1, "hash": "h", "steps": steps, "parts": [part]}
+    toggles = {"external_processes": True, "limits": {"timeout_s": 20, "memory_mb": 512}}
+    return request("plan", proposal={**proposal, "toggles": toggles})
+
+
+def read(asked, entered):
+    """Return the decision, or what is said of the entries that cannot be one."""
+    try:
+        return decision_of(DecisionForm.of(asked), entered())
+    except EntryRefused as refused:
+        return refused.entries
+
+
+def on_the_page(asked, edited=None, **fields):
+    sent = Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
+    form = DecisionForm.of(asked)
+    return read(asked, lambda: entered_in(sent, form, None if edited is None else edit_in(sent, edited, ARGUMENTS)))
+
+
+def in_slack(view, entered, values):
+    shown = view.to_dict()
+    return entered(Filled(filled(shown["blocks"], values)))
+
+
+def chosen_in_slack(asked, **values):
+    form = DecisionForm.of(asked)
+    view = choose.form(asked, PLACE, "ana")
+    return read(asked, lambda: in_slack(view, lambda given: choose.entered(form, given), values))
+
+
+@promise("approvals:one-reading")
+@pytest.mark.parametrize(
+    ("asked", "page", "slack", "flags", "expected"),
+    [
+        pytest.param(
+            request(),
+            {"call.1": "reject"},
+            {"leave_out": ["1"]},
+            {"left_out": [1]},
+            {"verdict": "approve", "calls": {1: {"verdict": "reject"}}},
+            id="a call left out",
+        ),
+        pytest.param(
+            request(),
+            {"call.0": "reject", "call.1": "reject"},
+            {"leave_out": ["0", "1"]},
+            {"left_out": [0, 1]},
+            {"calls": "nothing would be left; reject the request instead"},
+            id="all left out",
+        ),
+        pytest.param(
+            plan(),
+            {"step_timeout": "4", "no_processes": "1", "comment": " only a "},
+            {"timeout_s": "4", "processes": "no", "comment": "only a"},
+            {"limits": {"timeout_s": 4}, "no_processes": True, "comment": "only a"},
+            {
+                "verdict": "approve",
+                "comment": "only a",
+                "option": "approve_all",
+                "plan_id": "p1",
+                "toggles": {"external_processes": False, "limits": {"timeout_s": 4}},
+            },
+            id="a plan narrowed",
+        ),
+        pytest.param(
+            plan(),
+            {"step_memory": "much", "call.1": "reject"},
+            {"memory_mb": "much", "leave_out": ["1"]},
+            {"limits": {"memory_mb": "much"}, "left_out": [1]},
+            {"toggles.limits.memory_mb": "type a whole number, at most 512"},
+            id="no number",
+        ),
+    ],
+)
+def test_what_is_approved_in_part_is_read_alike(asked, page, slack, flags, expected):
+    assert on_the_page(asked, verdict="approve", **page) == expected
+    assert chosen_in_slack(asked, **slack) == expected
+    assert read(asked, lambda: Entered("approve", **flags)) == expected
+
+
+@promise("approvals:one-reading")
+@pytest.mark.parametrize(
+    ("page", "slack", "flags", "expected"),
+    [
+        (
+            {"x.0": "7", "x.1": "1", "x.2": '""'},
+            {"field.size": "7", "field.colour": "1", "field.note": '""'},
+            ["size=7", "colour=blue", 'note=""'],
+            {"verdict": "answer", "answer": {"size": 7, "colour": "blue", "note": ""}},
+        ),
+        (
+            {"x.0": "many"},
+            {"field.size": "many"},
+            ["size=many"],
+            {"size": "type a whole number"},
+        ),
+    ],
+)
+def test_the_fields_of_an_answer_are_read_alike(page, slack, flags, expected):
+    asked = request("elicitation", ("answer",), calls=(), schema=FORM)
+    form = DecisionForm.of(asked)
+    view = answer.form(asked, PLACE)
+
+    assert on_the_page(asked, verdict="answer", **page) == expected
+    assert read(asked, lambda: in_slack(view, lambda given: answer.entered(form, given), slack)) == expected
+    assert read(asked, lambda: Entered("answer", fields=fields_from(form, flags))) == expected
+
+
+@promise("approvals:one-reading")
+@pytest.mark.parametrize(
+    ("page", "slack", "line", "expected"),
+    [
+        (
+            {"v.0.1": "true"},
+            {"argument.n": "true"},
+            '{"n": true}',
+            {
+                "verdict": "modify",
+                "calls": {0: {"verdict": "modify", "arguments": {"n": True}}},
+                "ask_again": True,
+            },
+        ),
+        ({}, {}, '{"n": 1}', {"arguments": "nothing was changed; approve it as it is, or leave it"}),
+    ],
+)
+def test_a_change_of_a_call_is_read_alike(page, slack, line, expected):
+    asked = request("call", calls=calls("write_safe"))
+    fields = {field.name: field.text for field in edited_fields(0, ARGUMENTS)}
+    view = edit.form(asked, PLACE.model_copy(update={"call": 0}), ARGUMENTS)
+
+    assert on_the_page(asked, edited=0, **{**fields, **page}) == expected
+    assert read(asked, lambda: in_slack(view, lambda given: edit.entered(0, ARGUMENTS, given), slack)) == expected
+    assert read(asked, lambda: Entered("modify", edit=edit_in_json(0, ARGUMENTS, line, whole=False))) == expected
+
+
+@promise("approvals:one-reading")
+def test_a_decision_that_is_to_be_remembered_is_read_alike():
+    asked, view = request(), verdicts.remember_form(request(), PLACE)
+    never = {"verdict": "reject", "remember": "never", "remember_arguments": "any"}
+    run = {"verdict": "approve", "remember": "run", "remember_arguments": "these"}
+
+    assert on_the_page(asked, verdict="reject_never", remember_arguments="any") == never
+    assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "never", "arguments": "any"})) == never
+    assert on_the_page(asked, verdict="approve", remember="run", remember_arguments="these") == run
+    assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "run"})) == run
+
+
+@promise("approvals:reads-undone")
+def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
+    asked = request("call", calls=calls("read_only"))
+    writes = request("call", calls=calls("write_safe"))
+    shown = [
+        ["\n".join(line for line, _ in request_lines("w", each)) for each in (asked, writes)],
+        [
+            text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=each))])
+            for each in (asked, writes)
+        ],
+    ]
+
+    assert [["CANNOT BE UNDONE" in text for text in texts] for texts in shown] == [[False, True]] * 2
+    assert [call.writes for each in (asked, writes) for call in RequestView.of(each).calls] == [False, True]
