@@ -237,13 +237,13 @@ async def replay_all(client: Client, ran: Ran) -> None:
 async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
     """Serve programs beside the engine, in jails."""
     async with worker.open_sandbox_worker(client, settings, sandbox):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while not await worker.find_sandbox(client, settings):
                 await asyncio.sleep(0.05)
         yield
 
 
-async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 45) -> list[dict[str, Any]]:
+async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 150) -> list[dict[str, Any]]:
     """Wait until at least so many requests are open.
 
     A query can be answered from a workflow task that is still under way, so the task is waited for, too.
@@ -347,7 +347,7 @@ class Scripts:
         return Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})])
 
 
-async def ended(handle: WorkflowHandle[Any, Any], within_s: float = 60) -> dict[str, Any]:
+async def ended(handle: WorkflowHandle[Any, Any], within_s: float = 150) -> dict[str, Any]:
     """Wait for the Result, and assert that no workflow task failed on the way."""
     async with asyncio.timeout(within_s):
         result = await handle.result()

@@ -51,7 +51,7 @@ class PostgresServer:
     async def start(self) -> None:
         """Start the server and wait until it answers."""
         self.process = await self._run("postgres", "-D", str(self.folder / "data"), "-k", str(self.folder), *OPTIONS)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while True:
                 assert self.process.returncode is None, self.said()
                 with suppress(OSError, asyncpg.PostgresError):
@@ -68,7 +68,7 @@ class PostgresServer:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
         await self.process.wait()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(150):
             while any(_lives(pid) for pid in children):
                 await asyncio.sleep(0.01)
 

@@ -20,7 +20,7 @@ def explained(folder: Path, target: str, *more: str) -> str:
     # Where make itself runs these tests, what was said to it, such as MATRIX=3.12, is not said to this one.
     told = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"}
     environment = {name: value for name, value in os.environ.items() if name not in told}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=150)
     return done.stdout
 
 

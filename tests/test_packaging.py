@@ -29,7 +29,7 @@ def wheel(tmp_path_factory) -> Path:
     """Built from the checkout as it is, without the network."""
     place = tmp_path_factory.mktemp("wheel")
     build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place))
-    built = subprocess.run(build, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=100)
+    built = subprocess.run(build, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=150)
     assert built.returncode == 0, built.stderr
     return next(place.glob("*.whl"))
 
@@ -44,13 +44,13 @@ def cargo(wheel) -> set[str]:
 def installed(wheel, tmp_path_factory) -> Path:
     """A fresh environment with the wheel; libraries come from this one, the checkout does not."""
     place = tmp_path_factory.mktemp("service")
-    subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(place)), check=True, timeout=100)
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", str(place)), check=True, timeout=150)
     python = place / "bin/python"
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
     # A path file found inside this one is not read, so the editable checkout stays out.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     command = (sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
     return place
 
@@ -180,7 +180,7 @@ def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_pa
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     command = (sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", str(installed / "bin/python"))
 
-    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=150)
 
     found = json.loads(checked.stdout)["generalDiagnostics"]
     lines = USES.splitlines()
@@ -232,7 +232,7 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
     try:
         assert worker.stderr is not None
         said = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             async for line in worker.stderr:
                 said.append(line.decode())
                 if "backstay worker ready:" in said[-1]:
@@ -245,7 +245,7 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
     finally:
         if worker.returncode is None:
             worker.terminate()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         # What is left must be read, or the worker could not finish.
         await worker.communicate()
     assert worker.returncode == 0

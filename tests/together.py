@@ -27,7 +27,7 @@ def together(scenario: Scenario) -> Any:
     own = list(inspect.signature(test).parameters.values())[:2]
     given = [each for each in inspect.signature(scenario).parameters.values() if each.kind is each.KEYWORD_ONLY]
     test.__signature__ = inspect.Signature([*own, *given])  # type: ignore[attr-defined]
-    return pytest.mark.timeout(240)(test)
+    return pytest.mark.timeout(400)(test)
 
 
 @asynccontextmanager

@@ -97,6 +97,6 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
             blocker.close()
 
         assert (result.success, len(sender.repairs)) == (True, 1)
-        await asyncio.wait_for(asyncio.gather(*sender.repairs), 30)
+        await asyncio.wait_for(asyncio.gather(*sender.repairs), 150)
         row = await store.effects.get("w/r/1")
         assert (row.state, row.result_ref) == (EffectState.APPLIED, result.ref)

@@ -52,7 +52,7 @@ def bare(**more: str) -> dict[str, str]:
 
 
 async def forked(
-    nursery: Nursery, *arguments: str, environment: dict[str, str], folder: Path, seconds: float = 50
+    nursery: Nursery, *arguments: str, environment: dict[str, str], folder: Path, seconds: float = 150
 ) -> Done:
     """Run one command to its end as a fork of what has imported it already; saves a second."""
     with tempfile.TemporaryDirectory() as place:
@@ -62,7 +62,7 @@ async def forked(
 
 
 async def command(
-    *arguments: str, environment: dict[str, str], folder: Path | None = None, seconds: float = 50
+    *arguments: str, environment: dict[str, str], folder: Path | None = None, seconds: float = 150
 ) -> Done:
     """Run one command to its end."""
     process = await asyncio.create_subprocess_exec(
@@ -94,7 +94,7 @@ class Seat:
     def press(self, keys: str) -> None:
         os.write(self.master, keys.encode())
 
-    async def ended(self, seconds: float = 50) -> int:
+    async def ended(self, seconds: float = 150) -> int:
         """Wait for the end; return the exit code."""
         return await asyncio.wait_for(asyncio.shield(self.over), seconds)
 
@@ -131,7 +131,7 @@ async def seated(
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            await asyncio.wait_for(asyncio.shield(over), 20)
+            await asyncio.wait_for(asyncio.shield(over), 150)
             os.close(slave)
             os.close(master)
 
@@ -170,7 +170,7 @@ class Terminal:
     )
     """What comes in one piece may end amid a sign."""
 
-    async def shows(self, text: str, seconds: float = 50) -> str:
+    async def shows(self, text: str, seconds: float = 150) -> str:
         """Wait until the screen shows a text beyond what was waited for before; return what came up to it."""
         try:
             async with asyncio.timeout(seconds):
@@ -189,7 +189,7 @@ class Terminal:
         """Press Ctrl-C."""
         self.seat.press("\x03")
 
-    async def ended(self, seconds: float = 50) -> tuple[int, str]:
+    async def ended(self, seconds: float = 150) -> tuple[int, str]:
         """Wait for the end; return the exit code and what was printed on stdout, which is no terminal."""
         return await self.seat.ended(seconds), self.seat.out.read_text(encoding="utf-8")
 

@@ -38,7 +38,7 @@ class Screen:
         self.all += text
         self._changed.set()
 
-    async def shows(self, text: str, seconds: float = 60) -> str:
+    async def shows(self, text: str, seconds: float = 150) -> str:
         """Wait until a text is shown beyond what was waited for before; return what came up to it."""
         try:
             async with asyncio.timeout(seconds):
@@ -50,7 +50,7 @@ class Screen:
         before, _, self.said = self.said.partition(text)
         return before + text
 
-    async def waits_for(self, mark: str, seconds: float = 60) -> None:
+    async def waits_for(self, mark: str, seconds: float = 150) -> None:
         """Wait until the last line of the screen is a mark behind which something can be typed."""
         try:
             async with asyncio.timeout(seconds):
@@ -73,7 +73,7 @@ class Screen:
         while data:
             done = loop.create_future()
             loop.add_writer(self.seat.master, lambda done=done: done.done() or done.set_result(None))
-            await asyncio.wait_for(done, 30)
+            await asyncio.wait_for(done, 150)
             loop.remove_writer(self.seat.master)
             data = data[os.write(self.seat.master, data[:4096]) :]
 
@@ -81,7 +81,7 @@ class Screen:
         """Return what stands on the screen now."""
         return "\n".join(line.rstrip() for line in self.drawn.display).rstrip()
 
-    async def ended(self, seconds: float = 30) -> int:
+    async def ended(self, seconds: float = 150) -> int:
         """Wait for the end; return the exit code."""
         try:
             return await self.seat.ended(seconds)
@@ -119,7 +119,7 @@ async def chatting(
             loop.remove_reader(seat.master)
 
 
-async def read_along(home: Path, start: str, seconds: float = 60) -> None:
+async def read_along(home: Path, start: str, seconds: float = 150) -> None:
     """Wait until somebody reads what the model of a run says, whose workflow id begins so."""
     async with asyncio.timeout(seconds):
         while not await asyncio.to_thread(_is_watched, home / "backstay.db", start):
@@ -127,6 +127,6 @@ async def read_along(home: Path, start: str, seconds: float = 60) -> None:
 
 
 def _is_watched(database: Path, start: str) -> bool:
-    with closing(sqlite3.connect(database, timeout=30)) as connection:
+    with closing(sqlite3.connect(database, timeout=150)) as connection:
         found = connection.execute("SELECT 1 FROM watches WHERE substr(run, 1, ?) = ?", (len(start), start))
         return found.fetchone() is not None

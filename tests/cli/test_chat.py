@@ -80,7 +80,7 @@ class Gate:
 
     async def __call__(self, talk: Conversation) -> Reply:
         self.asked.set()
-        await asyncio.wait_for(self.open.wait(), 60)
+        await asyncio.wait_for(self.open.wait(), 150)
         return self.reply(talk) if callable(self.reply) else self.reply
 
     def __repr__(self):
@@ -123,14 +123,14 @@ async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_a
     async with chat("--session", session) as screen:
         await ready(screen)
         screen.enter(text)
-        await asyncio.wait_for(first.asked.wait(), 60)
+        await asyncio.wait_for(first.asked.wait(), 150)
         (name,) = [name async for name in open_runs(opened, f"chat-{session}-")]
         run = await served.page.store.runs.get(name)
         await read_along(opened.settings.home, run.run)
         first.open.set()
         await screen.shows("I begin with the first")
         # While the model still waits with its next answer.
-        await asyncio.wait_for(gate.asked.wait(), 60)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         await screen.shows("[REDACTED:known]")
         assert not gate.open.is_set()
         gate.open.set()
@@ -153,7 +153,7 @@ async def test_esc_tells_a_working_run_something(chat, turns):
     async with chat("--by", "ana") as screen:
         await ready(screen)
         screen.enter(text)
-        await asyncio.wait_for(gate.asked.wait(), 60)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         screen.press(ESC)
         await screen.shows("tell it>")
         screen.enter("Answer in French, please")
@@ -176,7 +176,7 @@ async def test_what_is_typed_before_a_request_is_shown_does_not_decide_it(chat, 
         await ready(screen)
         await screen.paste(f"{text}")
         screen.press("\ra\ra\r")
-        await asyncio.wait_for(gate.asked.wait(), 60)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         screen.press("a\ra\r\ra\n")
         gate.open.set()
         await screen.shows("[d]etach?")
@@ -226,7 +226,7 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
     async with chat("--session", "coming-back") as screen:
         await ready(screen)
         screen.enter(text)
-        await asyncio.wait_for(gate.asked.wait(), 60)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         screen.press("\x03")
         shown = await screen.shows("come back with: backstay chat --session coming-back")
         assert "the run continues" in shown
@@ -394,7 +394,7 @@ async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
         await screen.shows("completed")
         await ready(screen)
         screen.enter(second)
-        await asyncio.wait_for(gate.asked.wait(), 60)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         (name,) = [name async for name in open_runs(opened, "chat-with-a-hole-2-")]
         await opened.client.get_workflow_handle(name).terminate("a test")
         await screen.shows("the run was terminated")
@@ -420,7 +420,7 @@ async def test_a_turn_that_cannot_be_followed_is_left_out(chat, turns, opened):
 
 
 async def open_runs(opened, prefix):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while True:
             found = [run.id async for run in opened.client.list_workflows(f"WorkflowId STARTS_WITH '{prefix}'")]
             if found:

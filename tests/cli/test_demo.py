@@ -63,7 +63,7 @@ def assert_every_mail_was_sent_once(folder):
 
 @promise("demo:no-terminal")
 @promise("demo:crash")
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 async def test_without_a_terminal_the_demo_approves_by_itself_and_a_worker_killed_amid_sending_sends_nothing_twice(
     tmp_path,
 ):
@@ -108,7 +108,7 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
         (checkout / ".venv").symlink_to(HOUSE / ".venv")
         given = {"cwd": checkout, "env": bare() | {"PYTHONPATH": str(HOUSE)}}
         undo = await asyncio.create_subprocess_shell(told, **given, stderr=asyncio.subprocess.DEVNULL)
-        assert await asyncio.wait_for(undo.wait(), 50) == 0
+        assert await asyncio.wait_for(undo.wait(), 150) == 0
         terminal.type("")
         recalled = await terminal.shows("every e-mail was sent once")
         code, _ = await terminal.ended()
@@ -129,11 +129,11 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
 )
 async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
     async with demo(tmp_path) as process:
-        async with asyncio.timeout(80):
+        async with asyncio.timeout(150):
             while b"watch it" not in await process.stderr.readline():
                 pass
         os.kill(process.pid, number)
-        code = await asyncio.wait_for(process.wait(), 30)
+        code = await asyncio.wait_for(process.wait(), 150)
         await nothing_left(tmp_path)
 
     assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
@@ -150,7 +150,7 @@ class Waiting:
 async def waiting(tmp_path_factory):
     folder, lines = tmp_path_factory.mktemp("waiting"), []
     async with demo(folder, OPENAI_BASE_URL="http://127.0.0.1:9/v1") as process:
-        async with asyncio.timeout(80):
+        async with asyncio.timeout(150):
             while not lines or "watch it" not in lines[-1]:
                 lines.append((await process.stderr.readline()).decode())
                 assert lines[-1]
@@ -174,7 +174,7 @@ async def test_two_demos_do_not_share_a_folder(waiting):
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, err = await asyncio.wait_for(second.communicate(), 50)
+    _, err = await asyncio.wait_for(second.communicate(), 150)
 
     assert second.returncode == 2
     assert "another demo uses" in err.decode()

@@ -133,10 +133,10 @@ async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lea
     begun = await backstay("run", dev.scripts.task(write)["text"], "--detach")
     name = begun.out.strip()
     shown = await backstay("show", name)
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(150):
         while f"/requests/{name}/r1" not in shown.out:
             shown = await backstay("show", name)
-    async with httpx2.AsyncClient(follow_redirects=True, timeout=30) as person:
+    async with httpx2.AsyncClient(follow_redirects=True, timeout=150) as person:
         inbox = await person.get(link)
         run = await person.get(f"http://127.0.0.1:{dev.page_port}/runs/{name}")
 
@@ -191,7 +191,7 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
     done = await command("run", task["text"], environment=dev.there, folder=dev.folder)
     process.send_signal(signal.SIGINT)
     # What is left must be read, or it could not finish.
-    await asyncio.wait_for(process.communicate(), 30)
+    await asyncio.wait_for(process.communicate(), 150)
     await nothing_left(dev.folder)
 
     assert f"Temporal    127.0.0.1:{dev.port}, namespace default" in dev.lines
@@ -277,7 +277,7 @@ async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missi
         found = {**environment, "BACKSTAY_TRUSTED": str(tmp_path), "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"}
         done = await forked(nursery, "run", "Do it.", environment=found, folder=tmp_path)
         process.terminate()
-        await asyncio.wait_for(process.communicate(), 30)
+        await asyncio.wait_for(process.communicate(), 150)
         await nothing_left(tmp_path)
     finally:
         with suppress(ProcessLookupError):
@@ -310,7 +310,7 @@ async def test_the_worker_command_serves_without_a_safe_path_and_drains_on_sigte
     try:
         lines = await said(process, "backstay worker ready:")
         process.terminate()
-        code = await asyncio.wait_for(process.wait(), 45)
+        code = await asyncio.wait_for(process.wait(), 150)
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -57,7 +57,7 @@ def books(scripts):
 
 async def asked(opened, scripts, name):
     run = await Backstay(opened.client, task_queue=opened.settings.task_queue).start(books(scripts), id=name)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not (found := await run.pending()):
             await asyncio.sleep(0.1)
     return run, found[0]

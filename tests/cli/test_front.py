@@ -57,7 +57,7 @@ async def answer(port, request):
     said = b""
     try:
         writer.write(request)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(150):
             while more := await reader.read(1 << 16):
                 said += more
     except ConnectionResetError:
@@ -79,7 +79,7 @@ async def workflows(running):
 @promise("operations:front")
 async def test_the_web_ui_answers_to_its_own_page(running):
     page = await answer(running.ui_port, head("/namespaces/default/workflows", f"Host: {running.own}"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         # The Web UI needs a moment until it has found its server.
         while b"503 Service Unavailable" in (local := await read_as(running, f"localhost:{running.ui_port}")):
             await asyncio.sleep(0.2)

@@ -84,12 +84,12 @@ async def undisturbed(site: Site):
     run = await site.client.start_workflow(
         "RunTask", site.scripts.task(*replies), id=f"task-{uuid.uuid4()}", task_queue=queue
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not (found := await run.query("pending")):
             await asyncio.sleep(0.1)
     yield
     await run.execute_update("decide", {"request_id": found[0]["id"], "verdict": "approve", "by": "ana"})
-    result = await asyncio.wait_for(run.result(), 60)
+    result = await asyncio.wait_for(run.result(), 150)
     assert result["outcome"] == "rolled_back"
     mailbox = Mailbox(site.folder / "mailbox.db")
     assert mailbox.rows("SELECT recalled_at IS NOT NULL FROM sent WHERE recipient = ?", mail["to"]) == [(1,)]

@@ -59,7 +59,7 @@ def notes(folder):
 
 async def open_request(run, name):
     """Wait until a run asks for something."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(150):
         while "r1" not in (await run("show", name)).out:
             pass
 

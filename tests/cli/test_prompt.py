@@ -269,7 +269,7 @@ class Gate:
 
     async def __call__(self, _talk):
         self.asked.set()
-        await asyncio.wait_for(self.open.wait(), 60)
+        await asyncio.wait_for(self.open.wait(), 150)
         return self.reply
 
     def __repr__(self):
@@ -288,7 +288,7 @@ async def test_keys_that_were_typed_before_a_question_stood_there_do_not_decide_
 
     async with person(*arguments) as terminal:
         await terminal.shows("search.run")
-        await asyncio.wait_for(gate.asked.wait(), 30)
+        await asyncio.wait_for(gate.asked.wait(), 150)
         terminal.type("a")
         terminal.type("a")
         gate.open.set()

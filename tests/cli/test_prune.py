@@ -68,7 +68,7 @@ def payloads(opened, handle):
 
 async def until_due(prune, count):
     """Wait until so many runs ended longer ago than the window."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while (account := await prune("--dry-run"))["runs"] < count:
             await asyncio.sleep(0.2)
     return account
@@ -82,7 +82,7 @@ async def undo(opened, handle, workflow_id):
 
 async def failure_of(handle):
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     return caught.value.cause.type
 
 
@@ -162,7 +162,7 @@ async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_prune
         run = await first.start(scripts.task())
         await ended(run)
         arguments = ("prune", "--older-than", "1s", "--output", "json")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while True:
                 done = await forked(nursery, *arguments, environment=environment_of(first), folder=tmp_path)
                 if json.loads(done.out)["runs"]:

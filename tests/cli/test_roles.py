@@ -40,7 +40,7 @@ async def worker_of_all_roles(folder, temporal):
     finally:
         with suppress(ProcessLookupError):
             process.terminate()
-        await asyncio.wait_for(process.wait(), 50)
+        await asyncio.wait_for(process.wait(), 150)
         await nothing_left(folder)
 
 
@@ -62,7 +62,7 @@ async def test_the_sandbox_role_is_told_no_secret_and_is_started_again_however_o
             # The second one dies before it is ready.
             killed = sandbox_role_of(tmp_path)[0]
             os.kill(killed, signal.SIGKILL)
-            async with asyncio.timeout(50):
+            async with asyncio.timeout(150):
                 while sandbox_role_of(tmp_path)[0] in (killed, None):
                     await asyncio.sleep(0.05)
         lines = await said(process, "sandbox.back")
@@ -129,7 +129,7 @@ async def test_a_process_that_becomes_a_worker_is_not_handed_what_stands_in_secr
         told = await asyncio.to_thread(Path(f"/proc/{process.pid}/environ").read_text)
     finally:
         process.terminate()
-        await asyncio.wait_for(process.wait(), 50)
+        await asyncio.wait_for(process.wait(), 150)
 
     assert "BACKSTAY_SECRET_FILES=" in told
     assert SECRETS["OPENAI_API_KEY"] not in told

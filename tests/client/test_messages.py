@@ -55,7 +55,7 @@ def paired(messages):
 
 async def only_waiting(handle):
     """Wait until the run has told people what it asks; return the length of its history."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while (described := (await handle.describe()).raw_description).pending_activities or described.HasField(
             "pending_workflow_task"
         ):

@@ -29,7 +29,7 @@ def place_in(folder):
 
 
 @promise("clients:outages")
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     scripts = Scripts()
     task = scripts.task(
@@ -52,11 +52,11 @@ async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
 
             following = asyncio.create_task(follow())
             resulting = asyncio.create_task(run.result())
-            async with asyncio.timeout(45):
+            async with asyncio.timeout(150):
                 await asked.wait()
             await server.child.stop(10)
             server = await start_temporal(**place)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 await Backstay(await server.client()).run(run.id).approve("r1", by="ana")
                 await following
                 result = await resulting

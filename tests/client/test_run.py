@@ -70,7 +70,7 @@ def mails(*recipients):
 
 async def asked(run, count=1):
     """Follow the timeline until so many requests wait."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         async for event in run.events():
             if event.name == "approval.asked" and len(found := await run.pending()) >= count:
                 return found
@@ -233,7 +233,7 @@ async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay
         comment="as agreed",
         args_digest=request.args_digest,
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not (changed := [waiting for waiting in await run.pending() if waiting.id == "r2"]):
             await asyncio.sleep(0.1)
     assert made.mailbox.sent().count("keep@each.example") == 0

@@ -59,7 +59,7 @@ async def test_a_run_without_a_worker_names_the_task_queue_that_none_polls(tempo
 async def test_a_run_that_its_worker_cannot_continue_says_what_is_wrong(temporal, queue):
     options = {"workflow_runner": UnsandboxedWorkflowRunner(), "build_id": "broken"}
     async with Worker(temporal, task_queue=queue, workflows=[Broken], **options), run_on(temporal, queue) as run:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while "cannot continue" not in (said := await unanswered(run)):
                 await asyncio.sleep(0.2)
 
@@ -99,7 +99,7 @@ async def test_a_command_that_waits_without_a_worker_says_so_once_and_goes_on_wh
         files = {"out": tmp_path / "out", "log": tmp_path / "err"}
         child = await nursery.raised(COMMAND, "run", text, environment=environment, folder=tmp_path, **files)
         line = f"waits for a worker of the task queue '{alone.task_queue}'; start one with `backstay worker`"
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while line not in " ".join(child.said().split()):
                 await asyncio.sleep(0.1)
         async with engine(temporal, tmp_path / "own", scripts, task_queue=alone.task_queue):
@@ -121,7 +121,7 @@ async def test_a_program_that_waits_without_a_worker_is_told_in_its_log(tmp_path
         monkeypatch.setenv("TEMPORAL_ADDRESS", own.client.service_client.config.target_host)
         with caplog.at_level(logging.WARNING, "backstay.client"):
             waiting = asyncio.create_task(execute_mcp_task(task["text"]))
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(150):
                 while not caplog.messages:
                     await asyncio.sleep(0.1)
             async with engine(own.client, tmp_path, scripts, task_queue="backstay"):

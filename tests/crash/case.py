@@ -192,7 +192,7 @@ async def killed_at(case: Case, point: Point) -> None:
     driving = asyncio.create_task(case.drive())
     try:
         await asyncio.wait([driving, doomed.died], timeout=100, return_when=asyncio.FIRST_COMPLETED)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             status = await asyncio.shield(doomed.died)
         assert status == -9, doomed.said()
         assert f"killed {point.spec}" in doomed.said()

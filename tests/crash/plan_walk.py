@@ -47,7 +47,7 @@ class Killer:
             plans = [plan for stroll in self.crowd.going for plan in stroll.seen.values()]
             met = Counter(plan["state"] for plan in plans if plan["state"] not in ENDED)
             doomed.kill()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 assert await asyncio.shield(doomed.died) == -9, doomed.said()
             running = list(self.folder.glob("*.running"))
             for mark in running:

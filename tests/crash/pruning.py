@@ -76,7 +76,7 @@ async def kept_under_prunings(case: Case, *, rounds: int, kills: int, seed: str)
     finally:
         pruning.cancel()
         await asyncio.wait([pruning])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while account["runs"] < rounds:
             # A killed pruning may have removed rows without having told of it.
             account.update(await prune(case))

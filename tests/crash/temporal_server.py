@@ -32,7 +32,7 @@ async def server(port: int, database: Path) -> AsyncGenerator[asyncio.subprocess
 
 async def client_of(port: int) -> Client:
     """Connect as soon as the server answers."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while True:
             try:
                 return await Client.connect(f"127.0.0.1:{port}", data_converter=DATA_CONVERTER)

@@ -51,12 +51,12 @@ class Scene:
 
     async def slowly(self, _):
         self.asked.set()
-        await asyncio.wait_for(self.open.wait(), 120)
+        await asyncio.wait_for(self.open.wait(), 150)
         return Reply(text="I look around. ", calls=[("search_tools", {"query": "mail"})], piece=PIECE)
 
     async def waits(self, _):
         self.asked.set()
-        await asyncio.wait_for(self.open.wait(), 120)
+        await asyncio.wait_for(self.open.wait(), 150)
         return Reply(calls=[("search_tools", {"query": "mail"})])
 
     def tells_what_it_was_told(self, talk):
@@ -79,7 +79,7 @@ class Eavesdropper:
         self.texts = {}
 
     def look(self):
-        with sqlite3.connect(self.database, timeout=30) as connection:
+        with sqlite3.connect(self.database, timeout=150) as connection:
             rows = connection.execute("SELECT run, position, stream, text FROM deltas ORDER BY position")
             self.texts |= {(run, stream, position): text for run, position, stream, text in rows}
 
@@ -120,7 +120,7 @@ async def page_of(case):
     page = await case.nursery.raised(
         COMMAND, "web", "--port", "0", environment=case.environment, log=case.folder / "page.log"
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while "let somebody in with" not in page.said():
             assert not page.died.done(), page.said()
             await asyncio.sleep(0.05)
@@ -142,14 +142,14 @@ async def talk(screen, scene, case, working):
                 screen.enter("a")
                 await screen.shows("decided: approve by ana")
             case 4:
-                await asyncio.wait_for(scene.asked.wait(), 60)
+                await asyncio.wait_for(scene.asked.wait(), 150)
                 working.kill()
-                assert await asyncio.wait_for(asyncio.shield(working.died), 60) == -9
+                assert await asyncio.wait_for(asyncio.shield(working.died), 150) == -9
                 working = await case.worker()
                 scene.open.set()
                 await screen.shows("The worker died, and I did not.", 120)
             case 5:
-                await asyncio.wait_for(scene.asked.wait(), 60)
+                await asyncio.wait_for(scene.asked.wait(), 150)
                 screen.press(ESC)
                 await screen.shows("tell it>")
                 screen.enter(TOLD)
@@ -157,7 +157,7 @@ async def talk(screen, scene, case, working):
                 scene.open.set()
                 await screen.shows("I was told: True.")
             case 6:
-                await asyncio.wait_for(scene.asked.wait(), 60)
+                await asyncio.wait_for(scene.asked.wait(), 150)
                 await read_along(Path(case.environment["BACKSTAY_HOME"]), f"chat-{SESSION}-{number}-")
                 scene.open.set()
                 await screen.shows("[REDACTED:openai_key]")
@@ -200,7 +200,7 @@ def check(case, listening, screen):
 async def check_chain(case):
     """Each turn is a run that follows the one before, and nothing of what was said live stands in any history."""
     settings = Settings.load(None, home=case.environment["BACKSTAY_HOME"])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while True:
             query = f"WorkflowId STARTS_WITH 'chat-{SESSION}-'"
             found = {run.id async for run in case.client.list_workflows(query)}

@@ -73,10 +73,10 @@ async def test_a_worker_that_dies_amid_a_fallback_is_replaced_and_each_request_i
             # The first endpoint is asked twice, and the second time it refuses: after that nothing is counted.
             doomed = await case.worker(f"{when}:model.request:{nth}")
             run = await case.start()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 assert await asyncio.shield(doomed.died) == -9, doomed.said()
             await case.worker()
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(150):
                 result = await case.person.attend(run)
             assert_no_task_failure(await run.fetch_history())
             assert result["outcome"] == "completed", json.dumps(result["error"])

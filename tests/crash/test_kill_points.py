@@ -22,7 +22,7 @@ async def matrix(request, temporal, nursery, tmp_path_factory):
 
 
 @promise("recovery:kill-matrix")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("point", spread(POINTS, SAMPLED), ids=lambda point: point.name)
 async def test_a_worker_killed_at_any_point_is_replaced_and_every_mail_is_sent_once(matrix, point):
     await matrix[point.name]

@@ -10,7 +10,7 @@ from tests.requirements import promise
 
 
 @promise("recovery:kills-amid-switches")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_worker_killed_amid_a_switch_is_replaced_and_nothing_is_lost_or_doubled(temporal, nursery, tmp_path):
     async with asyncio.TaskGroup() as running:
         for point in SWITCH_POINTS[:3]:

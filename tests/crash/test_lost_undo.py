@@ -34,7 +34,7 @@ async def undone_after(point, temporal, nursery, tmp_path, **declared):
     async with open_case(temporal, nursery, tmp_path, shape="rollback", **declared) as case:
         doomed = await case.worker(point)
         driving = asyncio.create_task(case.drive())
-        assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9
+        assert await asyncio.wait_for(asyncio.shield(doomed.died), 150) == -9
         assert f"killed {point}" in doomed.said()
         await case.worker()
         ended = await driving

@@ -48,9 +48,9 @@ def rules(talk: Conversation) -> Reply:
 
 async def proposed(handle, plan_id):
     """Wait for the request of a plan."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(150):
         while True:
-            for request in await pending(handle, within_s=80):
+            for request in await pending(handle, within_s=150):
                 if request["proposal"] and request["proposal"]["plan_id"] == plan_id:
                     return request
             await asyncio.sleep(0.2)
@@ -69,7 +69,7 @@ async def approved_by_both(handle, plan_id):
 
 
 async def dies(worker):
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(150):
         assert await asyncio.shield(worker.died) == -9, worker.said()
 
 
@@ -80,7 +80,7 @@ async def killed(worker):
 
 @promise("plans:survives")
 @pytest.mark.soak
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(temporal, nursery, tmp_path):
     for name, text in (("policy.yaml", POLICY), ("profiles.yaml", PROFILES), ("toolbox.json", "{}")):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -129,7 +129,7 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             await approved_by_both(run, "p4")
             await dies(correcting)
             last = await case.worker()
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(150):
                 result = await run.result()
             assert (result["outcome"], result["final_summary"]) == ("completed", "done")
             shown = {plan_id: await run.query("plan", {"plan_id": plan_id}) for plan_id in ("p1", "p2", "p3", "p4")}
@@ -156,7 +156,7 @@ async def test_a_plan_survives_the_death_of_the_worker_in_each_of_its_states(tem
             undo = await case.start_undo(run.id, by=CY, proof=ask["proof"])
             await dies(undoing)
             await case.worker()
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(150):
                 undone = await undo.result()
             assert undone["outcome"] == "rolled_back", json.dumps(undone["undone"])
             assert [path.name for path in room.iterdir()] == ["README"]

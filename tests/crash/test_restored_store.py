@@ -17,10 +17,10 @@ async def test_after_a_restore_a_send_that_the_store_forgot_is_asked_about(tempo
         home, backup = tmp_path / "home", tmp_path / "backup"
         doomed = await case.worker("before:call_tool.send:1")
         driving = asyncio.create_task(case.drive())
-        assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9
+        assert await asyncio.wait_for(asyncio.shield(doomed.died), 150) == -9
         await asyncio.to_thread(shutil.copytree, home, backup)
         doomed = await case.worker("after:provider.request.send:1")
-        assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9
+        assert await asyncio.wait_for(asyncio.shield(doomed.died), 150) == -9
         assert case.mailbox.requests("send_email") == 1
 
         await asyncio.to_thread(shutil.rmtree, home)

@@ -13,7 +13,7 @@ from tests.sizes import sized
 from tests.together import started, together
 
 # All of it together waits for a lease to pass, and more.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(400)
 
 LEASE_S = sized(60, 40)
 """Longer than it takes to notice that a worker does not beat any more: its place is taken while its lease lives. The
@@ -40,7 +40,7 @@ async def stopped_and_continued(temporal, nursery, folder, *, database, first_sk
     async with open_case(temporal, nursery, folder, **settings) as case:
         stopped = await case.worker(point, "STOP", skew=first_skew)
         driving = asyncio.create_task(case.drive())
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(150):
             while f"killed {point}" not in stopped.said():
                 await asyncio.sleep(0.05)
         await (await case.worker(skew=second_skew)).ready()
@@ -50,7 +50,7 @@ async def stopped_and_continued(temporal, nursery, folder, *, database, first_sk
         # The second has sent what the first was about to send. A worker that drains finishes what it is at.
         stopped.kill(signal.SIGCONT)
         stopped.kill(signal.SIGTERM)
-        assert await asyncio.wait_for(asyncio.shield(stopped.died), 60) == 0, stopped.said()
+        assert await asyncio.wait_for(asyncio.shield(stopped.died), 150) == 0, stopped.said()
         ended = await driving
         assert case.mailbox.requests("send_email") == len(MAILS)
         await case.check(ended)

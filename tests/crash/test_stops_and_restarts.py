@@ -17,7 +17,7 @@ from tests.requirements import promise
 from tests.together import started, together
 
 # All of it together waits for the polls of a stopped worker to end, which takes a minute, and more.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(400)
 
 WITHOUT_CHECK = {"safety": "write_safe", "idempotent": False}
 
@@ -28,7 +28,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
         yield running
 
 
-async def until(holds, within_s=120):
+async def until(holds, within_s=150):
     # For a minute the polls of a stopped worker stay open, and each of them may take a task away until it times out.
     async with asyncio.timeout(within_s):
         while not holds():
@@ -47,7 +47,7 @@ async def stopped_and_continued(temporal, nursery, tmp_path, point):
         stopped.kill(signal.SIGCONT)
         # A worker that drains has finished whatever it was about to do.
         stopped.kill(signal.SIGTERM)
-        assert await asyncio.wait_for(asyncio.shield(stopped.died), 60) == 0, stopped.said()
+        assert await asyncio.wait_for(asyncio.shield(stopped.died), 150) == 0, stopped.said()
         assert case.mailbox.requests("send_email") == before
         await case.check(ended)
         assert [effect["state"] for effect in ended[0][1]["effects"]] == ["applied"] * len(MAILS)
@@ -99,7 +99,7 @@ async def test_an_undeclared_tool_killed_after_its_send_leads_to_a_question_neve
     async with open_case(temporal, nursery, tmp_path, declared=WITHOUT_CHECK) as case:
         doomed = await case.worker("after:provider.request.send:3")
         driving = asyncio.create_task(case.drive())
-        assert await asyncio.wait_for(asyncio.shield(doomed.died), 90) == -9
+        assert await asyncio.wait_for(asyncio.shield(doomed.died), 150) == -9
         await case.worker()
         ended = await driving
         await case.check(ended)
@@ -116,7 +116,7 @@ async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(tem
         first = await case.worker()
         run = await case.start()
         pending = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while not pending:
                 try:
                     pending = await run.query("pending", rpc_timeout=timedelta(seconds=5))
@@ -126,7 +126,7 @@ async def test_a_decision_made_while_no_worker_lives_is_acted_on_by_the_next(tem
         assert case.mailbox.requests("send_email") == 0
         await run.signal("approval", {"request_id": pending[0]["id"], "verdict": "approve", "by": "ana"})
         await case.worker()
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(150):
             result = await run.result()
         await case.check([(run, result)])
         assert case.person.asked == {}

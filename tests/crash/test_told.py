@@ -45,7 +45,7 @@ async def test_a_worker_that_dies_amid_telling_loses_no_notice_and_mixes_none_up
             await case.worker()
         assert attending.result()["outcome"] == "completed"
         told = []
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(150):
             while not told or told[-1]["event"] != "ended":
                 told.append(json.loads((await taken.get())[2]))
     first = {notice["id"]: notice for notice in told}.values()

@@ -110,7 +110,7 @@ async def attended(case: Case, handle: Any, doomed: Child, judge: Judge) -> dict
                 for request in [] if ending.done() else await judge.pending(handle):
                     if judge.verdict == "reject" and judge.is_about_it(request) and not doomed.died.done():
                         doomed.kill()
-                        await asyncio.wait_for(asyncio.shield(doomed.died), 60)
+                        await asyncio.wait_for(asyncio.shield(doomed.died), 150)
                     else:
                         await judge.decide(handle, request)
                 if doomed.died.done() and not replaced:
@@ -124,7 +124,7 @@ async def attended(case: Case, handle: Any, doomed: Child, judge: Judge) -> dict
 
 async def said(child: Child, words: str) -> None:
     """Wait until a process has said so."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while words not in child.said():
             assert not child.died.done(), child.said()
             await asyncio.sleep(0.05)

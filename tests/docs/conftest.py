@@ -24,7 +24,7 @@ class Documented:
     engine: Engine
     environment: dict[str, str]
 
-    async def run(self, *command: str, folder: Path, within_s: float = 90) -> tuple[int, str, str]:
+    async def run(self, *command: str, folder: Path, within_s: float = 150) -> tuple[int, str, str]:
         """Run a program as a reader would; return its exit code, stdout and stderr."""
         process = await asyncio.create_subprocess_exec(
             *command,

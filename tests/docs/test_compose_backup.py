@@ -113,7 +113,7 @@ def whole():
 def test_a_command_has_flags_that_compose_knows_and_names_services_and_places_of_the_file(whole, typed):
     program = str(Path(sys.executable).with_name("docker-compose"))
     asked = (program, *typed.before, typed.verb, *typed.options, "--help")
-    known = subprocess.run(asked, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60)
+    known = subprocess.run(asked, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=150)
     assert known.returncode == 0, known.stderr
 
     if typed.verb not in {"exec", "run"}:
@@ -160,7 +160,7 @@ def test_every_database_and_every_volume_that_matters_is_backed_up_and_restored(
 
 
 @promise("deployment:backup-back")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_what_the_commands_run_inside_brings_databases_and_volumes_back_as_they_were(tmp_path):
     volumes, programs = tmp_path / "volumes", tmp_path / "bin"
     home, blobs = volumes / "backstay", volumes / "backstay-blobs"
@@ -218,7 +218,7 @@ async def _typed(blocks, environment, folder):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 90)
+    said, _ = await asyncio.wait_for(process.communicate(), 150)
     assert process.returncode == 0, said.decode()
 
 

@@ -85,7 +85,7 @@ class Place:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        said, _ = await asyncio.wait_for(process.communicate(), 90)
+        said, _ = await asyncio.wait_for(process.communicate(), 150)
         assert process.returncode == code, said.decode()
         return said.decode()
 
@@ -93,7 +93,7 @@ class Place:
         """Begin a backup as the page says, in another second than the one before."""
         naming, *making = only(commands("Back up"), "export").splitlines()
         last = self.environment.get("BACKUP")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (name := await self.typed(f'{naming}\necho -n "$BACKUP"')) == last:
                 pass
         self.environment["BACKUP"] = name
@@ -147,7 +147,7 @@ async def place(temporal, nursery, tmp_path):
 
 @promise("operations:typed")
 @pytest.mark.parametrize("database", ["SQLite", pytest.param("Postgres", marks=pytest.mark.soak)])
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_store_is_backed_up_while_it_is_used_and_restored_by_the_commands_of_the_page(
     place, postgres_url, database
 ):
@@ -196,7 +196,7 @@ def reachable(place):
 
 
 @promise("operations:typed-workspaces")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(reachable):
     place, home = reachable, reachable.folder / ".backstay"
     names = home / "workspaces/desk/names.txt"
@@ -280,7 +280,7 @@ async def test_the_databases_of_temporal_are_backed_up_and_restored_by_the_comma
 
 
 @promise("operations:typed-approver-key")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.soak
 async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by_the_commands_of_the_page(place):
     place.asks()
@@ -304,7 +304,7 @@ async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by
 
 
 @promise("operations:typed-keys")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page(place):
     make, append, first, last = commands("Rotate encryption keys")
     made = (await place.typed(make)).strip()
@@ -334,7 +334,7 @@ async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page
 
 
 @promise("operations:typed-space")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.soak
 async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")
@@ -353,7 +353,7 @@ async def test_an_upgrade_and_the_space_that_is_freed_go_by_the_commands_of_the_
 
 
 @promise("operations:typed-upgrade")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(place):
     install, check = commands("Upgrade")
     place.asks()
@@ -374,7 +374,7 @@ async def test_an_open_run_goes_on_over_an_upgrade_by_the_commands_of_the_page(p
 
 
 @promise("operations:typed-monitoring")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("heading", "setting"), [("Metrics", "BACKSTAY_METRICS_ADDRESS"), ("Traces", "OTEL_EXPORTER_OTLP_ENDPOINT")]
 )

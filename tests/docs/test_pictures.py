@@ -21,7 +21,7 @@ async def taken(tmp_path_factory):
     async with scene(home) as (stage, link), open_browser() as browser:
         shown = await read(browser, link)
         # Mails are numbered, and where a line of the chat is clipped depends on how long the numbers are.
-        with closing(sqlite3.connect(stage.mailbox, timeout=30)) as mailbox, mailbox:
+        with closing(sqlite3.connect(stage.mailbox, timeout=150)) as mailbox, mailbox:
             mailbox.execute("DELETE FROM sent")
         yield stage, browser, shown
 

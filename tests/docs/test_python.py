@@ -44,14 +44,14 @@ async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, 
 async def test_a_fragment_in_the_documents_holds_for_a_run_that_waits(documented, block):
     assert block.noun == "run", f"{block.place}: no such kind of fragment"
     run = await Backstay(documented.engine.client).start(TASK)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not (pending := await run.pending()):
             await asyncio.sleep(0.1)
     body = textwrap.indent(block.text, "    ")
     scope = {}
     exec(compile(f"async def fragment(run, request):\n{body}", block.place, "exec"), scope)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         await scope["fragment"](run, pending[0])
 
 
@@ -78,7 +78,7 @@ async def test_the_smallest_client_runs_and_prints_the_summary(documented):
     # Tests share the server, and a run that another test left without a worker would not answer.
     here = f"ExecutionStatus='Running' AND TaskQueue='{documented.engine.settings.task_queue}'"
     known = set()
-    async with asyncio.timeout(80):
+    async with asyncio.timeout(150):
         while not starting.done():
             async for found in documented.engine.client.list_workflows(here):
                 # Engine, model and test share one interpreter, which may be too busy to answer in time.
@@ -105,7 +105,7 @@ async def test_a_program_for_the_jail_in_the_documents_does_what_it_says(open_en
 
     async with open_engine(rules, sandbox=sandbox) as engine:
         handle = await engine.start({"text": "run it"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         (customers,) = engine.mailbox.rows("SELECT count(*) FROM customers")[0]
 
     assert result["raw_outputs"]["answer"]["data"]["result"]["customers"] == customers

@@ -27,7 +27,7 @@ def command_line_accepts(tokens: list[str]) -> None:
 @promise("docs:commands")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
 def test_a_shell_block_is_correct_shell(block):
-    checked = subprocess.run(("bash", "-n", "-c", block.text), capture_output=True, check=False, timeout=20)
+    checked = subprocess.run(("bash", "-n", "-c", block.text), capture_output=True, check=False, timeout=150)
 
     assert (checked.returncode, checked.stderr) == (0, b"")
 

@@ -161,7 +161,7 @@ async def test_a_switch_that_cannot_be_read_is_named(tmp_path):
     process = await asyncio.create_subprocess_exec(
         sys.executable, SERVER, env=environment, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
-    _, complaint = await asyncio.wait_for(process.communicate(), 30)
+    _, complaint = await asyncio.wait_for(process.communicate(), 150)
     assert process.returncode != 0
     assert b"MAILBOX_SLOW_SECONDS: 'soon' is not a number" in complaint
 
@@ -173,7 +173,7 @@ async def test_the_same_tools_answer_over_http(tmp_path):
         sys.executable, SERVER, "--http", "0", env=environment, stdout=asyncio.subprocess.PIPE
     )
     try:
-        ready = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        ready = (await asyncio.wait_for(process.stdout.readline(), 150)).decode()
         url = ready.removeprefix("mailbox ready: ").strip()
         async with Client(url, read_timeout_seconds=30) as client:
             sent = await client.call_tool("send_email", MAIL)
@@ -182,7 +182,7 @@ async def test_the_same_tools_answer_over_http(tmp_path):
             assert (await browser.get(url.removesuffix("/mcp"))).status_code == 404
     finally:
         process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 30)
+        await asyncio.wait_for(process.wait(), 150)
 
 
 @promise("demo:mailbox-seed")
@@ -190,7 +190,7 @@ async def test_four_processes_open_a_new_mailbox_at_once_and_fill_it_once(tmp_pa
     path = tmp_path / "mailbox.db"
     code = f"import asyncio; from examples.mailbox.seed import seed; asyncio.run(seed({str(path)!r}))"
     processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", code) for _ in range(4)]
-    ended = [await asyncio.wait_for(process.wait(), 60) for process in processes]
+    ended = [await asyncio.wait_for(process.wait(), 150) for process in processes]
     assert ended == [0, 0, 0, 0]
     assert rows(path, "SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM invoices)") == [(12, 40)]
 

@@ -37,7 +37,7 @@ class Play:
     async def run(self, task=TASK):
         names = [f"mail__{tool.name}" for tool in (await self.client.list_tools()).tools]
         messages = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": task}]
-        async with AsyncOpenAI(base_url=self.model.base_url, api_key="none", max_retries=0, timeout=30) as endpoint:
+        async with AsyncOpenAI(base_url=self.model.base_url, api_key="none", max_retries=0, timeout=150) as endpoint:
             for self.rounds in range(1, 60):
                 visible = names if self.visible is None else self.visible
                 tools = [{"type": "function", "function": {"name": name}} for name in [*visible, *ENGINE]]

@@ -36,7 +36,7 @@ async def program(tmp_path):
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            async with asyncio.timeout(100):
+            async with asyncio.timeout(150):
                 said, complained = await process.communicate(typed.encode())
         finally:
             if process.returncode is None:
@@ -101,7 +101,7 @@ async def test_it_says_what_a_person_rejected_and_what_is_wrong(program, open_en
 
 
 @promise("clients:typescript-types")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_its_types_are_right(program):
     code, said, complained = await program(str(PACKAGES / ".bin/tsc"), "--project", ".")
 

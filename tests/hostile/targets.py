@@ -90,7 +90,7 @@ class Targets:
             start_new_session=True,
         )
         assert self.victim.stdout
-        self._address = json.loads(await asyncio.wait_for(self.victim.stdout.readline(), 20))["address"]
+        self._address = json.loads(await asyncio.wait_for(self.victim.stdout.readline(), 150))["address"]
         self._victim_before = self._victim_state()
 
     def _interpreter(self) -> list[str]:

@@ -33,7 +33,7 @@ def compose(
     named = [word for file in files for word in ("--file", str(file))]
     named += ["--profile", profile] if profile else []
     command = (str(program), *named, "--env-file", str(env_file), "config", *arguments)
-    return subprocess.run(command, env=clean, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=clean, capture_output=True, text=True, check=False, timeout=150)
 
 
 def resolved(**options: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def stage():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     secrets = tmp_path_factory.mktemp("compose") / "secrets"
-    subprocess.run(("sh", str(HOUSE / "deploy/secrets.sh"), str(secrets)), check=True, capture_output=True, timeout=30)
+    subprocess.run(("sh", str(HOUSE / "deploy/secrets.sh"), str(secrets)), check=True, capture_output=True, timeout=150)
     (secrets / "OPENAI_API_KEY").write_text("made-up-key-of-a-model\n", encoding="utf-8")
     return resolved(SECRETS_DIR=str(secrets))
 
@@ -155,7 +155,7 @@ async def test_worker_and_sandbox_role_run_a_program_in_a_jail_as_compose_starts
             id=f"image-{composed.folder.name}",
             task_queue=composed.variables["BACKSTAY_TASK_QUEUE"],
         )
-        result = await asyncio.wait_for(handle.result(), 120)
+        result = await asyncio.wait_for(handle.result(), 150)
         healthy = {
             name: (
                 await code_of(composed.container(name, *composed.whole["services"][name]["healthcheck"]["test"][2:]))

@@ -33,11 +33,11 @@ class Child:
 
     async def end(self) -> None:
         self.kill()
-        await asyncio.wait_for(asyncio.shield(self.died), 20)
+        await asyncio.wait_for(asyncio.shield(self.died), 150)
 
     async def ready(self) -> None:
         """Wait until a worker polls; raises when it died instead."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while "backstay worker ready" not in self.said():
                 assert not self.died.done(), self.said()
                 await asyncio.sleep(0.05)
@@ -100,7 +100,7 @@ class Nursery:
         }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(order).encode() + b"\n")
-        await asyncio.wait_for(asyncio.shield(child.born), 60)
+        await asyncio.wait_for(asyncio.shield(child.born), 150)
         return child
 
     async def _listen(self) -> None:
@@ -129,13 +129,13 @@ async def open_nursery() -> AsyncGenerator[Nursery]:
     )
     nursery = Nursery(process)
     try:
-        await asyncio.wait_for(asyncio.shield(nursery.ready), 90)
+        await asyncio.wait_for(asyncio.shield(nursery.ready), 150)
         yield nursery
     finally:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), 20)
+            await asyncio.wait_for(process.wait(), 150)
         except TimeoutError:
             process.kill()
         nursery.listening.cancel()

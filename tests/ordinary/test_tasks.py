@@ -77,7 +77,7 @@ def test_there_are_enough_tasks_for_both_images():
 
 
 @promise("sandbox:ordinary")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["python", "data"])
 async def test_nearly_every_task_runs_unchanged_in_the_image(kind, tmp_path):
     tasks = [task for task in EVERY if task.kind == kind]

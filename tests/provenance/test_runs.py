@@ -79,7 +79,7 @@ async def decide(handle, request, verdict="approve", **more):
 
 async def another(handle, request):
     """Wait for the next request after one that is decided."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while (found := (await pending(handle))[0])["id"] == request["id"]:
             await asyncio.sleep(0.1)
     return found

@@ -73,7 +73,7 @@ async def undo(engine: Engine) -> Handle:
     handle = await engine.start({"text": "undo"}, "golden-undo")
     await decided(handle, "approve")
     await pending(handle)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while (await handle.query("pending"))[0]["kind"] != "question":
             await asyncio.sleep(0.1)
     await handle.execute_update("undo", {"to_step": None, "by": "ana"})

@@ -109,7 +109,7 @@ async def paused(engine: Engine) -> Handle:
     await requested(handle)
     await handle.execute_update("pause", {"reason": "lunch", "by": "ana"})
     await decided(handle, "approve")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while (await handle.query("status"))["state"] != "paused":
             await asyncio.sleep(0.1)
     await handle.execute_update("resume", {"by": "ana"})
@@ -121,7 +121,7 @@ async def cancelled(engine: Engine) -> Handle:
     handle = await engine.start({"text": "cancelled"}, "golden-cancelled")
     await called(engine, "pay_at_last")
     await handle.cancel()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not await _stopping(handle):
             await asyncio.sleep(0.1)
     (folder_of(engine) / OPEN).touch()

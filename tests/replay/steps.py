@@ -66,7 +66,7 @@ def pay(tool: str = "pay") -> Call:
 
 async def requested(handle: Handle, kind: str = "") -> dict[str, Any]:
     """Wait for the one open request, of this kind where it is named."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while len(requests := await handle.query("pending")) != 1 or kind not in {"", requests[0]["kind"]}:
             await asyncio.sleep(0.1)
     return requests[0]
@@ -80,7 +80,7 @@ async def decided(handle: Handle, verdict: str, kind: str = "", **more: Any) -> 
 
 async def switched(handle: Handle) -> None:
     """Wait until a run has continued as a new execution."""
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while (await handle.describe()).run_id == handle.first_execution_run_id:
             await asyncio.sleep(0.1)
 
@@ -88,14 +88,14 @@ async def switched(handle: Handle) -> None:
 async def called(engine: Engine, tool: str) -> None:
     """Wait until the bank was asked for this."""
     bank = ScriptedServer(folder_of(engine) / "bank.json", [])
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not await asyncio.to_thread(bank.calls, tool):
             await asyncio.sleep(0.1)
 
 
 async def ended(handle: Handle) -> None:
     """Wait for the end of a run; one that was cancelled has no result."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         try:
             await handle.result()
         except WorkflowFailureError as failure:

@@ -19,7 +19,7 @@ async def reminded(engine: Engine) -> Handle:
     """Approve only when people were reminded twice."""
     handle = await engine.start({"text": "reminded", "policy": ASKS}, "golden-reminded")
     names: list[str] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while names.count("approval.reminded") < 2:
             names = [event["name"] for event in (await handle.query("timeline", {"after": 0}))["events"]]
             await asyncio.sleep(0.1)
@@ -44,7 +44,7 @@ async def told_apart(engine: Engine) -> Handle:
     """Approve once people were told, so that a replay gets the end of that and the decision apart."""
     handle = await engine.start({"text": "told-apart"}, "golden-told-apart")
     await requested(handle)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while (await handle.describe()).raw_description.pending_activities:
             await asyncio.sleep(0.1)
     await decided(handle, "approve")

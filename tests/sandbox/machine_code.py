@@ -161,7 +161,7 @@ async def ends(line: list[str]) -> dict[str, int]:
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def end(name: str) -> int:
-        async with gate, asyncio.timeout(60):
+        async with gate, asyncio.timeout(150):
             nothing = asyncio.subprocess.DEVNULL
             file = f"/call/{name}"
             started = await asyncio.create_subprocess_exec(

@@ -81,7 +81,7 @@ def test_without_the_extra_the_image_of_reviews_is_missing_and_says_what_to_inst
     )
     environment = {"PYTHONPATH": f"{HOUSE}:{libraries()}", "PATH": "/usr/bin:/bin"}
     command_ = (sys.executable, "-S", "-c", source, str(tmp_path / "images"))
-    done = subprocess.run(command_, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command_, env=environment, capture_output=True, text=True, check=False, timeout=150)
     assert "ruff is not installed; install backstay[review]" in done.stdout, done.stderr
 
 

@@ -280,7 +280,9 @@ def result_under(wrapper: list[str], folder: Path) -> SelfTestResult:
     """The self-test of a worker that is started by the wrapper, which takes rights away."""
     command = [*wrapper, sys.executable, "-c", PROVE, *arguments(Nsjail.find(), image(), str(folder / "profiles"))]
     environment_ = {"PYTHONPATH": str(HOUSE), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-    done = subprocess.run(command, cwd=HOUSE, env=environment_, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, cwd=HOUSE, env=environment_, capture_output=True, text=True, check=False, timeout=150
+    )
     assert done.returncode == 0, done.stderr
     return SelfTestResult.model_validate_json(done.stdout)
 

@@ -63,7 +63,7 @@ async def test_the_least_recently_kept_makes_room_and_its_process_ends(tmp_path)
     async with opened(tmp_path, ready=0, kept=2) as box:
         first, second, third = [await paused(box, f"run/{n}") for n in range(3)]
         assert box.kept == 2
-        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 150)
         assert (await go_on(box, second, "run/1")).replayed == 0
         assert (await go_on(box, third, "run/2")).replayed == 0
         assert (await go_on(box, first, "run/0")).replayed == 1
@@ -77,7 +77,7 @@ async def test_memory_is_bounded_by_what_the_kept_programs_hold_for_themselves(t
         assert large.halted.jail.anonymous_mb() > 48
         box.keep("large", large.halted)
         assert box.kept == 1
-        await asyncio.wait_for(asyncio.shield(small.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(small.halted.jail.gone), 150)
         huge = await play(box, "x = bytearray(b'x' * (80 << 20))\nawait mail.find(n=1)", batches=1)
         box.keep("huge", huge.halted)
         assert box.kept == 0, "one that is too large by itself is not kept"
@@ -88,7 +88,7 @@ async def test_a_program_that_nobody_goes_on_with_is_ended_after_a_while(tmp_pat
     async with opened(tmp_path, ready=0, idle_s=0.2) as box:
         played = await paused(box, "run/1")
         await until(lambda: box.kept == 0)
-        await asyncio.wait_for(asyncio.shield(played.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(played.halted.jail.gone), 150)
 
 
 @promise("programs:fast-path")
@@ -97,7 +97,7 @@ async def test_forgetting_a_run_ends_its_programs_and_no_others(tmp_path):
         first, other = await paused(box, "a/1"), await paused(box, "ab/1")
         await box.forget("a/")
         assert box.kept == 1
-        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 150)
         assert (await go_on(box, other, "ab/1")).replayed == 0
 
 
@@ -106,7 +106,7 @@ async def test_a_second_program_under_the_same_key_takes_the_place_of_the_first(
     async with opened(tmp_path, ready=0) as box:
         first, second = await paused(box, "same"), await paused(box, "same")
         assert box.kept == 1
-        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 150)
         assert (await go_on(box, second, "same")).replayed == 0
 
 
@@ -115,7 +115,7 @@ async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sand
     async with opened(tmp_path, ready=0) as box:
         dropped = await play(box, ASKS, batches=1)
         box.discard(dropped.halted)
-        await asyncio.wait_for(asyncio.shield(dropped.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(dropped.halted.jail.gone), 150)
         held = await play(box, ASKS, batches=1)
     box.keep("late", held.halted)
     assert box.kept == 0
@@ -128,7 +128,7 @@ async def test_a_discarded_program_is_ended_and_nothing_is_kept_by_a_closed_sand
 async def test_a_paused_program_that_nobody_keeps_or_discards_is_bounded_like_the_others(tmp_path):
     async with opened(tmp_path, ready=0, kept=2) as box:
         first, second, third = [await play(box, ASKS, batches=1) for _ in range(3)]
-        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 60)
+        await asyncio.wait_for(asyncio.shield(first.halted.jail.gone), 150)
         box.keep("late", first.halted)
         box.keep("run", second.halted)
         assert (await go_on(box, first, "late")).replayed == 1

@@ -85,7 +85,7 @@ async def test_ready_jails_that_grow_old_are_replaced(tmp_path):
     async with opened(tmp_path, ready=1, oldest_s=1.5) as box:
         await until(lambda: box.ready == 1)
         old = box._pool._ready[0]
-        await asyncio.wait_for(asyncio.shield(old.gone), 60)
+        await asyncio.wait_for(asyncio.shield(old.gone), 150)
         await until(lambda: box.ready == 1)
         assert (await play(box, "return 1")).result == 1
 

@@ -147,7 +147,7 @@ def test_a_path_cannot_add_words_to_the_configuration(reachable):
     profile = Profile(nsjail, built).write(reachable)
     assert "\nkeep_env: true" not in profile.read_text(encoding="utf-8")
     line = command(nsjail, profile, *interpreter_arguments()[:-1], "-c", "print(open('/x', 'w'))")
-    done = subprocess.run(line, env={"KEY": "x"}, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(line, env={"KEY": "x"}, capture_output=True, text=True, check=False, timeout=150)
     assert "OSError: [Errno 30] Read-only file system: '/x'" in done.stderr
 
 
@@ -325,7 +325,7 @@ except OSError as error:
 
 def run(profile: Path, source: str) -> subprocess.CompletedProcess[str]:
     line = command(Nsjail.find(), profile, "/usr/bin/python3", "-s", "-S", "-c", source)
-    return subprocess.run(line, env={}, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(line, env={}, capture_output=True, text=True, check=False, timeout=150)
 
 
 @pytest.fixture

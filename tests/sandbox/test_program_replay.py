@@ -92,7 +92,7 @@ ERRORS = cleandoc(
         print("before")
         first = await asyncio.gather(*(attempt(n) for n in range(4)))
         print(first)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             second = [await attempt(n) for n in range(4)]
         return [first, second]
     """

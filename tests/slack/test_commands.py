@@ -10,7 +10,7 @@ from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BOTH_WAYS, FINISH, ONCE, U1, U2, mail, open_office
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}
 ask:

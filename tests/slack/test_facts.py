@@ -12,7 +12,7 @@ from tests.engine import ended, pending, share_images
 from tests.requirements import promise
 from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
 provenance: strict

@@ -21,7 +21,7 @@ from tests.slack_blocks import faults_of_view, filled, text_of
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
 PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest_asyncio.fixture(scope="module", params=MODES)

@@ -14,7 +14,7 @@ from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, BOTH_WAYS, FINISH, KEY, ONCE, U1, U2, decisions, mail, open_office
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest_asyncio.fixture(scope="module", params=ONCE)
@@ -318,7 +318,7 @@ async def test_limits_are_raised_in_a_form(office, monkeypatch):
 
 
 async def pending_kind(handle, kind):
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(150):
         while not (found := [request for request in await pending(handle) if request["kind"] == kind]):
             await asyncio.sleep(0.1)
     return found

@@ -16,13 +16,13 @@ from tests.requirements import promise
 from tests.sizes import FULL
 from tests.slack.workspace import KEY, U1, decisions, door, mail, open_office, process
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 
 async def of_a_newer_version(office, handle):
     """Make the request of a run one that cannot be read, once it stands in the store."""
     change = "UPDATE requests SET request = json_set(request, '$.kind', 'newer') WHERE workflow_id = ?"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         with sqlite3.connect(office.settings.home / "backstay.db", timeout=10) as database:
             while not database.execute(change, (handle.id,)).rowcount:
                 database.rollback()
@@ -31,7 +31,7 @@ async def of_a_newer_version(office, handle):
 
 def a_minute_passes(office):
     """End every lease, as the time does for which whoever holds one may write."""
-    with sqlite3.connect(office.settings.home / "backstay.db", timeout=30) as database:
+    with sqlite3.connect(office.settings.home / "backstay.db", timeout=150) as database:
         ended = [
             database.execute(f"UPDATE {table} SET lease = lease - 60 WHERE lease > 0").rowcount
             for table in ("posts", "deliveries")
@@ -68,7 +68,7 @@ async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temp
             result = await ended(handle)
             await slack.changed(message, "Approve: by")
             second.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(second.wait(), 30) == 0
+            assert await asyncio.wait_for(second.wait(), 150) == 0
         assert decisions(result) == [("approve", "ana@example.com", True)]
         assert len(shown(office, task["text"])) == 1
 

@@ -15,7 +15,7 @@ from tests.engine import ended, toolbox_of
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, ONCE, U1, U2, decisions, mail, open_office
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest_asyncio.fixture(scope="module", params=ONCE)

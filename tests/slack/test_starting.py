@@ -13,7 +13,7 @@ from tests.requirements import promise
 from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 from tests.slack_server import open_slack
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 
 async def said_with(temporal, folder, **changed):
@@ -102,4 +102,4 @@ async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, tmp_p
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
         await office.slack.changed(message, "Approve: by")
         running.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(running.wait(), 30) == 0
+        assert await asyncio.wait_for(running.wait(), 150) == 0

@@ -23,7 +23,7 @@ from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest_asyncio.fixture(scope="module", params=MODES)

@@ -33,7 +33,7 @@ NEEDS = {
 
 
 @promise("slack:within-page")
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path, mode):
     async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode, "web") as page:
@@ -45,7 +45,7 @@ async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
         await office.slack.changed(message, "Approve: by")
         page.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(page.wait(), 30) == 0
+        assert await asyncio.wait_for(page.wait(), 150) == 0
 
 
 @promise("slack:manifest")

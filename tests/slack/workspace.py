@@ -69,7 +69,7 @@ class Office:
         await pending(handle, count)
         return handle, await self.message(task["text"])
 
-    async def message(self, text: str, within_s: float = 40) -> Message:
+    async def message(self, text: str, within_s: float = 150) -> Message:
         """Wait for the newest message with buttons, or without any more, that belongs to a task."""
 
         def newest():
@@ -181,7 +181,7 @@ async def process(office, mode, program="slack"):
     running = await asyncio.create_subprocess_exec(*command, env=environment, cwd=empty, stderr=asyncio.subprocess.PIPE)
     said: list[str] = []
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while "ready: " not in (said[-1] if said else ""):
                 line = (await running.stderr.readline()).decode()
                 assert line, said

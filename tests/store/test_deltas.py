@@ -9,7 +9,7 @@ from tests.requirements import promise
 
 async def told(deltas, count):
     """The next deltas of a reading, within a bound."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         return [await anext(deltas) for _ in range(count)]
 
 

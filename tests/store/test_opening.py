@@ -86,7 +86,7 @@ async def test_processes_that_open_an_empty_database_at_once_find_one_store(tmp_
             cwd=ROOT,
             stdout=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             output, _ = await process.communicate()
         assert process.returncode == 0
         return output.decode().splitlines()[-1]
@@ -107,7 +107,7 @@ async def test_the_store_migrates_from_wherever_it_is_installed(tmp_path):
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         output, _ = await process.communicate()
     assert process.returncode == 0
     assert output.decode().splitlines()[-1].endswith("/1")
@@ -306,6 +306,6 @@ async def test_a_process_that_opens_its_store_twice_keeps_its_locks(tmp_path):
             pass
         command = (sys.executable, "-c", source, str(tmp_path / "backstay.db"))
         other = await asyncio.create_subprocess_exec(*command)
-        assert await asyncio.wait_for(other.wait(), 60) == 0
+        assert await asyncio.wait_for(other.wait(), 150) == 0
         assert (tmp_path / "backstay.db-wal").exists()
         assert await store.runs.newest(1) == []

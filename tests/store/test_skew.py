@@ -42,7 +42,7 @@ async def begun_elsewhere(skew: float, home: Path, url: str | None, lease_s: flo
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", BEGIN, given), cwd=ROOT, env=os.environ | skewed(skew), stdout=asyncio.subprocess.PIPE
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         output, _ = await process.communicate()
     assert process.returncode == 0
     said = json.loads(output.splitlines()[-1])

@@ -68,7 +68,7 @@ async def demo_of(collector, folder, *flags):
 
 
 @promise("operations:otel")
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(400)
 async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost(tmp_path):
     async with open_collector() as collector:
         await demo_of(collector, tmp_path)
@@ -102,7 +102,7 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
 
 
 @promise("operations:otel-killed")
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(400)
 async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp_path):
     async with open_collector() as collector:
         await demo_of(collector, tmp_path, "--crash")
@@ -265,7 +265,7 @@ async def test_a_missing_extra_is_named_with_the_variable_that_asks_for_it(tmp_p
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await asyncio.wait_for(process.communicate(), 60)
+    _, said = await asyncio.wait_for(process.communicate(), 150)
 
     assert process.returncode == 2
     assert "OTEL_EXPORTER_OTLP_ENDPOINT: set, but opentelemetry.exporter" in said.decode()
@@ -334,7 +334,7 @@ asyncio.run(main())
             cwd=tmp_path,
             stdout=asyncio.subprocess.PIPE,
         )
-        out, _ = await asyncio.wait_for(process.communicate(), 60)
+        out, _ = await asyncio.wait_for(process.communicate(), 150)
         await arrived(collector, "invoke_agent")
         (run,) = collector.named("invoke_agent")
 

@@ -18,7 +18,7 @@ PRICES = {"m": (1.0, 0.1, 4.0)}
 
 
 def client(model):
-    return openai.AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=0, timeout=30)
+    return openai.AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=0, timeout=150)
 
 
 @promise("testing:model")
@@ -113,7 +113,7 @@ async def test_silence_is_billed_and_ends_with_the_client_or_the_server():
         await model.charged(2)
         assert not waiting.done()
     with pytest.raises(openai.APIConnectionError):
-        await asyncio.wait_for(waiting, 30)
+        await asyncio.wait_for(waiting, 150)
     assert model.billed_micro(PRICES) == 14
 
 
@@ -121,7 +121,7 @@ async def test_silence_is_billed_and_ends_with_the_client_or_the_server():
 async def test_a_page_of_html_is_answered_byte_for_byte():
     page = b"<html><body>Bad gateway</body></html>"
     async with ScriptedModel([Reply(body=page)] * 2) as model, client(model) as endpoint:
-        async with httpx2.AsyncClient(timeout=30) as browser:
+        async with httpx2.AsyncClient(timeout=150) as browser:
             answer = await browser.post(model.base_url + "/chat/completions", json=ASK)
         assert await endpoint.chat.completions.create(**ASK) == page.decode()
     assert (answer.status_code, answer.content, answer.headers["content-type"]) == (
@@ -195,7 +195,7 @@ async def test_a_rule_may_wait_for_what_the_test_decides():
         await model.asked(1)
         assert len(model.bill) == 0
         may_answer.set()
-        assert (await asyncio.wait_for(asking, 30)).choices[0].message.content == "now"
+        assert (await asyncio.wait_for(asking, 150)).choices[0].message.content == "now"
     assert len(model.bill) == 1
 
 
@@ -225,15 +225,15 @@ async def test_as_a_process_it_prints_its_address_serves_and_ends_on_a_signal():
         sys.executable, "-m", "backstay.testing", *script, stdout=asyncio.subprocess.PIPE
     )
     try:
-        ready = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        ready = (await asyncio.wait_for(process.stdout.readline(), 150)).decode()
         address = ready.removeprefix("scripted model ready: ").strip()
-        async with openai.AsyncOpenAI(base_url=address, api_key="none", max_retries=0, timeout=30) as endpoint:
+        async with openai.AsyncOpenAI(base_url=address, api_key="none", max_retries=0, timeout=150) as endpoint:
             answer = await endpoint.chat.completions.create(**ASK)
             assert [model.id async for model in endpoint.models.list()] == ["scripted"]
         assert answer.choices[0].message.content.startswith("I had to stop")
     finally:
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert await asyncio.wait_for(process.wait(), 150) == 0
 
 
 @promise("testing:script-faults")
@@ -242,7 +242,7 @@ async def test_a_script_that_cannot_be_loaded_is_refused_by_name(script):
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "backstay.testing", "--script", script, stderr=asyncio.subprocess.PIPE
     )
-    _, complaint = await asyncio.wait_for(process.communicate(), 30)
+    _, complaint = await asyncio.wait_for(process.communicate(), 150)
     assert process.returncode == 2
     assert f"--script: '{script}'".encode() in complaint
 

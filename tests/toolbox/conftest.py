@@ -69,7 +69,7 @@ async def listening(*arguments):
     quiet = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
     process = await asyncio.create_subprocess_exec(*command, **quiet)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -112,7 +112,7 @@ async def web():
     spec.loader.exec_module(module)
     server = uvicorn.Server(uvicorn.Config(module.app, host="127.0.0.1", port=0, log_level="critical", ws="none"))
     serving = asyncio.create_task(server.serve())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(150):
         while not server.started:
             await asyncio.sleep(0.02)
     module.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"

@@ -405,7 +405,7 @@ def test_pyright_accepts_the_package_and_finds_wrong_calls(tmp_path):
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = (sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable)
-    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=150)
     found = [
         (diagnostic["file"].removeprefix(f"{tmp_path}/"), diagnostic["range"]["start"]["line"] + 1)
         for diagnostic in json.loads(checked.stdout)["generalDiagnostics"]

@@ -437,7 +437,7 @@ class Writer:
 
     async def begin(self, line):
         self.process.stdin.write(f"{line}\n".encode())
-        assert await asyncio.wait_for(self.process.stdout.readline(), 60) == b"begins\n"
+        assert await asyncio.wait_for(self.process.stdout.readline(), 150) == b"begins\n"
 
     async def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -460,7 +460,7 @@ async def test_a_reader_sees_one_version_whole_while_others_are_written(tmp_path
         for line in ("first", "second", "third"):
             await writer.begin(line)
             done = asyncio.create_task(writer.process.stdout.readline())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 while not done.done():
                     if place.exists():
                         seen.add(await asyncio.to_thread(only_description, place))
@@ -477,10 +477,10 @@ async def test_a_writer_killed_midway_leaves_the_old_manifest_and_the_next_clean
     versions = place.parent / ".versions" / "ana"
     writer = await Writer.start(place)
     await writer.begin("old")
-    assert await asyncio.wait_for(writer.process.stdout.readline(), 60) == b"done\n"
+    assert await asyncio.wait_for(writer.process.stdout.readline(), 150) == b"done\n"
     old = place.resolve()
     await writer.begin("lost")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not any(path.is_dir() and path != old for path in versions.iterdir()):
             await asyncio.sleep(0)
     await writer.kill()
@@ -488,7 +488,7 @@ async def test_a_writer_killed_midway_leaves_the_old_manifest_and_the_next_clean
     writer = await Writer.start(place)
     try:
         await writer.begin("new")
-        assert await asyncio.wait_for(writer.process.stdout.readline(), 60) == b"done\n"
+        assert await asyncio.wait_for(writer.process.stdout.readline(), 150) == b"done\n"
     finally:
         await writer.kill()
     assert only_description(place) == "version 0 new"

@@ -193,7 +193,7 @@ async def test_servers_end_when_the_process_that_opened_them_is_killed(tmp_path,
         sys.executable, program, tmp_path, root, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             assert await owner.stdout.readline() == b"ready\n"
         server = (tmp_path / "pid").read_text()
         assert is_running(server)

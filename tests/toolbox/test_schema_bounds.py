@@ -42,7 +42,7 @@ async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(
     servers = {"evil": raw("evil", tools=[tool("t", schema)]), "mail": raw("mail", tools=[tool("send", shape())])}
     async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
         definitions = (await toolbox.catalog("anyone")).definitions
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         slow = [asyncio.create_task(definitions["evil.t"].check(arguments)) for _ in range(2)]
         await asyncio.sleep(0)
         assert await definitions["mail.send"].check({}) is None
@@ -72,7 +72,7 @@ async def test_what_could_take_long_is_decided_or_refused_or_left_to_the_server(
 ):
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("t", schema)])}}) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["raw.t"]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         found = await definition.check(arguments)
     assert found is None if fault is None else fault in found
 
@@ -88,7 +88,7 @@ async def test_the_look_at_a_schema_is_bounded_like_a_check(opened, tmp_path, ra
     }
     async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("t", schema)])}}) as toolbox:
         definition = (await toolbox.catalog("anyone")).definitions["raw.t"]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         fault = await definition.check({"x": 1})
     # What is no list of names or types says nothing; a list of values counts.
     assert fault is None if key != "enum" else "must be one of" in fault
@@ -125,7 +125,7 @@ async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_deci
     answer = {"x": "a" * 60 + "!"}
     listed = [tool("t", shape(), outputSchema=slow), tool("fits", shape(), outputSchema=shape(n={"type": "integer"}))]
     entry = raw(tools=listed, answers={"t": answered(answer), "fits": answered({"n": 1})})
-    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox, asyncio.timeout(60):
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox, asyncio.timeout(150):
         definitions = (await toolbox.catalog("anyone")).definitions
         assert (await toolbox.call(definitions["raw.fits"], {}, deadline_s=10)).data == {"n": 1}
         assert (await toolbox.call(definitions["raw.t"], {}, deadline_s=10)).data == answer
@@ -140,7 +140,7 @@ async def test_the_schema_of_answers_is_bounded_too_and_an_answer_it_cannot_deci
 async def test_the_form_of_a_question_is_bounded_too():
     form = {"type": "object", "patternProperties": NAMES}
     question = InputRequired(requests=(ElicitationRequest(key="answer", message="?", form=form),))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         assert "too long" in await asyncio.to_thread(question.fault, {f"name{n}": "x" for n in range(50)})
 
 
@@ -158,7 +158,7 @@ async def test_a_line_that_never_ends_ends_the_server_and_the_next_call_has_anot
     async def intent():
         pass
 
-    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox, asyncio.timeout(60):
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox, asyncio.timeout(150):
         definitions = (await toolbox.catalog("anyone")).definitions
         for name in ("drip", "flood"):
             with pytest.raises(Exception, match="Connection closed") as caught:

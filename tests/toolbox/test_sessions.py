@@ -38,7 +38,7 @@ async def lost(servers, opened, tmp_path):
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(150):
             while not server.started:
                 await asyncio.sleep(0.02)
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}{path}"

@@ -60,7 +60,7 @@ async def page_process(running, folder):
         *command, env=environment, cwd=folder, stderr=log, stdout=log, start_new_session=True
     )
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(150):
             while b"backstay web ready: " not in (said := await asyncio.to_thread(_read, log.name)):
                 assert process.returncode is None, said
                 await asyncio.sleep(0.1)
@@ -68,7 +68,7 @@ async def page_process(running, folder):
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 60)
+        await asyncio.wait_for(process.wait(), 150)
         log.close()
 
 
@@ -150,7 +150,7 @@ async def crowded(open_engine, folder, runs, decided):
 
             urls, names = [one_url, other_url], [handle.id for handle in handles]
             await asyncio.gather(*(decide_all(crowd, names, urls, by, on_decided) for by in PEOPLE))
-            assert victim.returncode is not None or await asyncio.wait_for(victim.wait(), 30)
+            assert victim.returncode is not None or await asyncio.wait_for(victim.wait(), 150)
         results = [await ended(handle, 120) for handle in handles]
         return crowd, results, running.mailbox.rows("SELECT subject, count(*) FROM sent GROUP BY subject")
 

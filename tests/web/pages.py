@@ -43,7 +43,7 @@ class Served:
 
     def person(self, by, **more):
         """Return an HTTP client of a person; without JavaScript, as a program sees it."""
-        return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=60)
+        return httpx2.AsyncClient(base_url=self.url, headers={**headers(by), **more}, timeout=150)
 
     def stranger(self, *, cookies=None, follow_redirects=False, **more):
         """Return an HTTP client of nobody."""
@@ -77,7 +77,7 @@ async def served_page(running, **more):
             yield Served(url, page)
 
 
-async def listed(person, workflow_id, path="/", within_s=30):
+async def listed(person, workflow_id, path="/", within_s=150):
     """Wait until a page names a run; return the page's answer."""
     async with asyncio.timeout(within_s):
         while workflow_id not in (answer := await person.get(path)).text:
@@ -99,7 +99,7 @@ async def opened(browser, served, handle, by=ANA, request="r1", **more):
         yield page
 
 
-async def until_listed(page, served, handle, within_s=60):
+async def until_listed(page, served, handle, within_s=150):
     """Reload the inbox until it names a run; what is announced reaches the store a moment later."""
     async with asyncio.timeout(within_s):
         while True:

@@ -63,7 +63,7 @@ class Case:
         sent = {**self.form, "verdict": "approve"} if data is None else data
         return await (person or self.ana).post(f"{place or self.place}/decide", data=sent, **given)
 
-    async def raw(self, text, within_s=30.0):
+    async def raw(self, text, within_s=150.0):
         """Send bytes that no HTTP client would, and return what comes back until the connection is closed."""
         reader, writer = await asyncio.open_connection(*self.host.split(":"))
         writer.write(text if isinstance(text, bytes) else text.encode())

@@ -83,7 +83,7 @@ async def test_a_question_of_the_model_is_answered(shared):
 async def test_an_outcome_that_nobody_knows_is_settled_by_what_a_person_says(shared):
     running, scripts, _, person = shared
     handle = await running.start(scripts.task(MAIL))
-    await pending(handle, within_s=90)
+    await pending(handle, within_s=150)
     done = await decided(person, handle, verdict="happened")
     assert done.status_code == 200
     result = await ended(handle)

@@ -253,7 +253,7 @@ async def asking(temporal: Client, served):
 
 async def stays_text(page, place):
     """Assert that a page shows hostile text as text: none of it is markup, runs, or has signs that nobody sees."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         text = await page.locator("body").inner_text()
     assert "something is wrong with the page itself" not in text, place
     ours = "[src^='/static/']"

@@ -207,7 +207,7 @@ def row_of(page, name):
 
 async def until_decided(page, served, handle):
     """Reload what was decided until it names a run."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not await row_of(page, handle.id).count():
             await asyncio.sleep(0.2)
             await page.goto(f"{served.url}/decided")
@@ -247,7 +247,7 @@ async def test_a_row_of_the_inbox_says_which_others_are_looking_at_the_request(b
 
 async def until_row_says(page, said):
     """Reload the inbox until the row of the party says who is looking."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while "".join(await row_of(page, PARTY).locator(".looking").all_inner_texts()) != said:
             await asyncio.sleep(0.2)
             await page.reload()

@@ -68,7 +68,7 @@ async def goes_wrong(url, path, form):
         ("POST", f"{path}/decide", headers(ANA), stale),
         ("POST", "/hooks/backstay", {}, {}),
     ]
-    async with httpx2.AsyncClient(base_url=url, timeout=60) as anybody:
+    async with httpx2.AsyncClient(base_url=url, timeout=150) as anybody:
         for method, where, more, data in sends:
             for wants in ({}, WANTS):
                 yield (await anybody.request(method, where, headers=more | wants, data=data)).status_code
@@ -77,7 +77,7 @@ async def goes_wrong(url, path, form):
 async def lives(page, url, handle):
     """Look at everything, decide a request after what is refused, and take back what it did."""
     path = f"/requests/{handle.id}/r1"
-    async with httpx2.AsyncClient(base_url=url, headers=headers(ANA) | WANTS, timeout=60) as program:
+    async with httpx2.AsyncClient(base_url=url, headers=headers(ANA) | WANTS, timeout=150) as program:
         await listed(program, handle.id)
         for address in (path, "/", "/decided", "/runs", f"/runs/{handle.id}", "/healthz", "/readyz"):
             assert (await program.get(address)).status_code == 200

@@ -39,7 +39,7 @@ class Gate:
         self.open = asyncio.Event()
 
     async def __call__(self, _):
-        await asyncio.wait_for(self.open.wait(), 60)
+        await asyncio.wait_for(self.open.wait(), 150)
         return self.reply
 
 
@@ -55,7 +55,7 @@ class Doorkeeper:
         return await self.own.visitor(request)
 
     async def has_asked(self, times):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while self.asked < times:
                 await asyncio.sleep(0.05)
 

@@ -35,7 +35,7 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await expect(page.get_by_role("link", name="Look and decide")).to_be_visible()
         await page.get_by_label("Tell the model something").fill("half a sentence")
         await page.locator("[data-n='3'] summary").click()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (stream := await served.page.store.deltas.begin(run, 3)) is None:
                 await asyncio.sleep(0.05)
         await served.page.store.deltas.append(run, stream, 3, "Let me <b>see</b>")
@@ -43,7 +43,7 @@ async def test_a_run_is_followed_live_and_what_a_person_writes_meanwhile_stays(o
         await expect(saying).to_contain_text("Let me <b>see</b>")
         page.on("request", lambda request: streams.append(request.url) if "/events?" in request.url else None)
         said = "Let me <b>see</b>"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while len(streams) < 2:
                 said += "."
                 await served.page.store.deltas.append(run, stream, 3, ".")

@@ -94,7 +94,7 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
         await ended(done)
         waiting = await running.start(scripts.task(send("a"), user_id=ANA, session_id="friday"))
         await pending(waiting)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             # Temporal lists the state of a run a moment after the run has come to it.
             while waiting.id not in (await ana.get("/runs", params={"state": "waiting"})).text:
                 await asyncio.sleep(0.2)
@@ -105,7 +105,7 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
         wrong = await ana.get("/runs", params={"state": "happy"})
         listed = (await ana.get("/runs", headers={"Accept": "application/json"})).json()
         await waiting.terminate()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while "stopped without a result" not in (await ana.get("/runs")).text:
                 await asyncio.sleep(0.2)
 
@@ -137,7 +137,7 @@ async def test_the_inbox_and_the_page_of_a_run_tell_how_much_cannot_be_undone(op
         handle = await running.start(scripts.task(both, user_id=ANA))
         (request,) = await pending(handle)
         # The inbox reads the store, which hears of a request a little after the run has opened it.
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while handle.id not in (inbox := (await ana.get("/")).text):
                 await asyncio.sleep(0.1)
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
@@ -232,7 +232,7 @@ async def test_what_the_model_is_saying_reaches_those_who_watch_without_a_number
         deltas, run = served.page.store.deltas, f"{handle.id}/{handle.first_execution_run_id}"
         unwatched = await deltas.begin(run, 3)
         reading = asyncio.create_task(streamed(ana, handle.id, "is on its way"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (stream := await deltas.begin(run, 3)) is None:
                 await asyncio.sleep(0.05)
         await deltas.append(run, stream, 3, "The mail ")
@@ -271,7 +271,7 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
             of_other = other.status_code
         for context in opened:
             await context.__aexit__(None, None, None)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (again := await first_status(ana, path)) == 429:
                 await asyncio.sleep(0.2)
         await handle.terminate()
@@ -409,11 +409,11 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
         for handle, number in ((stopped, 1), (completed, 1)):
             (request,) = await pending(handle)
             await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(150):
                 while not running.mailbox.rows("SELECT 1 FROM sent WHERE effect_id LIKE ?", f"{handle.id}/%/{number}"):
                     await asyncio.sleep(0.1)
             cannot_be_recalled(running.mailbox, handle, number)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while "r2" not in [request["id"] for request in await pending(stopped)]:
                 await asyncio.sleep(0.1)
         await served.page.backstay.run(stopped.id).reject("r2", by=ANA, stop=True)
@@ -451,7 +451,7 @@ async def test_an_undo_shows_first_what_it_takes_back_and_does_that_and_nothing_
         run, here = served.page.backstay.run(handle.id), f"/runs/{handle.id}"
         (request,) = await pending(handle)
         await run.approve(request["id"], by=ANA)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while not [r for r in await pending(handle) if r["id"] != request["id"]]:
                 await asyncio.sleep(0.1)
         asked = await post(ana, f"{here}/undo")
@@ -483,7 +483,7 @@ async def approve(served, handle):
     """Approve what a run asks, and wait until it asks something else."""
     (request,) = await pending(handle)
     await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(150):
         while request["id"] in [asked["id"] for asked in await pending(handle)]:
             await asyncio.sleep(0.1)
 
@@ -504,7 +504,7 @@ async def test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it(tempo
         told = {"headers": {"Accept": "application/json", "Authorization": f"Bearer {token}"}}
         asked = (await ana.post(path, json={}, **told)).json()
         begun = await ana.post(path, json={"confirm": asked["confirm"]}, **told)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             while (asked := (await ana.post(path, json={}, **told)).json())["preview"]["count"]:
                 await asyncio.sleep(0.1)
         await working.aclose()

@@ -33,7 +33,7 @@ async def started(running, folder, *arguments, **more):
         stderr=asyncio.subprocess.PIPE,
     )
     said = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while line := (await process.stderr.readline()).decode():
             said.append(line)
             if "backstay web ready: " in line:
@@ -58,7 +58,7 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_pat
             come = await person.get(link)
             inbox = await listed(person, handle.id)
         process.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(process.wait(), 30)
+        code = await asyncio.wait_for(process.wait(), 150)
         rest = (await process.stderr.read()).decode()
         await handle.terminate()
     assert (come.status_code, "ana@example.com" in inbox.text) == (200, True)
@@ -191,6 +191,6 @@ async def test_a_connection_that_says_nothing_is_closed(open_engine, monkeypatch
         for said in (b"", b"GET / HTTP/1.1\r\nHost: x", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
             reader, writer = await asyncio.open_connection(host, port)
             writer.write(said)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 await reader.read()
             writer.close()

@@ -50,7 +50,7 @@ async def test_live_streams_end_when_who_opened_them_is_let_in_no_more_and_not_t
     paths = ["/events", f"/events?w={handle.id}&r=r1", f"/runs/{handle.id}/events"]
     async with served.stranger(Authorization=f"Bearer {token(3600)}") as later:
         await listed(later, handle.id)
-        async with served.stranger(Authorization=f"Bearer {token(ENOUGH_S)}") as soon, asyncio.timeout(50):
+        async with served.stranger(Authorization=f"Bearer {token(ENOUGH_S)}") as soon, asyncio.timeout(150):
             go_on = [asyncio.create_task(read(later, path)) for path in paths]
             sent = await asyncio.gather(*(read(soon, path) for path in paths))
             refused = [(await soon.get(path)).status_code for path in paths]

@@ -59,7 +59,7 @@ async def test_of_a_run_people_see_what_it_asks_them_and_not_what_it_asks_others
 async def state_of(person, handle):
     """Return which requests the stream of a run says that it waits with."""
     text, found = "", None
-    async with asyncio.timeout(30), person.stream("GET", f"/runs/{handle.id}/events") as answer:
+    async with asyncio.timeout(150), person.stream("GET", f"/runs/{handle.id}/events") as answer:
         async for piece in answer.aiter_text():
             text += piece
             if found := re.search(r'^event: state\ndata: .*"pending": (\[.+?\])', text, re.MULTILINE):

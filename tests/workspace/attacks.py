@@ -21,7 +21,7 @@ class Attack:
     command: str
     holds: Callable[[Told, Path], bool]
     writable: bool = True
-    seconds: float = 30.0
+    seconds: float = 150.0
     call: str = ""
     """A binary that makes this one system call, written to `call` before."""
 

@@ -301,7 +301,7 @@ async def test_a_tool_that_reads_has_the_workspace_mounted_read_only_in_a_run_th
     (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
     (desk.root / "a").chmod(0o644)
     working = asyncio.create_task(desk.ask(tool, **arguments))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         # A jail is mounted for writing for a moment before it is closed.
         while mounted(desk) != {how}:
             await asyncio.sleep(0.05)

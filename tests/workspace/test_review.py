@@ -7,7 +7,7 @@ import pytest
 
 from tests.requirements import promise
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(400)
 
 CLEAN = {
     "shop/__init__.py": "",
@@ -140,7 +140,7 @@ HOSTILE = {
 async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     fill(desk, CLEAN | {"conftest.py": HOSTILE[what]})
     before = desk.held()
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(150):
         said = await checked(desk, "tests", seconds=4)
     assert isinstance(said, str), said
     assert len(said) < 3000

@@ -58,7 +58,7 @@ async def decide(handle, **approval):
 
 async def request_of(handle, request_id):
     """Wait until this request is open."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not (found := [request for request in await handle.query("pending") if request["id"] == request_id]):
             await asyncio.sleep(0.1)
     return found[0]
@@ -274,7 +274,7 @@ async def test_wall_time_stands_still_while_only_a_person_is_awaited(shared):
     for _ in range(3):
         assert (await refusal(decide(handle, verdict="approve", request_id="r9")))[0] == "DecisionRefused"
         await handle.signal("approval", {"wake": "the clock of the run"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while len(await events(handle, "approval.refused")) < 3:
             await asyncio.sleep(0.1)
     assert (await handle.query("budget"))["active_seconds"] == before
@@ -295,7 +295,7 @@ async def test_the_temporal_command_line_decides(shared):
         "--name", "decide", "--input", approval, "-o", "json",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    output, _ = await asyncio.wait_for(process.communicate(), 150)
     assert process.returncode == 0, output
     assert b'"decided"' in output
     assert (await ended(handle))["outcome"] == "completed"

@@ -94,7 +94,7 @@ async def test_a_run_started_with_nothing_or_nonsense_fails_as_an_invalid_task(s
             name, args=given, id=f"nonsense-{name}-{number}", task_queue=opened.settings.task_queue
         )
         with pytest.raises(WorkflowFailureError) as caught:
-            await asyncio.wait_for(handle.result(), 30)
+            await asyncio.wait_for(handle.result(), 150)
         assert caught.value.cause.type == "TaskInvalid"
         assert_no_task_failure(await handle.fetch_history())
 
@@ -185,7 +185,7 @@ async def test_a_request_shows_what_is_called_how_it_is_undone_and_what_cannot_b
     assert (call["tool"], call["safety"], call["undoable"]) == ("mail.send_email", "write_safe", True)
     assert "recall_email" in call["undo_how"]
     await handle.execute_update("decide", {"request_id": "r1", "verdict": "reject", "by": "ana"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not (found := await handle.query("pending")) or found[0]["id"] != "r2":
             await asyncio.sleep(0.1)
     (call,) = found[0]["calls"]

@@ -120,7 +120,7 @@ async def test_a_signal_needs_its_own_proof_and_a_strangers_signal_is_an_event_a
     await handle.signal("approval", yes)
     await handle.signal("approval", await signed(handle, yes))
     await handle.signal("approval", await signed(handle, {**yes, "by": "eve@example.com"}, update="approval"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while True:
             events = (await handle.query("timeline", {"after": 0}))["events"]
             refused = [event["data"]["type"] for event in events if event["name"] == "approval.refused"]

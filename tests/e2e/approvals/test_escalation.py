@@ -22,7 +22,7 @@ def mail(to):
 
 
 async def escalated(handle, count):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while True:
             requests = await pending(handle, count)
             if any(request["escalated_to"] for request in requests):
@@ -41,7 +41,7 @@ async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(
     ) as engine:
         handle = await engine.start("write")
         asked = ApprovalRequest.model_validate((await pending(handle))[0])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while not (again := ApprovalRequest.model_validate((await pending(handle))[0])).escalated:
                 await asyncio.sleep(0.2)
         await handle.terminate()

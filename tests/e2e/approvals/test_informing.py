@@ -51,7 +51,7 @@ def with_patience(toolbox, **entry):
 
 async def searches(handle, count):
     """Wait until a run has searched so many times."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while True:
             events = (await handle.fetch_history()).events
             made = [event.activity_task_scheduled_event_attributes.activity_type.name for event in events]

@@ -55,7 +55,7 @@ async def say(handle, update, by, **payload):
 
 
 async def asked(handle, kind, but=()):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not (found := [r for r in await handle.query("pending") if r["kind"] == kind and r["id"] not in but]):
             await asyncio.sleep(0.1)
     return found[0]
@@ -79,7 +79,7 @@ async def test_a_tasks_policy_takes_pause_undo_and_cancel_from_nobody(shared, wh
     await handle.execute_update("top_up", {"by": ANA, "max_steps": 1})
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     assert recalled(opened, handle) == 2
 
 

@@ -117,7 +117,7 @@ async def test_what_the_endpoint_billed_stays_under_the_ceiling(open_engine, fau
 async def _ended(handle):
     """Stop at every question: a lasting fault of the model asks retry or stop."""
     ending = asyncio.ensure_future(handle.result())
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(150):
         while not ending.done():
             for request in await handle.query("pending"):
                 await handle.execute_update("decide", {"request_id": request["id"], "verdict": "retry", "by": "ana"})

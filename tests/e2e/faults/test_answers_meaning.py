@@ -177,7 +177,7 @@ async def test_a_call_that_repeats_a_write_is_asked_about_and_says_what_came_of_
     assert "as effect 1: it succeeded" in request["calls"][0]["repeats"]
     assert len(disk.calls("remove")) == before + 1
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while (again := await handle.query("pending")) == [] or again[0]["id"] == request["id"]:
             await asyncio.sleep(0.1)
     assert "as effect 1" in again[0]["rule"]

@@ -24,14 +24,14 @@ async def _bug(*_given, **_named):
 
 async def _waiting_for_a_fix(handle):
     """Wait until a workflow task of the run has failed and is tried again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while (await handle.describe()).raw_description.pending_workflow_task.attempt < 2:
             await asyncio.sleep(0.1)
 
 
 async def _failing(handle):
     """Wait until an activity of the run has failed and is tried again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not any(a.attempt > 1 for a in (await handle.describe()).raw_description.pending_activities):
             await asyncio.sleep(0.1)
 
@@ -59,11 +59,11 @@ async def test_a_bug_in_the_workflow_waits_and_the_next_release_goes_on(temporal
             await _waiting_for_a_fix(handle)
     async with engine(temporal, tmp_path, scripts, policy=POLICY, task_queue=queue) as opened:
         if home is ToolCalls:
-            (request,) = await pending(handle, within_s=90)
+            (request,) = await pending(handle, within_s=150)
             await handle.execute_update(
                 "decide", {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"}
             )
-        result = await asyncio.wait_for(handle.result(), 90)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert (result["outcome"], result["undone"]) == ("completed", [])
         assert opened.mailbox.sent() == ["a@x.example"]
 
@@ -85,7 +85,7 @@ async def test_a_bug_in_a_handler_refuses_and_is_counted_and_the_run_goes_on(tem
         await handle.execute_update(
             "decide", {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"}
         )
-        assert (await asyncio.wait_for(handle.result(), 60))["outcome"] == "completed"
+        assert (await asyncio.wait_for(handle.result(), 150))["outcome"] == "completed"
 
 
 @promise("runs:bug-activity")
@@ -99,7 +99,7 @@ async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(
             handle = await opened.start(task)
             await _failing(handle)
     async with engine(temporal, tmp_path, scripts, policy=POLICY, task_queue=queue) as opened:
-        result = await asyncio.wait_for(handle.result(), 90)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert result["outcome"] == "completed"
         assert opened.mailbox.sent() == ["a@x.example"]
 
@@ -115,6 +115,6 @@ async def test_a_bug_in_an_activity_that_lasts_is_asked_about(temporal, tmp_path
             assert (request["kind"], request["options"]) == ("outcome", ["retry", "reject"])
             assert "call_tool: KeyError in call_tool" in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "retry", "by": "ana"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert result["outcome"] == "completed"
         assert opened.mailbox.sent() == ["a@x.example"]

@@ -129,7 +129,7 @@ async def opened(temporal, tmp_path, sandbox):
 
 
 @promise("secrets:echoes")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("form", ["direct", "programs"])
 async def test_a_tool_that_says_secrets_back_in_any_spelling_leaves_none_in_clear(opened, form):
     made, path = opened

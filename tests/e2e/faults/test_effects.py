@@ -45,7 +45,7 @@ def lossy(temporal, folder, declared, **env):
 
 
 async def ended(handle):
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(150):
         result = await handle.result()
     assert_no_task_failure(await handle.fetch_history())
     return result
@@ -53,7 +53,7 @@ async def ended(handle):
 
 async def asked_about(handle):
     """Return the one request about the lost outcome."""
-    (request,) = await pending(handle, within_s=90)
+    (request,) = await pending(handle, within_s=150)
     assert request["kind"] == "outcome"
     assert set(request["options"]) == {"happened", "did_not_happen", "retry"}
     assert request["calls"][0]["tool"] == "mail.send_email"

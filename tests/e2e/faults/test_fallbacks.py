@@ -87,7 +87,7 @@ async def opened(temporal, tmp_path_factory):
 
 async def finished(opened, label, model, **budget):
     handle = await opened[0].start({"text": f"<{label}>", "model": model, "budget": budget})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return result
 
@@ -138,7 +138,7 @@ async def test_where_all_models_fail_a_person_is_asked_and_a_retry_begins_with_t
     (request,) = await pending(handle)
     assert request["kind"] == "outcome"
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "retry", "by": "ana"})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert (result["outcome"], bill(result)) == ("completed", {"main": 1})
     assert (FIRST.asked["both"], SPARE.asked["both"]) == (2, 1)
 

@@ -68,7 +68,7 @@ def timers(history):
 
 async def waiting(handle, seconds):
     """Wait until the run waits on a timer of so many seconds; return its summary."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while True:
             found = [summary for length, summary in timers(await handle.fetch_history()) if length == seconds]
             if found:

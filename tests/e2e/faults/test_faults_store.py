@@ -62,7 +62,7 @@ async def shared(temporal, tmp_path_factory):
 
 
 async def decide(handle, verdict="approve", seen=()):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while not (found := [request for request in await handle.query("pending") if request["id"] not in seen]):
             await asyncio.sleep(0.1)
     request = found[0]
@@ -90,7 +90,7 @@ async def locked(opened):
 
 async def failing(handle, name):
     """Wait until an activity of this name has failed at least once and is tried again."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(150):
         while True:
             described = (await handle.describe()).raw_description
             if any(
@@ -132,7 +132,7 @@ async def test_a_store_that_stays_locked_is_asked_about_and_the_run_goes_on(shar
 
 async def decide_while_locked(handle, opened):
     (request,) = await pending(handle)
-    async with locked(opened), asyncio.timeout(60):
+    async with locked(opened), asyncio.timeout(150):
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
         while not (found := [other for other in await handle.query("pending") if other["id"] != request["id"]]):
             await asyncio.sleep(0.1)
@@ -161,7 +161,7 @@ async def test_a_store_locked_while_the_model_thinks_loses_no_answer(temporal, t
 
     async with office(temporal, tmp_path, rules=rules, transient_seconds=60) as (opened, _):
         handle = await opened.start("<quick>")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             await arrived.wait()
         async with locked(opened):
             go_on.set()
@@ -188,7 +188,7 @@ async def test_a_worker_with_another_store_is_refused_naming_both(temporal, tmp_
         (request,) = await pending(handle)
     async with office(temporal, there, rules=rules, task_queue=queue) as (_, stranger):
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while not (found := [other for other in await handle.query("pending") if other["id"] != request["id"]]):
                 await asyncio.sleep(0.1)
         ids = [row[0] for folder in (home, there / "home") for row in stamp_of(folder)]
@@ -230,7 +230,7 @@ async def test_of_two_workers_with_two_stores_the_right_one_carries_the_run_or_a
 
 async def ended_or_asked(handle):
     """Wait until the run is closed or waits for a person; return its Result or the request."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while True:
             if (result := await handle.query("result")) is not None:
                 return result

@@ -206,7 +206,7 @@ async def test_a_tool_that_changes_after_approval_is_asked_about_again(office):
     SCRIPTS.asked["noisy"] = 0
     await ended(await opened.start("<noisy>"))
     await handle.execute_update("decide", {"request_id": first["id"], "verdict": "approve", "by": "ana"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not (found := [request for request in await handle.query("pending") if request["id"] != first["id"]]):
             await asyncio.sleep(0.1)
     assert desk.calls("changing") == []

@@ -52,17 +52,17 @@ async def test_an_undo_is_not_parked_by_a_worker_that_lacks_the_key(temporal, tm
     async with worker(encryption_keys=(KEY,)) as opened:
         handle = await opened.start(rules.task(mail("a@key.example"), mail("b@key.example")))
         first = await decide(handle, "approve")
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while (await pending(handle))[0]["id"] == first["id"]:
                 await asyncio.sleep(0.1)
     async with worker(encryption_keys=keys):
         await decide(handle, "reject", stop=True)
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while (asked := (await pending(handle))[0])["kind"] != "outcome":
                 await asyncio.sleep(0.1)
     async with worker(encryption_keys=(KEY,)) as opened:
         await decide(handle, "retry")
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert opened.mailbox.sent() == []
 
     assert "BACKSTAY_ENCRYPTION_KEYS" in asked["question"]
@@ -80,12 +80,12 @@ async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(t
     async with worker(blobs=tmp_path / "elsewhere"):
         # The model is told of the refusal, for which what it was told before is needed.
         await decide(handle, "reject")
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while not (asked := [r for r in await handle.query("pending") if r["kind"] == "outcome"]):
                 await asyncio.sleep(0.1)
     async with worker():
         await decide(handle, "retry")
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
 
     assert "BACKSTAY_BLOBS" in asked[0]["question"]
     assert result["outcome"] == "completed"
@@ -102,13 +102,13 @@ async def test_a_lost_worker_is_asked_about_and_the_run_goes_on(temporal, tmp_pa
         with sqlite3.connect(tmp_path / "home" / "backstay.db", isolation_level=None) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             handle = await opened.start(rules.task())
-            async with asyncio.timeout(45):
+            async with asyncio.timeout(150):
                 while not (asked := await handle.query("pending")):
                     await asyncio.sleep(0.1)
             connection.rollback()
         monkeypatch.undo()
         await decide(handle, "retry")
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
 
     assert (asked[0]["kind"], "no answer from the worker" in asked[0]["question"]) == ("outcome", True)
     assert result["outcome"] == "completed"
@@ -143,13 +143,13 @@ async def test_patience_counts_from_the_first_attempt_and_travels_to_the_later_o
         heartbeat_timeout=timedelta(seconds=10),
     )
     # Nobody takes it for longer than the patience: that is no failure of it.
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         began = (await started.describe()).schedule_time
         while (datetime.now(UTC) - began).total_seconds() < body.transient_s:
             await asyncio.sleep(0.1)
     async with Worker(temporal, task_queue=queue, activities=[body.settle_effect]):
         with pytest.raises(Exception, match="Activity") as failed:
-            await asyncio.wait_for(started.result(), 40)
+            await asyncio.wait_for(started.result(), 150)
 
     first, *later = body.attempts
     assert isinstance(failed.value.__cause__, ApplicationError)

@@ -194,6 +194,6 @@ async def test_what_a_person_or_the_engine_ended_is_no_failure_of_a_program(open
 
     policy = "deny: [engine.run_program]\n"
     async with open_engine(rules, sandbox=sandbox, policy=policy) as engine:
-        result = await asyncio.wait_for((await engine.start({"text": "denied"})).result(), 60)
+        result = await asyncio.wait_for((await engine.start({"text": "denied"})).result(), 150)
 
     assert (result["outcome"], result["usage"]["lifelines"]) == ("completed", 0)

@@ -35,7 +35,7 @@ async def settled(opened, run, verdicts):
     """Return the Result of a run whose questions are answered with these verdicts; the last one answers all others."""
     ended, rest = asyncio.ensure_future(run.result()), list(verdicts)
     questions = []
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(150):
         while not ended.done():
             for request in await run.pending():
                 verdict = rest.pop(0) if len(rest) > 1 else rest[0]

@@ -48,7 +48,7 @@ async def watched(engine, model, task="Look at the invoices"):
         reading = asyncio.create_task(read())
         try:
             model.gate.set()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 result = await handle.result()
         finally:
             reading.cancel()

@@ -281,7 +281,7 @@ async def opened(temporal, tmp_path_factory):
 async def ran(opened, label):
     text = f"<{label}> look at the desk and read the barometer"
     handle = await opened.start({"text": text, "model": f"{label}-model"})
-    result = await asyncio.wait_for(handle.result(), 90)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return result, [body for body in opened.model.requests if body["model"] == f"{label}-model"]
 
@@ -353,5 +353,5 @@ async def test_a_person_reads_what_the_endpoint_said_and_a_filter_is_asked_once(
         if label == "nomodel":
             assert "it has scripted" in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("failed", 0.0)

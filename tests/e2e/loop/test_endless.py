@@ -97,7 +97,7 @@ async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_
         latest = opened.client.get_workflow_handle(handle.id)
         run = Backstay(opened.client, task_queue=opened.settings.task_queue).run(handle.id)
         first = await latest.execute_update("decide", given)
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(150):
             while [r.id for r in await run.pending()] != ["r2"]:
                 await asyncio.sleep(0.2)
         assert (await latest.describe()).run_id != handle.first_execution_run_id
@@ -106,7 +106,7 @@ async def test_an_event_id_and_a_request_of_an_earlier_execution_are_known_in_a_
         await latest.execute_update(
             "decide", await signing.signed(latest, {**yes, "request_id": "r2", "event_id": "2"}, key=KEY)
         )
-        assert (await asyncio.wait_for(latest.result(), 60))["outcome"] == "completed"
+        assert (await asyncio.wait_for(latest.result(), 150))["outcome"] == "completed"
 
 
 @promise("runs:endless-strangers")
@@ -129,7 +129,7 @@ async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
         assert "2 arguments were given" in failed.value.cause.message
         # The server says of later executions of a cron workflow, too, that they continue another one.
         repeated = await start(cron_schedule="@every 1s")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while len(await executions_of(opened, repeated.id)) < 3:
                 await asyncio.sleep(0.2)
         await opened.client.get_workflow_handle(repeated.id).terminate()
@@ -144,6 +144,6 @@ async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refus
     async with engine(temporal, tmp_path, scripts, policy=POLICY) as opened:
         handle = await opened.start(scripts.task(*(mail(f"n{n}@free.example") for n in range(STEPS))))
         with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 60)
+            await asyncio.wait_for(handle.result(), 150)
     assert failed.value.cause.type == "TaskInvalid"
     assert "this store did not write the state" in failed.value.cause.message

@@ -96,7 +96,7 @@ async def opened(temporal, tmp_path_factory):
 
 async def ran(opened, label):
     handle = await opened.start({"text": f"<{label}> look at the desk"})
-    result = await asyncio.wait_for(handle.result(), 90)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return handle, result
 
@@ -190,5 +190,5 @@ async def test_an_error_in_place_of_an_answer_is_told_in_its_own_words_and_costs
         assert words in request["question"]
         assert "not a chat completion" not in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("failed", 0.0)

@@ -151,7 +151,7 @@ async def test_searches_and_reads_then_one_batch_then_one_question_then_finish(o
     assert names.count("search.run") == 2
     assert opened.mailbox.requests("send_email") == before
     await handle.execute_update("decide", {"request_id": batch["id"], "verdict": "approve", "by": "ana"})
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not (question := [request for request in await handle.query("pending") if request["kind"] == "question"]):
             await asyncio.sleep(0.1)
     assert opened.mailbox.requests("send_email") == before + 2
@@ -188,7 +188,7 @@ async def test_what_temporal_would_do_with_a_whole_run_is_refused(opened, option
     task = SCRIPTS.task()
     handle = await opened.start(task, **option)
     first = opened.client.get_workflow_handle(handle.id, run_id=handle.result_run_id)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not (failed := [e for e in (await first.fetch_history()).events if e.HasField(FAILED)]):
             await asyncio.sleep(0.1)
     if "cron_schedule" in option:
@@ -239,13 +239,13 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
         with monkeypatch.context() as patched:
             patched.setattr(run_task, "search", no_search)
             await handle.signal("approval", {"request_id": "r99", "verdict": "approve", "by": "ana"})
-            async with asyncio.timeout(45):
+            async with asyncio.timeout(150):
                 while not any(map(failed_task, (await handle.fetch_history()).events)):
                     await asyncio.sleep(0.1)
         with pytest.raises(AssertionError):
             assert_no_task_failure(await handle.fetch_history())
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
 
         assert result["outcome"] == "completed"
         assert len(running.mailbox.sent()) == 1

@@ -69,7 +69,7 @@ def tool_named(request, name):
 
 
 @promise("models:malformed")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_malformed_answers_of_every_kind_end_as_a_valid_value_or_a_failed_run_that_says_why(office):
     cases = all_of_them()
     assert len(cases) == 200

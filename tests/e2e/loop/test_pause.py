@@ -14,7 +14,7 @@ FINISH = Reply(calls=[("finish", {"summary": "done"})])
 
 
 async def event_named(handle, name):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while True:
             events = (await handle.query("timeline", {"after": 0}))["events"]
             if any(event["name"] == name for event in events):
@@ -30,7 +30,7 @@ async def test_a_paused_run_makes_no_approved_call_until_it_is_resumed_and_answe
         paused = await handle.execute_update("pause", {"reason": "lunch\u202e", "by": "ana", "event_id": "p1"})
         assert paused == {"paused": True}
         await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (await handle.query("status"))["state"] != "paused":
                 await asyncio.sleep(0.1)
         assert await handle.query("pending") == []
@@ -63,16 +63,16 @@ async def test_a_run_paused_before_a_step_asks_the_model_nothing_until_it_is_res
     async def rules(conversation):
         if not conversation.calls():
             asked.set()
-            await asyncio.wait_for(go.wait(), 30)
+            await asyncio.wait_for(go.wait(), 150)
             return READ
         return FINISH
 
     async with open_engine(rules) as engine:
         handle = await engine.start("read")
-        await asyncio.wait_for(asked.wait(), 30)
+        await asyncio.wait_for(asked.wait(), 150)
         await handle.execute_update("pause", {"reason": "wait"})
         go.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (await handle.query("status"))["state"] != "paused":
                 await asyncio.sleep(0.1)
         assert len(engine.model.requests) == 1
@@ -89,7 +89,7 @@ async def test_a_paused_run_can_still_be_undone_and_cancelled(open_engine):
         handle = await engine.start("write")
         await pending(handle)
         await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while not (found := await handle.query("pending")) or found[0]["id"] != "r2":
                 await asyncio.sleep(0.1)
         await handle.execute_update("pause", {"reason": "doubt"})
@@ -97,7 +97,7 @@ async def test_a_paused_run_can_still_be_undone_and_cancelled(open_engine):
         assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
         assert engine.mailbox.sent() == []
         await handle.cancel()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (result := await handle.query("result")) is None:
                 await asyncio.sleep(0.1)
     assert result["outcome"] == "cancelled"

@@ -83,7 +83,7 @@ async def run(opened, label, **task):
     made, main, small = opened
     before = len(small.requests)
     handle = await made.start({"text": f"<{label}> look", "model": "main", "profile": "looking", **task})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     tools = [tool["function"]["name"] for tool in main.requests[-1]["tools"]]
     return result, [name for name in tools if "__" in name], small.requests[before:]

@@ -35,7 +35,7 @@ async def metadata(handle):
 
 async def attribute(handle, name, value):
     """Wait until the server tells a search attribute's new value."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while (await handle.describe()).search_attributes.get(name) != [value]:
             await asyncio.sleep(0.1)
 
@@ -139,7 +139,7 @@ async def test_a_task_stays_out_of_search_attributes_where_payloads_are_encrypte
 
 async def found(opened, query, workflow_id):
     """Wait until the server's list, which follows with a delay, holds exactly this run."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while [workflow.id async for workflow in opened.client.list_workflows(query)] != [workflow_id]:
             await asyncio.sleep(0.1)
 

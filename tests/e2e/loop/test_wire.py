@@ -58,7 +58,7 @@ async def wires(opened, label, model):
     """Run a script; return for each of its requests whether it offered functions, and the Result."""
     asked = len(opened.model.requests)
     handle = await opened.start({"text": f"<{label}>", "model": f"{model}-model"})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return ["tools" in request for request in opened.model.requests[asked:]], result
 
@@ -110,7 +110,7 @@ async def test_an_endpoint_whose_answer_never_ends_is_a_fault_that_is_asked_abou
         (request,) = await pending(handle)
         assert "it answers with more than" in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
 
     assert (result["outcome"], result["error"]["type"]) == ("failed", "ModelUnavailable")
     # Each of the answers may have been billed.

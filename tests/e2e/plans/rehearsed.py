@@ -237,7 +237,7 @@ async def check(case: Case, world: World, scripts: Any, offset: int) -> dict[str
         source = task.pop("source")
         task = scripts.task(Reply(calls=[("run_program", {"code": source})]), _finish, **task)
     handle = await world.engine.start(task)
-    (request,) = await pending(handle, within_s=90)
+    (request,) = await pending(handle, within_s=150)
     assert world.sent(case) == {}, case
     assert world.files(case) == {FILE: f"before {case.name}"}, case
     forecast = {entry["idx"]: entry for entry in request["forecast"]}

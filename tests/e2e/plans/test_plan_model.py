@@ -182,7 +182,7 @@ def without_order_of_reads(log):
 
 
 @promise("plans:model")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_random_plans_come_to_what_a_simple_model_says(opened):
     engine_, folder = opened
     chance = random.Random(20261123)

@@ -51,7 +51,7 @@ def requested(opened, handle):
 async def failure_of(opened, given):
     handle = await opened.start(given)
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     assert requested(opened, handle) == []
     return caught.value.cause.type, caught.value.cause.message

@@ -103,7 +103,7 @@ async def test_an_unknown_profile_is_refused_with_the_names_of_those_there_are(o
     async with open_engine([FINISH], profiles=PROFILES) as engine:
         handle = await engine.start({"text": "look", "profile": "reckless"})
         with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 60)
+            await asyncio.wait_for(handle.result(), 150)
 
     assert failed.value.cause.type == "TaskInvalid"
     known = "careful, conservative, default, exploratory"
@@ -162,7 +162,7 @@ async def test_a_secret_in_a_persona_reaches_no_model_and_no_history(open_engine
     key = "sk-" + "a1B2" * 10
     async with open_engine([FINISH], profiles=f"leaky: {{persona: 'Log in with {key}'}}") as engine:
         handle = await engine.start({"text": "look", "profile": "leaky"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         history = (await handle.fetch_history()).to_json()
 
     assert result["error"]["type"] == "SettingsInvalid"

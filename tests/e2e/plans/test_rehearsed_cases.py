@@ -10,7 +10,7 @@ PLANS, PROGRAMS = sized(8, 4), sized(4, 2)
 
 
 @promise("approvals:rehearsal-random")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_random_plans_and_programs_do_what_was_foretold_and_ask_about_all_else(temporal, sandbox, tmp_path):
     cases = [random_case(seed, as_program=False) for seed in range(PLANS)]
     cases += [random_case(seed, as_program=True) for seed in range(PROGRAMS)]

@@ -125,7 +125,7 @@ ALL = (
 
 
 @promise("plans:confidence")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
     run, refs = await done(opened, "clean", *GOOD)
     answers = {6: {"success": True, "ref": refs[4]}}

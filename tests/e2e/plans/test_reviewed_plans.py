@@ -64,7 +64,7 @@ async def states(handle, *plan_ids):
 
 
 @promise("plans:corrected")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
     found, scripts, rooms = opened
     handle = await found.start(scripts.task(propose(BAD), correct("p1", GOOD), **fields("corrected")))
@@ -109,7 +109,7 @@ async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened,
 
 
 @promise("plans:found")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_what_a_review_found_is_read_in_the_question_on_the_page_and_at_a_terminal(opened, nursery, tmp_path):
     found, scripts, _ = opened
     finish = Reply(calls=[("finish", {"summary": "done", "success": True})])

@@ -137,7 +137,7 @@ async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_s
     arguments = ("approve", handle.id, request["id"], *flags, "--by", "ana")
     done = await forked(nursery, *arguments, environment=environment_of(found), folder=tmp_path)
     assert done.code == 0, done.err
-    made = (await asyncio.wait_for(handle.result(), 90))["raw_outputs"]["steps"]
+    made = (await asyncio.wait_for(handle.result(), 150))["raw_outputs"]["steps"]
     assert "MemoryError" in made[0]["data"]["stderr"]
     assert made[1]["data"]["stdout"] == "7\n"
     # It is seen while it writes, or where the machine is too busy for a look in those seconds, at its end.

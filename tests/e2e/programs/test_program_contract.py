@@ -86,7 +86,7 @@ async def test_a_call_by_name_is_asked_about_charged_undone_and_played_again_lik
         handle = await engine.start({"text": "write"})
         (request,) = await pending(handle)
         await decide(handle, request, "approve")
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while (request := (await pending(handle))[0])["calls"][0]["arguments"]["to"] != "b@example.com":
                 await asyncio.sleep(0.05)
         await sandbox.forget("")

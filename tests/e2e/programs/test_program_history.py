@@ -20,7 +20,7 @@ async def history_of(open_engine, sandbox, folder, source, calls):
 
     async with open_engine(rules, sandbox=sandbox, folder=folder, cached=10) as engine:
         handle = await engine.start({"text": "read on", "budget": {"max_tool_calls": 500}})
-        result = await asyncio.wait_for(handle.result(), 110)
+        result = await asyncio.wait_for(handle.result(), 150)
         history = await handle.fetch_history()
     assert result["usage"]["tool_calls"] == calls, result
     assert_no_task_failure(history)
@@ -47,7 +47,7 @@ async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_
 
 
 @promise("programs:history")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_calls_gathered_share_their_rounds(open_engine, sandbox, tmp_path):
     events, size = await history_of(open_engine, sandbox, tmp_path / "gathered", TOGETHER, 100)
 

@@ -127,7 +127,7 @@ async def desk(temporal, sandbox, tmp_path_factory):
 
 
 async def ended(handle):
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return result
 
@@ -179,7 +179,7 @@ async def test_a_program_that_is_fed_its_journal_gets_the_same_error(desk):
     await desk.sandbox.forget("")
     handle = await desk.start("fed")
     await decided(handle, "happened")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not (found := await pending(handle)) or found[0]["kind"] != "call":
             await asyncio.sleep(0.05)
     assert await desk.sandbox.forget("") == 1
@@ -278,7 +278,7 @@ async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_o
             await sandbox.forget("")
         async with sandbox_role(made.client, made.settings, other):
             await decided(handle, "approve")
-            async with asyncio.timeout(50):
+            async with asyncio.timeout(150):
                 while not (found := await pending(handle)) or found[0]["kind"] != "outcome":
                     await asyncio.sleep(0.05)
             await decided(handle, "reject")

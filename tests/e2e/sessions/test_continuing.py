@@ -60,14 +60,14 @@ async def continued(handle, times=1):
     for _ in range(times):
         before = (await handle.describe()).run_id
         await handle.signal("approval", "a word that makes the history long")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):
             while (await handle.describe()).run_id == before:
                 await asyncio.sleep(0.05)
 
 
 async def asked(run, count=1):
     """Return the open requests of a run when there are so many."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while len(found := await run.pending()) < count:
             await asyncio.sleep(0.1)
     return found
@@ -75,7 +75,7 @@ async def asked(run, count=1):
 
 async def finished(opened, run, executions):
     """Return the Result of a run that took so many executions, each of which replays."""
-    result = await asyncio.wait_for(run.result(), 90)
+    result = await asyncio.wait_for(run.result(), 150)
     histories = await executions_of(opened, run.id)
     assert len(histories) == executions
     for history in histories:
@@ -129,7 +129,7 @@ async def test_an_approval_that_comes_while_the_run_continues_counts_once(tempor
         forged = {**yes, "proof": yes["proof"][:-4] + "0000"}
         junk = [handle.signal("approval", given) for given in ("junk", forged, forged, forged, forged, forged, forged)]
         await asyncio.gather(*junk, handle.signal("approval", yes), handle.signal("approval", yes))
-        result = await asyncio.wait_for(run.result(), 60)
+        result = await asyncio.wait_for(run.result(), 150)
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@one.example"])
         assert len([event for event in result.events if event.name == "approval.decided"]) == 1
 
@@ -345,11 +345,11 @@ async def test_a_run_near_a_limit_of_the_server_continues_while_a_call_is_under_
         handle = await opened.start(scripts.task(mail("a@free.example")))
         run = run_of(opened, handle)
         await opened.model.asked()
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while opened.mailbox.requests("send_email") < 1:
                 await asyncio.sleep(0.05)
         await continued(handle)
-        result = await asyncio.wait_for(run.result(), 90)
+        result = await asyncio.wait_for(run.result(), 150)
         assert [(effect.n, effect.state) for effect in result.effects] == [(1, "applied")]
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@free.example"])
         assert opened.mailbox.requests("send_email") == 1
@@ -365,7 +365,7 @@ async def test_what_is_remembered_for_the_run_holds_in_its_next_execution(tempor
         run = run_of(opened, handle)
         (request,) = await asked(run)
         await run.approve(request.id, by=ANA, remember="run", remember_arguments="any")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while [found.kind for found in await run.pending()] != ["question"]:
                 await asyncio.sleep(0.1)
         await continued(handle)
@@ -405,9 +405,9 @@ async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(tempora
         await continued(handle)
         undo = next(request for request in await asked(run, 2) if request.id != call.id)
         await run.approve(undo.id, by="ana")
-        assert [effect.state for effect in await asyncio.wait_for(undoing, 60)] == ["compensated"]
+        assert [effect.state for effect in await asyncio.wait_for(undoing, 150)] == ["compensated"]
         await run.approve(call.id, by="ana")
-        assert (await asyncio.wait_for(run.result(), 60)).outcome == "completed"
+        assert (await asyncio.wait_for(run.result(), 150)).outcome == "completed"
         assert opened.mailbox.sent() == ["b@ask.example"]
 
 
@@ -421,7 +421,7 @@ async def test_a_reset_to_either_side_of_the_switch_sends_nothing_again(temporal
         (request,) = await asked(run)
         await continued(handle)
         await run.approve(request.id, by="ana")
-        await asyncio.wait_for(run.result(), 60)
+        await asyncio.wait_for(run.result(), 150)
         execution = handle.first_execution_run_id
         if at == "in the next execution":
             execution = (await handle.describe()).run_id
@@ -435,7 +435,7 @@ async def test_a_reset_to_either_side_of_the_switch_sends_nothing_again(temporal
                 for asks in await latest.pending():
                     await latest.approve(asks.id, by="ana")
                 await asyncio.sleep(0.2)
-        result = await asyncio.wait_for(latest.result(), 60)
+        result = await asyncio.wait_for(latest.result(), 150)
         assert result.outcome == "completed", result
         assert sorted(opened.mailbox.sent()) == ["a@free.example", "b@ask.example"]
         assert opened.mailbox.requests("send_email") == 2

@@ -100,7 +100,7 @@ async def test_a_message_is_read_at_the_next_step_and_closes_no_request(opened, 
 async def test_a_message_that_comes_while_calls_are_under_way_stands_behind_their_answers(office):
     opened, turns, folder = office
     handle = await opened.start(turns.task(calls(("desk__look", {}), ("desk__look", {"n": 2}))))
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while (await handle.query("status"))["state"] != "calling":
             await asyncio.sleep(0.05)
     await handle.execute_update("message", {"text": "be brief"})
@@ -121,7 +121,7 @@ async def test_a_run_that_would_finish_reads_the_message_first(opened, turns):
         return finished("too early")
 
     handle = await opened.start(turns.task(slow, finished("with your message")))
-    await asyncio.wait_for(asked.wait(), 45)
+    await asyncio.wait_for(asked.wait(), 150)
     await handle.execute_update("message", {"text": "one more thing"})
     go.set()
     result = await ended(handle)
@@ -141,7 +141,7 @@ async def test_a_run_without_a_step_left_finishes_and_says_that_a_message_was_no
         return finished("all I can do")
 
     handle = await opened.start(turns.task(slow, budget={"max_steps": 1}))
-    await asyncio.wait_for(asked.wait(), 45)
+    await asyncio.wait_for(asked.wait(), 150)
     await handle.execute_update("message", {"text": "one more thing"})
     go.set()
     result = await ended(handle)
@@ -223,7 +223,7 @@ async def test_only_a_proven_message_vouches_for_what_it_says(opened, turns, pro
     decision = {"request_id": request["id"], "verdict": "answer", "by": ANA, "answer": "yes"}
     await handle.execute_update("decide", decision)
     if not proven:
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while (asked := (await pending(handle))[0])["id"] == request["id"]:
                 await asyncio.sleep(0.1)
         (source,) = asked["calls"][0]["sources"]["/to"]

@@ -79,7 +79,7 @@ async def test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked(
         engine(temporal, tmp_path, [], **listed(tmp_path, model, **said)) as opened,
     ):
         handle = await opened.start({"text": "look", "model": "main"})
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert_no_task_failure(await handle.fetch_history())
     assert not model.faults
     assert (result["outcome"], result["final_summary"], result["error"]) == ("completed", "seen", None)
@@ -100,7 +100,7 @@ async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temp
         async with engine(temporal, tmp_path, [], **shared):
             decision = {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"}
             await handle.execute_update("decide", decision)
-            result = await asyncio.wait_for(handle.result(), 60)
+            result = await asyncio.wait_for(handle.result(), 150)
     assert before == ["functions", "strict", "loose", "loose"]
     assert [way(request) for request in model.requests[len(before) :]] == ["loose"]
     assert result["outcome"] == "completed"
@@ -118,7 +118,7 @@ async def test_a_model_that_is_listed_no_more_is_asked_nowhere_else(temporal, tm
         async with engine(temporal, tmp_path, [], **shared) as opened:
             decision = {"request_id": request["id"], "verdict": "answer", "answer": "yes", "by": "ana"}
             await handle.execute_update("decide", decision)
-            async with asyncio.timeout(45):
+            async with asyncio.timeout(150):
                 while (await handle.query("pending") or [request])[0]["kind"] != "outcome":
                     await asyncio.sleep(0.1)
             (fault,) = await pending(handle)
@@ -127,5 +127,5 @@ async def test_a_model_that_is_listed_no_more_is_asked_nowhere_else(temporal, tm
         shared["models"].write_text(listing, encoding="utf-8")
         async with engine(temporal, tmp_path, [], **shared):
             await handle.execute_update("decide", {"request_id": fault["id"], "verdict": "retry", "by": "ana"})
-            result = await asyncio.wait_for(handle.result(), 60)
+            result = await asyncio.wait_for(handle.result(), 150)
     assert (result["outcome"], len(model.requests)) == ("completed", 2)

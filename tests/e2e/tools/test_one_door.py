@@ -124,7 +124,7 @@ class Seen:
         return [ref for ref in refs if ref is not None]
 
 
-async def approved(handle, within_s=100):
+async def approved(handle, within_s=150):
     """Approve whatever is asked until the run ends; return the requests."""
     requests = {}
     async with asyncio.timeout(within_s):

@@ -87,7 +87,7 @@ async def seen_of(opened, handle, taken, result):
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         places |= {f"table {name}": repr(connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables}
     while not taken.empty() or "ended" not in places.get("notices", ""):
-        _, _, body = await asyncio.wait_for(taken.get(), 45)
+        _, _, body = await asyncio.wait_for(taken.get(), 150)
         places["notices"] = places.get("notices", "") + body.decode()
     return places
 

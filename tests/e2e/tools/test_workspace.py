@@ -327,7 +327,7 @@ async def test_the_copy_of_a_run_that_was_terminated_goes_with_its_claim(opened)
     place = room(opened, "cut", names="ana\n")
     steps = [("fs.delete", {"path": "names.txt"}), ("shell.run", {"command": "sleep 3"})]
     first = await found.start(plan("cut", *steps, rehearse=True, shell=True))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         while not copies(opened):
             await asyncio.sleep(0.05)
     await first.terminate()
@@ -344,7 +344,7 @@ async def test_nobody_is_asked_about_a_command_that_the_operator_denies(opened):
     found, _ = opened
     room(opened, "denied")
     handle = await found.start({"text": "<denied>", "workspace": "denied", "shell": True})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert result["success"], result
     assert not [event for event in result["events"] if "approval" in event["name"]]
     said = str(SCRIPTS.heard["denied"])
@@ -357,7 +357,7 @@ async def test_a_plan_with_a_denied_command_ends_before_anybody_is_asked(opened)
     found, _ = opened
     room(opened, "planned")
     handle = await found.start({"plan": {"steps": [DENIED_STEP]}, "workspace": "planned", "shell": True})
-    result = await asyncio.wait_for(handle.result(), 60)
+    result = await asyncio.wait_for(handle.result(), 150)
     assert not result["success"]
     assert "'docker' is on the list of commands that are not allowed" in str(result)
 
@@ -377,7 +377,7 @@ async def test_a_program_is_told_of_a_denied_command_and_nobody_is_asked(opened,
         room(opened, "programmed")
         task = {"text": "<programmed>", "workspace": "programmed", "shell": True}
         handle = await found.start(task)
-        result = await asyncio.wait_for(handle.result(), 60)
+        result = await asyncio.wait_for(handle.result(), 150)
         assert result["success"], result
         assert "not allowed: 'ssh'" in str(rules.heard["programmed"])
 
@@ -410,7 +410,7 @@ async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
         None,
         ["gets at most 1 MB written"],
     ]
-    result = await asyncio.wait_for(handle.result(), 90)
+    result = await asyncio.wait_for(handle.result(), 150)
     made = result["raw_outputs"]["steps"]
     assert [made[index]["data"]["exit_code"] for index in (0, 1, 3)] == [0, 1, 137], made
     assert "MemoryError" in made[1]["data"]["stderr"]

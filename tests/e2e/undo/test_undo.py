@@ -63,7 +63,7 @@ async def decide(handle, **approval):
 
 
 async def request_of(handle, request_id):
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not (found := [request for request in await handle.query("pending") if request["id"] == request_id]):
             await asyncio.sleep(0.1)
     return found[0]
@@ -245,7 +245,7 @@ async def test_a_cancelled_run_ends_as_cancelled_after_taking_back_what_it_did(s
     await request_of(handle, "r1")
     await handle.cancel()
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     assert type(caught.value.cause).__name__ == "CancelledError"
     assert_no_task_failure(await handle.fetch_history())
     result = await handle.query("result")
@@ -260,17 +260,17 @@ async def test_a_call_under_way_when_the_run_is_cancelled_is_waited_for_and_take
     async with open_engine([mails(A, B)], env={"MAILBOX_SLOW_SECONDS": "2"}, policy=POLICY) as opened:
         handle = await opened.start("write slowly")
         await opened.model.asked()
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while opened.mailbox.requests("send_email") < 2:
                 await asyncio.sleep(0.1)
         await handle.cancel()
         # What needs the worker cannot be done for a run that is stopping, and must not stop it from compensating.
         with pytest.raises((WorkflowUpdateFailedError, RPCError)):
-            await asyncio.wait_for(handle.execute_update("top_up", {"max_steps": 1, "proof": "1.00"}), 60)
+            await asyncio.wait_for(handle.execute_update("top_up", {"max_steps": 1, "proof": "1.00"}), 150)
         with contextlib.suppress(RPCError):
             await handle.signal("approval", {"request_id": "r1", "verdict": "approve", "by": "eve", "proof": "1.00"})
         with pytest.raises(WorkflowFailureError):
-            await asyncio.wait_for(handle.result(), 60)
+            await asyncio.wait_for(handle.result(), 150)
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
         assert result["outcome"] == "cancelled"
@@ -288,12 +288,12 @@ async def test_an_effect_of_unknown_outcome_is_checked_before_it_is_taken_back(o
     async with open_engine([mails(A), mails(B)], env=env, policy=POLICY, request_deadline_seconds=2) as opened:
         handle = await opened.start("write")
         await opened.model.asked()
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while len(opened.mailbox.sent()) < 2:
                 await asyncio.sleep(0.1)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
-            await asyncio.wait_for(handle.result(), 60)
+            await asyncio.wait_for(handle.result(), 150)
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
         assert result["outcome"] == "cancelled"
@@ -323,12 +323,12 @@ async def test_an_effect_that_stays_unknown_is_undone_by_its_id_or_parked(tempor
     ) as opened:
         handle = await opened.start("write")
         await opened.model.asked()
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(150):
             while len(opened.mailbox.sent()) < 2:
                 await asyncio.sleep(0.1)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
-            await asyncio.wait_for(handle.result(), 60)
+            await asyncio.wait_for(handle.result(), 150)
         assert_no_task_failure(await handle.fetch_history())
         result = await handle.query("result")
         states = [(effect["effect"], effect["state"]) for effect in result["undone"]]

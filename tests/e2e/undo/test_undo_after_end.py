@@ -41,7 +41,7 @@ async def undo_run(opened, workflow_id, **more):
 
 async def failure_of(handle):
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return caught.value.cause.type
 
@@ -77,12 +77,12 @@ async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_
 async def test_an_open_run_is_refused_and_a_terminated_one_is_undone(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example", "last@x.example"))
     # The plan's one request comes before its first step: let it go as far as its own question.
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not await handle.query("pending"):
             await asyncio.sleep(0.1)
     assert await failure_of(await undo_run(opened, handle.id)) == "RunOpen"
     await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while len(standing(opened, handle.id)) < 2:
             await asyncio.sleep(0.05)
     await handle.terminate("an operator's hand")
@@ -96,7 +96,7 @@ async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_
     first = await opened.start(plan("a@free.example"), workflow_id="same-name")
     assert (await ended(first))["outcome"] == "completed"
     second = await opened.start(plan("a@x.example"), workflow_id="same-name")
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not await second.query("pending"):
             await asyncio.sleep(0.1)
     assert await failure_of(await undo_run(opened, "same-name")) == "RunOpen"

@@ -59,7 +59,7 @@ async def calls_made(opened, workflow_id):
 
 async def refused(undo):
     with pytest.raises(BackstayError) as caught:
-        await asyncio.wait_for(undo.result(), 60)
+        await asyncio.wait_for(undo.result(), 150)
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
@@ -122,7 +122,7 @@ async def test_a_malformed_record_is_refused_by_field(shared, given, field):
         task_queue=opened.settings.task_queue,
     )
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     assert caught.value.cause.type == "TaskInvalid"
     assert field in caught.value.cause.message
 
@@ -150,7 +150,7 @@ async def test_who_may_not_undo_an_effect_may_not_record_it_and_two_must_where_t
 
 
 async def agree(undo, person):
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(150):
         while not (requests := await undo.pending()):
             await asyncio.sleep(0.05)
     await undo.approve(requests[0], by=person)

@@ -56,7 +56,7 @@ async def undo_run(opened, *args, **options):
 
 async def failure_of(handle):
     with pytest.raises(WorkflowFailureError) as caught:
-        await asyncio.wait_for(handle.result(), 60)
+        await asyncio.wait_for(handle.result(), 150)
     return caught.value.cause
 
 
@@ -76,7 +76,7 @@ async def test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_
         handle = await opened.start(plan(*(f"n{n}@free.example" for n in range(STEPS))))
         assert (await ended(handle))["outcome"] == "completed"
         undoing = await undo_run(opened, {"workflow_id": handle.id, "to_step": 2})
-        result = await asyncio.wait_for(undoing.result(), 90)
+        result = await asyncio.wait_for(undoing.result(), 150)
         assert (result["outcome"], result["success"]) == ("rolled_back", True)
         assert result["final_summary"] == f"{STEPS - 2} effects undone, 0 parked, 0 cannot be undone"
         assert [effect["effect"] for effect in result["undone"]] == down_from(STEPS, 3)
@@ -97,9 +97,9 @@ async def test_a_long_undo_goes_on_in_new_executions_and_takes_back_each_effect_
         worked = {execution.run_id for execution in run.executions if execution.workflow_id == undoing.id}
         assert worked == {history.run_id for history in histories}
 
-        rest = await asyncio.wait_for((await undo_run(opened, {"workflow_id": handle.id})).result(), 90)
+        rest = await asyncio.wait_for((await undo_run(opened, {"workflow_id": handle.id})).result(), 150)
         assert [effect["effect"] for effect in rest["undone"]] == [2, 1]
-        again = await asyncio.wait_for((await undo_run(opened, {"workflow_id": handle.id})).result(), 90)
+        again = await asyncio.wait_for((await undo_run(opened, {"workflow_id": handle.id})).result(), 150)
         assert again["final_summary"] == "already undone"
 
 
@@ -161,7 +161,7 @@ async def test_a_stranger_cannot_begin_an_undo_where_another_one_would_continue(
         assert (refused.type, "2 arguments were given" in refused.message) == ("TaskInvalid", True)
         # The server says of later executions of a cron workflow, too, that they continue another one.
         repeated = await undo_run(opened, *given, cron_schedule="@every 1s")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while len(histories := await executions_of(opened, repeated.id)) < 3:
                 await asyncio.sleep(0.2)
         await opened.client.get_workflow_handle(repeated.id).terminate()
@@ -198,7 +198,7 @@ async def undone_by_two(opened):
     yes = {"request_id": request["id"], "verdict": "approve", "by": BO}
     await update(undoing, "decide", await signing.signed(undoing, yes, key=KEY))
     latest = opened.client.get_workflow_handle(undoing.id)
-    assert (await asyncio.wait_for(latest.result(), 90))["outcome"] == "rolled_back"
+    assert (await asyncio.wait_for(latest.result(), 150))["outcome"] == "rolled_back"
     assert recalled(opened, handle) == down_from(2 * PAGE + 1)
     assert opened.mailbox.sent() == []
     return ask, (await executions_of(opened, undoing.id))[:2]
@@ -231,7 +231,7 @@ async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path
         undone = (await update(handle, "undo", {"to_step": 4}))["undone"]
         assert [effect["effect"] for effect in undone] == down_from(11, 5)
         await update(handle, "decide", {"request_id": "r1", "verdict": "answer", "answer": "yes", "by": "ana"})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while [request["id"] for request in await through_switches(lambda: handle.query("pending"))] != ["r2"]:
                 await asyncio.sleep(0.1)
         await update(handle, "decide", {"request_id": "r2", "verdict": "reject", "stop": True, "by": "ana"})
@@ -325,7 +325,7 @@ async def test_an_undo_needs_those_who_decide_about_what_only_the_store_holds(te
         for by in (ANA, BO):
             yes = {"request_id": request["id"], "verdict": "approve", "by": by}
             await update(handle, "decide", await signing.signed(handle, yes, key=KEY))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while [request["kind"] for request in await through_switches(lambda: handle.query("pending"))] != [
                 "question"
             ]:

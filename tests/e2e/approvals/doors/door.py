@@ -305,7 +305,7 @@ class Play:
         self.said.append(Said(ANA, request["id"], "modify", {place: "modify"}, changed))
         return again
 
-    async def _again(self, within_s: float = 30) -> Request:
+    async def _again(self, within_s: float = 150) -> Request:
         """Wait for the request in which a change is shown."""
         async with asyncio.timeout(within_s):
             while True:

@@ -125,7 +125,7 @@ class SlackDoor:
         which = "any" if end.any_arguments else "these"
         await self._sent(view, {"remember": end.remember, "arguments": which})
         named = f"{_value(message, 'backstay.always')['w']} {request['id']}"
-        told = await self.slack.message(f"{named}: remembered for", within_s=60)
+        told = await self.slack.message(f"{named}: remembered for", within_s=150)
         assert told.to == USERS[by]
         return re.findall(r"remembered for (.+?): ([\w.]+)", html.unescape(told.shown))
 
@@ -160,7 +160,7 @@ class SlackDoor:
             self.slack.views.pop(view.id)
             raise Refused(str(delivery.answer["errors"]))
 
-    async def _decided(self, handle: Any, request: Request, by: str, within_s: float = 60) -> None:
+    async def _decided(self, handle: Any, request: Request, by: str, within_s: float = 150) -> None:
         """Wait until a press has counted: the request waits no more, or has this person's vote."""
         async with asyncio.timeout(within_s):
             while True:

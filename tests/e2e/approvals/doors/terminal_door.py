@@ -224,7 +224,7 @@ class TerminalDoor:
             terminal.type("not so")
         await self._taken(handle, by, end.verdict)
         tools = {call["tool"] for call in request["calls"]}
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while {tool for _, tool in REMEMBERED.findall(terminal.screen)} != tools:
                 terminal.changed.clear()
                 await terminal.changed.wait()
@@ -244,7 +244,7 @@ class TerminalDoor:
         await self._taken(handle, by, "reject")
         return []
 
-    async def _taken(self, handle: Any, by: str, verdict: str, within_s: float = 60) -> None:
+    async def _taken(self, handle: Any, by: str, verdict: str, within_s: float = 150) -> None:
         """Wait until a decision is taken; raises Refused, with the menu standing there again, if it is not."""
         terminal = await self._seat(handle, by)
         taken = (f"decided: {verdict} by", f"recorded: {verdict} by")

@@ -176,7 +176,7 @@ def keyed(value: Any, handle: str, answer: str = "") -> Any:
             return value
 
 
-async def asked(handle: Any, known: set[str], count: int = 1, within_s: float = 60) -> list[dict[str, Any]]:
+async def asked(handle: Any, known: set[str], count: int = 1, within_s: float = 150) -> list[dict[str, Any]]:
     """Wait for so many requests that are not known; return them, or none once the run has ended."""
     async with asyncio.timeout(within_s):
         while True:
