@@ -19,11 +19,11 @@ OWN = {
     "echo $${HOME}": "echo ${HOME}",
     "run: $${{ github.ref }}": "run: ${{ github.ref }}",
     "`total $${sum} EUR`": "`total ${sum} EUR`",
-    # docker/compose#3427: a default in a variable of the shell
+    # a default in a variable of the shell, as in files of Docker Compose
     "$${TAG:-latest} $${1}": "${TAG:-latest} ${1}",
-    # hashicorp/terraform#4044: Terraform's own template in a text
+    # Terraform's own template in a text
     'name = "$${var.env}-app"': 'name = "${var.env}-app"',
-    # serverless/serverless#3565: CloudFormation's pseudo parameters
+    # CloudFormation's pseudo parameters
     "arn:aws:iam::$${AWS::AccountId}:role": "arn:aws:iam::${AWS::AccountId}:role",
     "$${steps.0.result.x}": "${steps.0.result.x}",
     "$${unclosed": "${unclosed",

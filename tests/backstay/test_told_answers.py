@@ -21,8 +21,7 @@ ENGINE = [
     "⟦left out: 5 characters in 1 lines, from offset 5⟧",
     "⟦text 1⟧",
 ]
-# The published chat templates; in tool answers: ollama/ollama#10980, ggml-org/llama.cpp#13516, vllm-project/vllm#17271,
-# langroid/langroid#700, QwenLM/Qwen-Agent#448
+# The published chat templates; in what others say: ggml-org/llama.cpp#26273, huggingface/transformers#47822 and #29279
 TEMPLATES = [
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "<|python_tag|>"),
     *("[INST]", "[/INST]", "<<SYS>>", "</s>", "[TOOL_CALLS]", "<start_of_turn>", "<end_of_turn>", "<|channel|>"),
