@@ -438,8 +438,8 @@ def _refuse_vague(call: ToolCall, *, exactly: bool, allows: bool) -> None:
     name = one_line(call.tool.name, 200)
     if exactly and holds_notation(call.arguments):
         raise DecisionRefused(
-            f"remember_arguments: those of {name} hold ${{, which a step of a plan reads otherwise than a call does; "
-            "remember any, or leave it out"
+            f"remember_arguments: those of {name} hold ${{, which refers to a result in a plan and is plain text in a "
+            "call; remember any, or leave it out"
         )
     if not exactly and allows and reaches_out(call.tool):
         raise DecisionRefused(f"remember_arguments: {name} reaches out; remember these arguments, or leave it out")

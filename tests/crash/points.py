@@ -45,7 +45,7 @@ PLACES = {
     "provider.connect": "toolbox.mcp.provider:McpProvider._connected",
     "provider.request.read": "toolbox.mcp.tool_call:ToolCallRequest.answer",
     "provider.request.send": "toolbox.mcp.tool_call:ToolCallRequest.answer",
-    "model.request": "activities.model.model:complete",
+    "model.request": "activities.model.sending:complete",
     "workflow_task": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
     "workflow_task.continued": "temporalio.worker._workflow:_WorkflowWorker._handle_activation",
 }

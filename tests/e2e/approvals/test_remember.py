@@ -195,7 +195,7 @@ async def test_a_plan_is_remembered_as_a_whole_but_not_arguments_that_only_refer
     given = {"plan": {"steps": steps}, "user_id": "plan"}
     handle = await opened.start(given)
     (request,) = await pending(handle)
-    assert "refer to results of other steps" in await refusal(decide(handle, request, remember="always"))
+    assert "refers to a result in a plan" in await refusal(decide(handle, request, remember="always"))
     answer = await decide(handle, request, remember="always", remember_arguments="any")
     assert [line["holds"] for line in answer["remembered"]] == ["always"]
     assert (await ended(handle))["outcome"] == "completed"
