@@ -6,10 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from backstay.cli.flags import Output
-from backstay.cli.servers import StartAll, claim_folder, holds, take_over, trust_folder, write_new
+from backstay.cli.servers import StartAll, claim_folder, holds, servers_of, take_over, trust_folder, write_new
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.rooms import room
 from backstay.settings import Settings, environment
 from backstay.shown import shell_words
 
@@ -41,7 +40,7 @@ async def init(
     claim_folder()
     found = []
     if from_host is not None:
-        found = room("toolbox.configuration.hosts").servers_of(from_host, Settings.load().environment)
+        found = servers_of(terminal, from_host, Settings.load())
         if not yes and not terminal.interactive:
             raise SettingsInvalid(f"--yes: nobody can be asked here; look at what {from_host} names, then give --yes")
     files = _write_files(terminal, with_example=from_host is None)

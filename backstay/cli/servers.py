@@ -82,10 +82,7 @@ async def take_from(file: Path | None = None, *, yes: StartAll = False, output: 
         raise SettingsInvalid(f"import: name the file of a host; found on this machine: {known or 'none'}")
     terminal = Terminal()
     settings = _begin(terminal)
-    servers, faults = hosts.servers_of(file, settings.environment)
-    for fault in faults:
-        terminal.say(f"left out: {one_line(fault, _LONGEST_FAULT)}", "yellow")
-    added = await take_over(terminal, servers, yes=yes)
+    added = await take_over(terminal, servers_of(terminal, file, settings), yes=yes)
     _print_names(terminal, added, output)
 
 
@@ -184,6 +181,14 @@ def holds(path: Path, template: str) -> bool:
 
 def _template(name: str) -> bytes:
     return (house() / "toolbox" / "starting" / name).read_bytes()
+
+
+def servers_of(terminal: Terminal, file: Path, settings: Settings) -> list[Any]:
+    """Return the servers that another host names in its file, and say which of them cannot be taken over."""
+    servers, faults = room("toolbox.configuration.hosts").servers_of(file, settings.environment)
+    for fault in faults:
+        terminal.say(f"left out: {one_line(fault, _LONGEST_FAULT)}", "yellow")
+    return servers
 
 
 async def take_over(terminal: Terminal, found: list[Any], *, yes: bool) -> list[dict[str, Any]]:

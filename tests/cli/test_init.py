@@ -158,10 +158,14 @@ async def test_where_nobody_can_be_asked_nothing_is_started(run, folder, tracker
 
 @promise("clients:import")
 async def test_yes_takes_over_and_classes_everything_and_no_token_stays_in_toolbox_json(run, folder, tracker):
+    named = json.loads(tracker.read_text(encoding="utf-8"))
+    named["mcpServers"]["odd"] = {"command": 5}
+    tracker.write_text(json.dumps(named), encoding="utf-8")
     done = await run("init", "--import", str(tracker), "--yes")
     listed = await run("tools", "list", "--output", "json")
 
     assert (done.code, done.out) == (0, "tracker\n"), done.err
+    assert "left out: mcpServers.odd.command" in done.err
     text = (folder / "toolbox.json").read_text(encoding="utf-8")
     assert TOKEN not in text + done.err
     assert text.startswith("// The tools of your runs.")

@@ -188,7 +188,7 @@ async def test_a_model_that_plans_first_reads_files_and_neither_writes_nor_start
     for name, said in zip(FORBIDDEN, answers(second), strict=True):
         assert f"{name}: nothing is done before a plan is approved; put the call into propose_plan" in said
     read, listed = answers(third)[-2:]
-    assert "ana\\nbo\\n" in read
+    assert "ana\nbo\n" in read
     assert "names.txt" in listed
     assert everything(place) == before
     await approved(handle)
