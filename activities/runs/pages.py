@@ -1,6 +1,5 @@
 """Read what a run has stored, a page at a time."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +11,7 @@ from activities.retrying import implements
 from activities.tools.effects import FIRST_LATE
 from backstay import calls
 from backstay.canonical import canonical
+from backstay.digests.told import read_told
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from backstay.task.event import Event
 from backstay.task.reading import PAGE_BYTES, Page, at_path, page_of, page_of_events
@@ -96,15 +96,12 @@ def _whole(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message that holds the answer itself, or names it, where the model was shown a digest."""
     if message["role"] != "tool":
         return message
-    try:
-        told = json.loads(message["content"])
-    except (ValueError, RecursionError):
-        return message
+    told = read_told(message["content"])
     if not isinstance(told, dict) or told.get("error"):
         return message
     if DECIDED_BY in told:
         message = message | {DECIDED_BY: told[DECIDED_BY]}
-    if "data" in told:
+    if "data" in told and not told.get("truncated"):
         data = told["data"]
         return {**message, "content": data if isinstance(data, str) else canonical(data)}
     ref = told.get("storage_ref") or (told.get("ref") if "dropped" in told else None)
