@@ -50,7 +50,7 @@ class Model(Activities):
         self.transcripts = transcripts
         self.observations = Observations()
         self.sending = Sending(resources, self.observations)
-        self.opaque = Opaque(self.records, transcripts.window)
+        self.opaque = Opaque(self.records, transcripts)
         self.tracing = Tracing(self.records)
         self.outputs = WantedOutputs(self.store.blobs)
 

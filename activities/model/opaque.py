@@ -13,7 +13,7 @@ import structlog
 
 from activities.endpoints.endpoints import Target
 from activities.model.message import Beside
-from activities.model.transcript import Item
+from activities.model.transcript import Item, Transcripts
 from activities.payloads import apart
 from activities.records import Records
 from backstay.canonical import canonical, digest_of
@@ -35,8 +35,7 @@ class Opaque:
     """Keep and find what stood beside the messages of runs."""
 
     records: Records
-    window: int
-    """The bytes of a transcript that a model is shown at most."""
+    transcripts: Transcripts
     recent: OrderedDict[tuple[str, str], Beside] = field(default_factory=OrderedDict[tuple[str, str], Beside])
 
     async def keep(self, run: str, target: Target, beside: Beside) -> dict[str, Any]:
@@ -45,7 +44,7 @@ class Opaque:
             return {}
         redactor = (await self.records.secrets.of(run)).redactor
         plain = beside.plain()
-        size, why = await apart(plain, lambda: _looked_at(plain, redactor, min(MOST_BYTES, self.window // 2)))
+        size, why = await apart(plain, lambda: _looked_at(plain, redactor, min(MOST_BYTES, self.transcripts.window // 2)))
         if why:
             log.warning("model.opaque_dropped", model=target.name, reason=why)
             return {f"{FIELD}_dropped": why}

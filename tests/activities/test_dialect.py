@@ -192,7 +192,7 @@ def test_what_stands_beside_is_kept_apart_and_never_overwrites_what_is_ours():
 @promise("models:opaque-sealed")
 async def test_it_is_sealed_bounded_weighed_and_given_to_its_own_model_only(opened):
     async with opened() as (arguments, records, transcripts):
-        opaque = Opaque(records, transcripts.window)
+        opaque = Opaque(records, transcripts)
         run = "task-1/run"
         kept = await opaque.keep(run, target(), Beside({"reasoning_content": "secretive thoughts"}))
         item = {"kind": "said", "text": "t", "calls": [], **kept}

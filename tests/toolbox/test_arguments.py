@@ -59,7 +59,7 @@ async def test_what_has_a_default_may_be_missing_and_what_is_nullable_may_be_nul
         "arguments.lines[0]: 'end' is required; add it": {"lines": [{}]},
         'arguments.scale: must be one of ["css", "device"]': {"lines": [], "scale": None},
         "arguments.style: must be string, not null": {"lines": [], "style": None},
-        "arguments.lines[0].end: must be integer, not string": {"lines": [{"end": "hidden"}]},
+        'arguments.lines[0].end: must be ["integer", "null"], not string': {"lines": [{"end": "hidden"}]},
     }
     assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
 
