@@ -108,7 +108,9 @@ def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     """Return what belongs to an approval: which calls are left out, and how a plan goes."""
     faults: dict[str, str] = {}
     calls = {**entered.calls, **{index: {"verdict": "reject"} for index in entered.left_out}}
-    if entered.left_out and form.calls and {call.index for call in form.calls} <= {*entered.left_out}:
+    # A plan may go without any step that is asked about: what nobody is asked about is made, or it ends without any.
+    every = bool(form.calls) and form.proposal is None and {call.index for call in form.calls} <= {*entered.left_out}
+    if every:
         faults["calls"] = "nothing would be left; reject the request instead"
     toggles = _toggles(form, entered, faults)
     if faults:

@@ -98,6 +98,19 @@ def chosen_in_slack(asked, **values):
         ),
         pytest.param(
             plan(),
+            {"call.0": "reject", "call.1": "reject"},
+            {"leave_out": ["0", "1"]},
+            {"left_out": [0, 1]},
+            {
+                "verdict": "approve",
+                "calls": {0: {"verdict": "reject"}, 1: {"verdict": "reject"}},
+                "option": "approve_per_step",
+                "plan_id": "p1",
+            },
+            id="every asked step of a plan left out",
+        ),
+        pytest.param(
+            plan(),
             {"step_timeout": "4", "no_processes": "1", "comment": " only a "},
             {"timeout_s": "4", "processes": "no", "comment": "only a"},
             {"limits": {"timeout_s": 4}, "no_processes": True, "comment": "only a"},
