@@ -41,7 +41,7 @@ class FormField(NamedTuple):
     @property
     def name(self) -> str:
         """Return the name under which it is asked and set."""
-        return ".".join(self.path) or "answer"
+        return field_name(self.path)
 
     @property
     def default(self) -> Any:
@@ -112,6 +112,11 @@ class FormField(NamedTuple):
         if self.numbered and typed.isdecimal() and 1 <= int(typed) <= len(self.choices):
             return self.choices[int(typed) - 1].value
         raise ValueError(f"choose from {self._choices()}")
+
+
+def field_name(path: tuple[str, ...]) -> str:
+    """Return the name of the field at a path; two paths may have the same."""
+    return ".".join(path) or "answer"
 
 
 def fields_of(schema: dict[str, Any]) -> list[FormField]:

@@ -56,7 +56,7 @@ def entered_in(sent: Sent, form: DecisionForm, edit: Edit | None = None) -> Ente
         remember=remember,
         remember_arguments=sent.get("remember_arguments") if remember or choice == "reject_never" else None,
         answer=sent.get("answer"),
-        fields={each.name: _typed(sent, form, at, each) for at, each in enumerate(form.fields)},
+        fields={each.path: _typed(sent, form, at, each) for at, each in enumerate(form.fields)},
         edit=edit,
     )
 

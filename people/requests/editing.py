@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backstay.shown import one_line
-from people.requests.entered import Edit, EntryRefused
+from people.requests.entered import Edit, Entry, EntryRefused
 
 MORE = "further arguments"
 """The name of the entry that holds arguments which the call did not have."""
@@ -48,7 +48,7 @@ def edit_of(
     `typed`: what stands in the fields that were offered; `more`: a JSON object of further arguments.
     """
     after: dict[str, Any] = {}
-    faults: dict[str, str] = {}
+    faults: dict[Entry, str] = {}
     for argument in edited_arguments(arguments):
         if argument.name not in typed or argument.name in without:
             continue

@@ -4,19 +4,29 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.fields import field_name
 from backstay.shown import one_line
 
 Typed = str | tuple[int, ...]
 """What was entered in one field: the text, or of choices the positions of those that were chosen."""
 
 
+Entry = str | tuple[str, ...]
+"""What an entry is called: its name, or of a field of an answer the path, since two paths may read alike."""
+
+
 class EntryRefused(DecisionInvalid):
     """Something that was entered cannot be sent."""
 
-    def __init__(self, entries: Mapping[str, str]) -> None:
-        """Say of each entry, by its name, what is wrong and what to do."""
-        super().__init__("; ".join(f"{one_line(name, 80)}: {why}" for name, why in entries.items()))
+    def __init__(self, entries: Mapping[Entry, str]) -> None:
+        """Say of each entry what is wrong and what to do."""
+        super().__init__("; ".join(f"{entry_name(entry)}: {why}" for entry, why in entries.items()))
         self.entries = entries
+
+
+def entry_name(entry: Entry) -> str:
+    """Return the name of an entry as people read it."""
+    return one_line(entry if isinstance(entry, str) else field_name(entry), 80)
 
 
 class Edit(NamedTuple):
@@ -49,8 +59,8 @@ class Entered(NamedTuple):
     remember_arguments: str | None = None
     answer: Any = None
     """The answer to a question without fields."""
-    fields: Mapping[str, Typed] = {}
-    """What was entered in the fields of an answer, by their names."""
+    fields: Mapping[tuple[str, ...], Typed] = {}
+    """What was entered in the fields of an answer, by their paths."""
     edit: Edit | None = None
 
 

@@ -8,7 +8,7 @@ from backstay.approvals.fields import FormField, answer_of, fields_of
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words
 from backstay.budgets.budget import TopUp
-from people.requests.entered import Edit, Entered, EntryRefused, Typed
+from people.requests.entered import Edit, Entered, Entry, EntryRefused, Typed
 
 _CHOICES: dict[str, dict[str, Any]] = {
     **{verdict.value: {"verdict": verdict.value} for verdict in Verdict},
@@ -106,7 +106,7 @@ def _fields(request: ApprovalRequest) -> list[FormField]:
 
 def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     """Return what belongs to an approval: which calls are left out, and how a plan goes."""
-    faults: dict[str, str] = {}
+    faults: dict[Entry, str] = {}
     calls = {**entered.calls, **{index: {"verdict": "reject"} for index in entered.left_out}}
     # A plan may go without any step that is asked about: what nobody is asked about is made, or it ends without any.
     every = bool(form.calls) and form.proposal is None and {call.index for call in form.calls} <= {*entered.left_out}
@@ -124,7 +124,7 @@ def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
-def _toggles(form: DecisionForm, entered: Entered, faults: dict[str, str]) -> dict[str, Any]:
+def _toggles(form: DecisionForm, entered: Entered, faults: dict[Entry, str]) -> dict[str, Any]:
     """Return what a plan may do less; the run says itself what cannot be narrowed so."""
     known = {limit.field: limit for limit in form.limits}
     limits: dict[str, float] = {}
@@ -146,12 +146,12 @@ def _answer(form: DecisionForm, entered: Entered) -> Any:
             raise EntryRefused({"answer": "it is empty; write something, or reject the question"})
         return answer
     values: dict[tuple[str, ...], Any] = {}
-    faults: dict[str, str] = {}
+    faults: dict[Entry, str] = {}
     for field in form.fields:
         try:
-            given = _value(field, entered.fields.get(field.name, ""))
+            given = _value(field, entered.fields.get(field.path, ""))
         except ValueError as error:
-            faults[field.name] = str(error)
+            faults[field.path] = str(error)
             continue
         if given is not None or field.kind == "nothing":
             values[field.path] = given

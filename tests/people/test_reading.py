@@ -3,6 +3,7 @@
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
 from backstay.cli.render import request_lines
@@ -13,10 +14,10 @@ from gateways.slack.forms.inputs import Filled
 from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
 from people.requests.editing import edit_in_json
-from people.requests.entered import Entered, EntryRefused
+from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
-from tests.slack_blocks import filled, text_of
+from tests.slack_blocks import faults_of_view, filled, text_of
 
 PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
 ARGUMENTS = {"to": "kim@x.example", "n": 1, "tags": ["a"]}
@@ -56,7 +57,7 @@ def read(asked, entered):
     try:
         return decision_of(DecisionForm.of(asked), entered())
     except EntryRefused as refused:
-        return refused.entries
+        return {entry_name(entry): why for entry, why in refused.entries.items()}
 
 
 def on_the_page(asked, edited=None, **fields):
@@ -165,6 +166,41 @@ def test_the_fields_of_an_answer_are_read_alike(page, slack, flags, expected):
     assert on_the_page(asked, verdict="answer", **page) == expected
     assert read(asked, lambda: in_slack(view, lambda given: answer.entered(form, given), slack)) == expected
     assert read(asked, lambda: Entered("answer", fields=fields_from(form, flags))) == expected
+
+
+ALIKE = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "object", "properties": {"b": {"type": "integer"}}},
+        "a.b": {"type": "integer"},
+        "n" * 300: {"type": "integer"},
+        "m" * 300: {"type": "integer"},
+    },
+}
+
+
+@promise("approvals:one-reading")
+def test_two_fields_whose_names_read_alike_have_a_value_and_a_fault_each():
+    asked = request("elicitation", ("answer",), calls=(), schema=ALIKE)
+    form, view = DecisionForm.of(asked), answer.form(asked, PLACE).to_dict()
+    given = Filled(filled(view["blocks"], {"field0": "1", "field1": "2"}))
+    wrong = Filled(filled(view["blocks"], {"field1": "x", "field2": "y", "field3": "z"}))
+    inputs = [block["block_id"] for block in view["blocks"] if block["type"] == "input"]
+
+    assert faults_of_view(view) == []
+    assert on_the_page(asked, verdict="answer", **{"x.0": "1", "x.1": "2"})["answer"] == {"a": {"b": 1}, "a.b": 2}
+    assert decision_of(form, answer.entered(form, given))["answer"] == {"a": {"b": 1}, "a.b": 2}
+    with pytest.raises(DecisionInvalid, match=r"2 fields are called 'a\.b'"):
+        fields_from(form, ["a.b=1"])
+    with pytest.raises(EntryRefused) as refused:
+        decision_of(form, answer.entered(form, wrong))
+    wrong.refuse(refused.value.entries, inputs)
+    assert wrong.errors == dict.fromkeys(["field1", "field2", "field3"], "type a whole number")
+    # What has no input of its own is said at the first one, all of it, and nowhere where there is none.
+    for inputs, said in ((["only"], {"only": "b: no; c: no"}), ([], {"": "b: no; c: no"})):
+        other = Filled({})
+        other.refuse({"b": "no", "c": "no"}, inputs)
+        assert other.errors == said
 
 
 @promise("approvals:one-reading")

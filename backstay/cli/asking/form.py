@@ -49,20 +49,25 @@ async def _ask(terminal: Terminal, field: FormField, schema: dict[str, Any]) -> 
             notes = [(f"  {field.name}: must be given", "red")]
 
 
-def fields_from(form: Any, given: Sequence[str]) -> dict[str, str]:
+def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
     """Return what `name=value` flags say of the fields of a form; raises DecisionInvalid naming the field and the fix.
 
     What is not named has its default.
     """
-    fields = {field.name: field for field in form.fields if field.kind != "nothing"}
-    typed = {name: as_typed(field.default) for name, field in fields.items() if field.default is not None}
+    fields: list[FormField] = [field for field in form.fields if field.kind != "nothing"]
+    entered: dict[tuple[str, ...], Any] = {
+        field.path: as_typed(field.default) for field in fields if field.default is not None
+    }
     for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or name not in fields:
-            known = ", ".join(fields) or "none; give --answer"
+        name, equals, typed = text.partition("=")
+        named = [field for field in fields if field.name == name]
+        if not equals or not named:
+            known = ", ".join(field.name for field in fields) or "none; give --answer"
             raise DecisionInvalid(f"--field: {text[:80]!r} is no name=value of this form; its fields are {known}")
-        typed[name] = value
-    return typed
+        if len(named) > 1:
+            raise DecisionInvalid(f"--field: {len(named)} fields are called {name[:80]!r}; give --answer")
+        entered[named[0].path] = typed
+    return entered
 
 
 async def _checked(field: FormField, typed: str, schema: dict[str, Any]) -> Any:

@@ -1,5 +1,7 @@
 """Answer a question, fill in the form that a tool's server asks for, or raise limits."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from slack_sdk.models.blocks import Block, InputBlock
@@ -32,7 +34,8 @@ _OF_TEXT = 150
 def form(request: ApprovalRequest, place: Place) -> View:
     """Return the modal."""
     question, fields = section(request.question.replace(LINE_BREAK, "\n")), DecisionForm.of(request).fields
-    inputs: list[Block] = [_input(at, field) for at, field in enumerate(fields) if field.kind != "nothing"]
+    blocks = zip(_blocks(fields), fields, strict=True)
+    inputs: list[Block] = [_input(block, field) for block, field in blocks if field.kind != "nothing"]
     if not fields:
         inputs = [text_input(_TEXT, "Your answer", multiline=True)]
     title, submit = ("Top up", "Top up") if request.kind is RequestKind.BUDGET else ("Answer", "Answer")
@@ -41,16 +44,24 @@ def form(request: ApprovalRequest, place: Place) -> View:
 
 def entered(form: DecisionForm, filled: Filled) -> Entered:
     """Return what a person filled in."""
-    typed = {field.name: _typed(field, _block(at, field), filled) for at, field in enumerate(form.fields)}
+    typed: dict[tuple[str, ...], Typed] = {}
+    for field, block in zip(form.fields, _blocks(form.fields), strict=True):
+        filled.stands_for(field.path, block)
+        typed[field.path] = _typed(field, block, filled)
     return Entered("answer", answer=filled.text(_TEXT), fields=typed)
 
 
-def _block(at: int, field: FormField) -> str:
-    return f"field.{field.name}" if len(field.name) <= _NAME else f"field{at}"
+def _blocks(fields: Sequence[FormField]) -> list[str]:
+    """Return the input of each field: named like it, unless the name is too long for Slack, or another field has it."""
+    names = Counter(field.name for field in fields)
+    return [
+        f"field.{field.name}" if len(field.name) <= _NAME and names[field.name] == 1 else f"field{at}"
+        for at, field in enumerate(fields)
+    ]
 
 
-def _input(at: int, field: FormField) -> InputBlock:
-    block, label = _block(at, field), str(field.schema.get("title") or field.name)
+def _input(block: str, field: FormField) -> InputBlock:
+    label = str(field.schema.get("title") or field.name)
     common: dict[str, Any] = {"optional": not field.required, "hint": field.line()}
     if field.kind in {"choice", "choices"} and len(field.choices) <= MOST_OPTIONS:
         options = [(str(n), choice.title or as_typed(choice.value)) for n, choice in enumerate(field.choices)]

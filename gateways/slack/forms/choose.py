@@ -41,6 +41,9 @@ def _toggles(form: DecisionForm) -> list[Block]:
 
 def entered(form: DecisionForm, filled: Filled) -> Entered:
     """Return what a person chose."""
+    filled.stands_for("calls", _OUT)
+    for limit in form.limits:
+        filled.stands_for(f"toggles.limits.{limit.field}", limit.field)
     return Entered(
         "approve",
         filled.text(_COMMENT),

@@ -60,6 +60,7 @@ def entered(call: int, arguments: Mapping[str, Any], filled: Filled) -> Entered:
     typed: dict[str, str] = {}
     for at, (name, _, text, _) in enumerate(edited_arguments(arguments)):
         if len(text) <= LONGEST and at < _MOST_INPUTS:
+            filled.stands_for(name, _block(at, name))
             given = filled.text(_block(at, name))
             # Slack cuts white space off the ends of what is typed.
             typed[name] = text if given.strip() == text.replace("\r\n", "\n").strip() else given

@@ -19,11 +19,11 @@ from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
+from people.requests.entered import Entry, entry_name
 
 LONGEST = 3000
 """What Slack lets an input hold."""
 MOST_OPTIONS = 100
-_NAMED = {"calls": "leave_out"}
 _OPTION = 75
 _LABEL = 150
 _HINT = 1500
@@ -38,6 +38,11 @@ class Filled:
         self._state = state
         self.errors: dict[str, str] = {}
         """What is to be said at an input, by its block."""
+        self._blocks: dict[Entry, str] = {}
+
+    def stands_for(self, entry: Entry, block: str) -> None:
+        """Say at which input an entry was made, where the input is not called like it."""
+        self._blocks[entry] = block
 
     def text(self, block: str) -> str:
         """Return what was typed, or nothing."""
@@ -54,12 +59,13 @@ class Filled:
     def _element(self, block: str) -> Mapping[str, Any]:
         return next(iter((self._state.get(block) or {}).values()), {})
 
-    def refuse(self, entries: Mapping[str, str], inputs: Sequence[str]) -> None:
-        """Say what is wrong with entries, each at its own input; at the first one where none is named for it."""
-        for name, why in entries.items():
-            named = {f"field.{name}", f"argument.{name}", name.rpartition(".")[2], _NAMED.get(name, name)}
-            block = next((block for block in inputs if block in named), None)
-            self.errors[block or inputs[0]] = (why if block else f"{one_line(name, 80)}: {why}")[:_HINT]
+    def refuse(self, entries: Mapping[Entry, str], inputs: Sequence[str]) -> None:
+        """Say what is wrong with entries, each at its own input; at the first one where there is none for it."""
+        for entry, why in entries.items():
+            block = self._blocks.get(entry, entry)
+            own = isinstance(block, str) and block in inputs
+            at, said = (str(block), why) if own else (next(iter(inputs), ""), f"{entry_name(entry)}: {why}")
+            self.errors[at] = "; ".join(filter(None, [self.errors.get(at), said]))[:_HINT]
 
 
 def modal(title: str, submit: str | None, blocks: Sequence[Block], place: Place, callback: str) -> View:
