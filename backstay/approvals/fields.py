@@ -230,5 +230,5 @@ def _number(typed: str, *, whole: bool) -> float:
 def _json(typed: str) -> Any:
     try:
         return json.loads(typed)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError('type JSON, such as ["a", "b"] or {"name": "value"}') from None

@@ -37,13 +37,12 @@ async def decide(
     if said.get("request_id", known.request_id) != known.request_id:
         raise DecisionInvalid(f"request_id: this address decides {one_line(known.request_id, 40)}; leave it out")
     decision = {"args_digest": bound.args_digest or None, **said, "request_id": known.request_id, "by": by}
+    approval = admit(decision)
     if once:
         # Whoever copies a form of others, or changes what theirs says, gets no answer that was given before.
-        about = [by, known.workflow_id, bound.run_id, *once, decision]
-        decision["event_id"] = (
-            f"{once[0]}-{hashlib.sha256(canonical(about).encode('utf-8', 'replace')).hexdigest()[:40]}"
-        )
-    approval = admit(decision)
+        about = canonical([by, known.workflow_id, bound.run_id, *once, decision])
+        event_id = f"{once[0]}-{hashlib.sha256(about.encode('utf-8', 'replace')).hexdigest()[:40]}"
+        approval = approval.model_copy(update={"event_id": event_id})
     if hidden and most_permissive(approval) is Verdict.APPROVE:
         raise DecisionRefused(
             f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; open it on the page, "

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from backstay.canonical import canonical
 from backstay.shown import one_line
 from people.requests.entered import Edit, Entry, EntryRefused
 
@@ -101,9 +102,12 @@ def _object(typed: str) -> dict[str, Any]:
 
 def _json(typed: str) -> Any:
     try:
-        return json.loads(typed)
+        value = json.loads(typed)
+        # Python also reads numbers as JSON that nobody can send, such as NaN and 1e999.
+        canonical(value)
     except (ValueError, RecursionError):
         raise ValueError(_JSON) from None
+    return value
 
 
 def _is_visible(value: Any) -> bool:

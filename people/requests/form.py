@@ -1,5 +1,6 @@
 """What a person can enter about a request, and the one reading of what they entered as the decision that is sent."""
 
+import math
 from typing import Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind, Verdict
@@ -129,14 +130,21 @@ def _toggles(form: DecisionForm, entered: Entered, faults: dict[Entry, str]) -> 
     known = {limit.field: limit for limit in form.limits}
     limits: dict[str, float] = {}
     for field, typed in entered.limits.items():
+        limit = known.get(field)
+        whole = limit is not None and limit.whole
         try:
-            limits[field] = float(typed) if field not in known or not known[field].whole else int(typed)
-        except ValueError:
-            limit = known[field]
-            whole = "whole " if limit.whole else ""
-            faults[f"toggles.limits.{field}"] = f"type a {whole}number, at most {limit.most:g}"
+            limits[field] = int(typed) if whole else _finite(typed)
+        except (ValueError, OverflowError):
+            most = "" if limit is None else f", at most {limit.most:g}"
+            faults[f"toggles.limits.{field}"] = f"type a {'whole ' if whole else ''}number{most}"
     toggles: dict[str, Any] = {"external_processes": False} if entered.no_processes else {}
     return toggles | ({"limits": limits} if limits else {})
+
+
+def _finite(typed: str | float) -> float:
+    if math.isfinite(number := float(typed)):
+        return number
+    raise ValueError("not finite")
 
 
 def _answer(form: DecisionForm, entered: Entered) -> Any:

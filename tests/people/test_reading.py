@@ -1,9 +1,12 @@
 """What is entered at different doors is read alike: the same decision, and the same words where it cannot be one."""
 
+import math
+
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
 from backstay.cli.render import request_lines
@@ -13,6 +16,8 @@ from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
 from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
+from people.decide.deciding import decide
+from people.decide.looking import KnownRequest
 from people.requests.editing import edit_in_json
 from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
@@ -20,6 +25,7 @@ from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
 
 PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
+UNSENT = {"shown": ShownRequest(), "once": ("page", "e1")}
 ARGUMENTS = {"to": "kim@x.example", "n": 1, "tags": ["a"]}
 FORM = {
     "type": "object",
@@ -132,6 +138,14 @@ def chosen_in_slack(asked, **values):
             {"toggles.limits.memory_mb": "type a whole number, at most 512"},
             id="no number",
         ),
+        pytest.param(
+            plan(),
+            {"step_timeout": "1e999"},
+            {"timeout_s": "NaN"},
+            {"limits": {"timeout_s": math.inf}},
+            {"toggles.limits.timeout_s": "type a number, at most 20"},
+            id="no finite number",
+        ),
     ],
 )
 def test_what_is_approved_in_part_is_read_alike(asked, page, slack, flags, expected):
@@ -217,6 +231,12 @@ def test_two_fields_whose_names_read_alike_have_a_value_and_a_fault_each():
                 "ask_again": True,
             },
         ),
+        (
+            {"v.0.1": "1e999"},
+            {"argument.n": "-1e999"},
+            None,
+            {"n": 'invalid JSON; type JSON, such as "text", 7 or ["a", "b"]'},
+        ),
         ({}, {}, '{"n": 1}', {"arguments": "nothing was changed; approve it as it is, or leave it"}),
     ],
 )
@@ -227,7 +247,16 @@ def test_a_change_of_a_call_is_read_alike(page, slack, line, expected):
 
     assert on_the_page(asked, edited=0, **{**fields, **page}) == expected
     assert read(asked, lambda: in_slack(view, lambda given: edit.entered(0, ARGUMENTS, given), slack)) == expected
-    assert read(asked, lambda: Entered("modify", edit=edit_in_json(0, ARGUMENTS, line, whole=False))) == expected
+    if line is not None:
+        assert read(asked, lambda: Entered("modify", edit=edit_in_json(0, ARGUMENTS, line, whole=False))) == expected
+
+
+@promise("approvals:one-reading")
+async def test_a_number_that_json_cannot_say_is_refused_before_anything_is_sent():
+    known = KnownRequest("w", "r1", None, request("elicitation", ("answer",), calls=(), schema=FORM))
+    for number in ("NaN", "1e999"):
+        with pytest.raises(DecisionInvalid, match="a number is NaN or infinite"):
+            await decide(None, known, {"verdict": "answer", "answer": float(number)}, by="ana", **UNSENT)
 
 
 @promise("approvals:one-reading")
