@@ -49,6 +49,15 @@ class FormField(NamedTuple):
         return self.schema.get("default")
 
     @property
+    def default_text(self) -> str:
+        """Return the default as it stands in a field that nobody has touched; empty for none."""
+        if self.default is None:
+            return ""
+        if self.kind in {"text", "choice"}:
+            return as_typed(self.default) or '""'
+        return json.dumps(self.default, ensure_ascii=False)
+
+    @property
     def numbered(self) -> bool:
         """Return whether a choice can be made by its number, because no choice reads as one."""
         return not any(as_typed(choice.value).strip().lstrip("-").isdecimal() for choice in self.choices)

@@ -146,8 +146,8 @@ async def answer(
     """
     if [answer, field, verdict].count(None) != 2:
         raise DecisionInvalid("--answer, --field, --verdict: give exactly one of them")
-    given = None if answer is None else json_or_text(answer)
-    await _decide(workflow, request, verdict or "answer", by, args_digest, given=field, answer=given, comment=comment)
+    whole = {} if answer is None else {"answer": json_or_text(answer)}
+    await _decide(workflow, request, verdict or "answer", by, args_digest, given=field, comment=comment, **whole)
 
 
 async def reveal(

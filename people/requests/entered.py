@@ -1,14 +1,26 @@
 """What a person entered about a request, as every door hands it on, and what is said of an entry that cannot be."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import field_name
 from backstay.shown import one_line
 
-Typed = str | tuple[int, ...]
-"""What was entered in one field: the text, or of choices the positions of those that were chosen."""
+NOTHING: Final = object()
+"""What stands where nothing was entered, since null is something."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Hold the value of a field that needs no reading, such as a default."""
+
+    value: Any
+
+
+Typed = str | tuple[int, ...] | Given
+"""What was entered in one field: the text, of choices the positions of those that were chosen, or the value itself."""
 
 
 Entry = str | tuple[str, ...]
@@ -57,8 +69,8 @@ class Entered(NamedTuple):
     """What the steps of a plan get less of, by the field of the limit."""
     remember: str | None = None
     remember_arguments: str | None = None
-    answer: Any = None
-    """The answer to a question without fields."""
+    answer: Any = NOTHING
+    """The answer as a whole, where it is not entered in fields."""
     fields: Mapping[tuple[str, ...], Typed] = {}
     """What was entered in the fields of an answer, by their paths."""
     edit: Edit | None = None

@@ -9,7 +9,7 @@ from backstay.approvals.fields import FormField, answer_of, fields_of
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words
 from backstay.budgets.budget import TopUp
-from people.requests.entered import Edit, Entered, Entry, EntryRefused, Typed
+from people.requests.entered import NOTHING, Edit, Entered, Entry, EntryRefused, Given, Typed
 
 _CHOICES: dict[str, dict[str, Any]] = {
     **{verdict.value: {"verdict": verdict.value} for verdict in Verdict},
@@ -148,11 +148,8 @@ def _finite(typed: str | float) -> float:
 
 
 def _answer(form: DecisionForm, entered: Entered) -> Any:
-    if not form.fields or (entered.answer is not None and not entered.fields):
-        answer = entered.answer.strip() if isinstance(entered.answer, str) else entered.answer
-        if answer is None or answer == "":
-            raise EntryRefused({"answer": "it is empty; write something, or reject the question"})
-        return answer
+    if not form.fields or (entered.answer is not NOTHING and not entered.fields):
+        return _whole_answer(form, entered.answer)
     values: dict[tuple[str, ...], Any] = {}
     faults: dict[Entry, str] = {}
     for field in form.fields:
@@ -161,7 +158,7 @@ def _answer(form: DecisionForm, entered: Entered) -> Any:
         except ValueError as error:
             faults[field.path] = str(error)
             continue
-        if given is not None or field.kind == "nothing":
+        if given is not NOTHING:
             values[field.path] = given
     if form.kind is RequestKind.BUDGET and not values and not faults:
         faults["answer"] = "nothing is added; say how much to add to at least one limit"
@@ -170,21 +167,41 @@ def _answer(form: DecisionForm, entered: Entered) -> Any:
     return answer_of(values)
 
 
+def _whole_answer(form: DecisionForm, answer: Any) -> Any:
+    """Return an answer that was not entered in fields; a text is sent as it is where a schema says what fits."""
+    if isinstance(answer, str) and not form.fields:
+        answer = answer.strip() or NOTHING
+    if answer is NOTHING or answer is None:
+        raise EntryRefused({"answer": "it is empty; write something, or reject the question"})
+    return answer
+
+
 def _value(field: FormField, typed: Typed) -> Any:
-    """Return the value of what was entered in a field, None where it is left out; raises ValueError."""
+    """Return the value of what was entered in a field, NOTHING where it is left out; raises ValueError."""
     if field.kind == "nothing":
         return None
-    if not isinstance(typed, str):
-        chosen = [field.choices[at].value for at in typed if at < len(field.choices)]
-        given = chosen if field.kind == "choices" else next(iter(chosen), None)
-    elif field.kind == "text":
-        # A field that is left empty is left out; two quotes are how an empty text is said.
-        given = "" if typed == '""' else typed or None
-    else:
-        given = field.parse(typed.strip()) if typed.strip() else None
-    if given is None and field.required:
+    given = _chosen(field, typed) if isinstance(typed, tuple) else _read(field, typed)
+    if given is NOTHING and field.required:
         raise ValueError("must be given")
-    return None if given == [] and not field.required else given
+    return given
+
+
+def _chosen(field: FormField, positions: tuple[int, ...]) -> Any:
+    chosen = [field.choices[at].value for at in positions if at in range(len(field.choices))]
+    if field.kind == "choices":
+        return chosen if chosen or field.required else NOTHING
+    return next(iter(chosen), NOTHING)
+
+
+def _read(field: FormField, typed: str | Given) -> Any:
+    if isinstance(typed, Given):
+        return typed.value
+    if field.default is not None and typed.replace("\r\n", "\n") == field.default_text.replace("\r\n", "\n"):
+        return field.default
+    if field.kind == "text":
+        # A field that is left empty is left out; two quotes are how an empty text is said.
+        return "" if typed == '""' else typed or NOTHING
+    return field.parse(typed.strip()) if typed.strip() else NOTHING
 
 
 def _change(form: DecisionForm, edit: Edit) -> dict[str, Any]:

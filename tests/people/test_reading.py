@@ -182,6 +182,75 @@ def test_the_fields_of_an_answer_are_read_alike(page, slack, flags, expected):
     assert read(asked, lambda: Entered("answer", fields=fields_from(form, flags))) == expected
 
 
+DEFAULTS = {
+    "type": "object",
+    "required": ["empty", "null", "choice"],
+    "properties": {
+        "empty": {"type": "string", "default": ""},
+        "quotes": {"type": "string", "default": '""'},
+        "or_null": {"type": ["string", "null"], "default": "abc"},
+        "whole": {"type": "integer", "default": 5.0},
+        "spaced": {"enum": [" a", "b"], "default": " a"},
+        "list": {"type": "array"},
+        "null": {"type": ["string", "null"]},
+        "choice": {"enum": ["x", None]},
+    },
+}
+HELD = {"empty": "", "quotes": '""', "or_null": "abc", "whole": 5.0, "spaced": " a"}
+
+
+@promise("approvals:one-reading")
+def test_a_default_is_sent_as_it_is_and_null_and_an_empty_list_are_something():
+    asked = request("elicitation", ("answer",), calls=(), schema=DEFAULTS)
+    form, view = DecisionForm.of(asked), answer.form(asked, PLACE)
+    given = fields_from(form, ["null=null", "choice=null", "list=[]"])
+    in_modal = in_slack(
+        view,
+        lambda given: answer.entered(form, given),
+        {"field.null": "null", "field.choice": "1"},
+    )
+
+    assert decision_of(form, Entered("answer", fields=given))["answer"] == {
+        **HELD,
+        "null": None,
+        "choice": None,
+        "list": [],
+    }
+    assert decision_of(form, in_modal)["answer"] == {**HELD, "null": None, "choice": None}
+    assert not any("initial_option" in block["element"] for block in view.to_dict()["blocks"][-1:])
+    assert read(asked, lambda: Entered("answer", fields={("choice",): (-1,), ("empty",): "x", ("null",): "1"})) == {
+        "choice": "must be given"
+    }
+
+
+@promise("approvals:one-reading")
+def test_a_text_in_quotes_is_read_by_a_flag_as_at_a_prompt():
+    form = DecisionForm.of(request("elicitation", ("answer",), calls=(), schema=FORM))
+    for typed, text in {'"one\\ntwo"': "one\ntwo", '"\\"\\""': '""', '""': "", '"a" "b"': '"a" "b"'}.items():
+        fields = fields_from(form, ["size=1", f"note={typed}"])
+        assert decision_of(form, Entered("answer", fields=fields))["answer"] == {"size": 1, "note": text}
+
+
+@promise("approvals:one-reading")
+@pytest.mark.parametrize(
+    ("schema", "typed", "expected"),
+    [
+        (None, " x ", "x"),
+        (None, " ", None),
+        (None, None, None),
+        ({"type": "string"}, " x ", " x "),
+        ({"type": "string"}, "", ""),
+        ({"type": "object", "properties": {"note": {"type": "string"}}}, None, None),
+    ],
+)
+def test_an_answer_as_a_whole_is_sent_as_it_is_where_a_schema_says_what_fits(schema, typed, expected):
+    asked = request("elicitation", ("answer",), calls=(), schema=schema)
+    refused = {"answer": "it is empty; write something, or reject the question"}
+    said = refused if expected is None else {"verdict": "answer", "answer": expected}
+
+    assert read(asked, lambda: Entered("answer", answer=typed)) == said
+
+
 ALIKE = {
     "type": "object",
     "properties": {

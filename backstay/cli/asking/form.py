@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.approvals.fields import FormField, answer_of, as_typed, fields_of
+from backstay.approvals.fields import FormField, answer_of, fields_of
 from backstay.cli.terminal import Terminal
 from backstay.rooms import room
 
@@ -55,9 +55,8 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
     What is not named has its default.
     """
     fields: list[FormField] = [field for field in form.fields if field.kind != "nothing"]
-    entered: dict[tuple[str, ...], Any] = {
-        field.path: as_typed(field.default) for field in fields if field.default is not None
-    }
+    given_as = room("people.requests.entered").Given
+    entered = {field.path: given_as(field.default) for field in fields if field.default is not None}
     for text in given:
         name, equals, typed = text.partition("=")
         named = [field for field in fields if field.name == name]
@@ -66,7 +65,9 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
             raise DecisionInvalid(f"--field: {text[:80]!r} is no name=value of this form; its fields are {known}")
         if len(named) > 1:
             raise DecisionInvalid(f"--field: {len(named)} fields are called {name[:80]!r}; give --answer")
-        entered[named[0].path] = typed
+        # As at a prompt, a text in quotes may hold line breaks; one that is empty leaves the field out.
+        plain = named[0].kind != "text" or not typed
+        entered[named[0].path] = typed if plain else given_as(named[0].parse(typed))
     return entered
 
 

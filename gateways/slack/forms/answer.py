@@ -67,7 +67,9 @@ def _input(block: str, field: FormField) -> InputBlock:
         options = [(str(n), choice.title or as_typed(choice.value)) for n, choice in enumerate(field.choices)]
         default: Any = field.default
         if field.kind == "choice":
-            chosen = [str(n) for n, choice in enumerate(field.choices) if choice.value == default]
+            chosen = [
+                str(n) for n, choice in enumerate(field.choices) if default is not None and choice.value == default
+            ]
             return choice_input(block, label, options, initial=chosen[0] if chosen else None, **common)
         held = default if isinstance(default, list) else []
         initial = [str(n) for n, choice in enumerate(field.choices) if choice.value in held]
@@ -75,7 +77,7 @@ def _input(block: str, field: FormField) -> InputBlock:
     if field.kind == "yes or no":
         initial_word = {True: "yes", False: "no"}.get(field.default) if isinstance(field.default, bool) else None
         return choice_input(block, label, [("yes", "Yes"), ("no", "No")], initial=initial_word, **common)
-    value = "" if field.default is None else as_typed(field.default)
+    value = field.default_text
     longest = field.schema.get("maxLength")
     most = longest if field.kind == "text" and isinstance(longest, int) and longest > 0 else None
     multiline = field.kind == "JSON" or (field.kind == "text" and (most or LONGEST) > _OF_TEXT)
