@@ -13,6 +13,11 @@ def canonical(value: Any) -> str:
     return _WRITER.encode(value)
 
 
+def differs(before: Any, after: Any) -> bool:
+    """Return whether two JSON values are different JSON, as 1, 1.0 and true are, which Python takes for equal."""
+    return canonical(before) != canonical(after)
+
+
 def longer_than(value: Any, characters: int) -> bool:
     """Return whether the canonical JSON text is longer, and write no more of it than that takes."""
     written = 0

@@ -8,7 +8,7 @@ from backstay.approvals.proposal import Proposal
 from backstay.approvals.verdicts import DECIDES_CALLS, most_permissive, unfit
 from backstay.authority import NOBODY, Authority, principal
 from backstay.bounds import ANSWER, DECISION, DEEPEST, cut_to, sent_size, size_of
-from backstay.canonical import deeper_than, digest_of
+from backstay.canonical import deeper_than, differs, digest_of
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, TaskInvalid
 from backstay.frozen import Frozen
 from backstay.policies.glob import matches
@@ -292,7 +292,7 @@ def asks_again(request: ApprovalRequest, approval: Approval) -> bool:
 
 def changes(shown: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return what was changed of arguments, by top-level key; a value equal to what was shown means unchanged."""
-    return {key: value for key, value in given.items() if key not in shown or shown[key] != value}
+    return {key: value for key, value in given.items() if key not in shown or differs(shown[key], value)}
 
 
 def constraint(ruling: Ruling) -> tuple[Any, ...]:

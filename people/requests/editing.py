@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backstay.canonical import canonical
+from backstay.canonical import canonical, differs
 from backstay.shown import one_line
 from people.requests.entered import Edit, Entry, EntryRefused
 
@@ -82,14 +82,10 @@ def edit_in_json(call: int, arguments: Mapping[str, Any], written: str, *, whole
 
 def edit_between(call: int, before: Mapping[str, Any], after: dict[str, Any], without: Sequence[str]) -> Edit:
     """Return what differs between the arguments of a call and new values; raises EntryRefused where nothing does."""
-    changed = {name: value for name, value in after.items() if name not in before or _differs(before[name], value)}
+    changed = {name: value for name, value in after.items() if name not in before or differs(before[name], value)}
     if not changed and not without:
         raise EntryRefused({"arguments": "nothing was changed; approve it as it is, or leave it"})
     return Edit(call, changed, tuple(without))
-
-
-def _differs(before: Any, after: Any) -> bool:
-    return after != before or type(after) is not type(before)
 
 
 def _object(typed: str) -> dict[str, Any]:

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from backstay.approvals.approval import ApprovalRequest
+from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
@@ -18,7 +19,7 @@ from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
 from people.decide.deciding import decide
 from people.decide.looking import KnownRequest
-from people.requests.editing import edit_in_json
+from people.requests.editing import edit_between, edit_in_json
 from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
@@ -306,6 +307,16 @@ def test_two_fields_whose_names_read_alike_have_a_value_and_a_fault_each():
             None,
             {"n": 'invalid JSON; type JSON, such as "text", 7 or ["a", "b"]'},
         ),
+        (
+            {"v.0.1": "1.0", "v.0.2": "[1]"},
+            {"argument.n": "1.0", "argument.tags": "[1]"},
+            '{"n": 1.0, "tags": [1]}',
+            {
+                "verdict": "modify",
+                "calls": {0: {"verdict": "modify", "arguments": {"n": 1.0, "tags": [1]}}},
+                "ask_again": True,
+            },
+        ),
         ({}, {}, '{"n": 1}', {"arguments": "nothing was changed; approve it as it is, or leave it"}),
     ],
 )
@@ -318,6 +329,18 @@ def test_a_change_of_a_call_is_read_alike(page, slack, line, expected):
     assert read(asked, lambda: in_slack(view, lambda given: edit.entered(0, ARGUMENTS, given), slack)) == expected
     if line is not None:
         assert read(asked, lambda: Entered("modify", edit=edit_in_json(0, ARGUMENTS, line, whole=False))) == expected
+
+
+@promise("approvals:one-reading")
+@pytest.mark.parametrize("value", [True, 1.0, {"a": True}, [1.0]])
+def test_a_value_that_python_takes_for_equal_is_a_change_when_it_is_made_and_when_it_is_carried_out(value):
+    before = {"n": 1, "o": {"a": 1}, "l": [1]}
+    name = next(name for name, was in before.items() if was == value)
+    edit = edit_between(0, before, before | {name: value}, ())
+    changed = edited(before, before, CallVerdict(verdict="modify", arguments=edit.arguments), "calls.0")
+
+    assert repr(edit.arguments) == repr({name: value})
+    assert repr(changed) == repr(before | {name: value})
 
 
 @promise("approvals:one-reading")
