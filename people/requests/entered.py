@@ -77,7 +77,12 @@ class Entered(NamedTuple):
 
 
 def remembering(how: str, arguments: str, comment: str = "") -> Entered:
-    """Return the choice of somebody who wants such calls decided alike from now on: `never` rejects them."""
+    """Return the choice of somebody who wants such calls decided alike from now on: `never` rejects them.
+
+    Raises EntryRefused where they do not say how.
+    """
+    if not how:
+        raise EntryRefused({"remember": "choose for how long"})
     if how == "never":
         return Entered("reject_never", comment, remember_arguments=arguments)
     return Entered("approve", comment, remember=how, remember_arguments=arguments)

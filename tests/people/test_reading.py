@@ -361,6 +361,7 @@ def test_a_decision_that_is_to_be_remembered_is_read_alike():
     assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "never", "arguments": "any"})) == never
     assert on_the_page(asked, verdict="approve", remember="run", remember_arguments="these") == run
     assert read(asked, lambda: in_slack(view, verdicts.remembered, {"remember": "run"})) == run
+    assert read(asked, lambda: verdicts.remembered(Filled({}))) == {"remember": "choose for how long"}
 
 
 @promise("approvals:reads-undone")
