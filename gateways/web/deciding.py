@@ -31,7 +31,8 @@ async def decided(
     has ended, repeats its answer.
     """
     once, run = ("page", nonce) if nonce else (), page.backstay.run(known.workflow_id)
-    answer = await decide(run, known, said, by=visitor.by, shown=shown, hidden=hidden, once=once)
+    shown_again = {"hidden": hidden, "instead": "open the request again"}
+    answer = await decide(run, known, said, by=visitor.by, shown=shown, once=once, **shown_again)
     if answer.get("state") == "recorded":
         # The vote counts whether or not the store hears of it now.
         with suppress(BackstayError):

@@ -24,12 +24,14 @@ async def decide(
     by: str,
     shown: ShownRequest,
     hidden: str = "",
+    instead: str = "open it on the page",
     once: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """Decide a request in a person's name; the run signs where its handle has the key of approvers.
 
-    `said` are fields of an Approval, and `hidden` is what the person was not shown of the request, in words. `once`
-    names what was done at a door, which does nothing again when it comes again: the door, and what is its own.
+    `said` are fields of an Approval. `hidden` is what the person was not shown of the request, in words, and `instead`
+    what shows them all of it. `once` names what was done at a door, which does nothing again when it comes again: the
+    door, and what is its own.
     Raises Stale, DecisionRefused, DecisionInvalid or NotVerified.
     """
     require_same(known, shown)
@@ -40,19 +42,22 @@ async def decide(
     approval = admit(decision)
     if once:
         # Whoever copies a form of others, or changes what theirs says, gets no answer that was given before.
-        about = canonical([by, known.workflow_id, bound.run_id, *once, decision])
-        event_id = f"{once[0]}-{hashlib.sha256(about.encode('utf-8', 'replace')).hexdigest()[:40]}"
+        event_id = _event_id(str(once[0]), [by, known.workflow_id, bound.run_id, *once, decision])
         approval = approval.model_copy(update={"event_id": event_id})
     if hidden and most_permissive(approval) is Verdict.APPROVE:
         raise DecisionRefused(
-            f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; open it on the page, "
-            "or at a terminal with backstay attach"
+            f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; {instead}, or at a "
+            "terminal with backstay attach"
         )
     if run.signs and bound.run_id:
         payload = json.loads(approval.model_dump_json(exclude_defaults=True))
         proven = await run.sign("decide", payload, shown=bound)
         approval = approval.model_copy(update={"proof": proven["proof"]})
     return await run.decide(approval)
+
+
+def _event_id(door: str, about: Sequence[Any]) -> str:
+    return f"{door}-{hashlib.sha256(canonical(about).encode('utf-8', 'replace')).hexdigest()[:40]}"
 
 
 def _bound(known: KnownRequest, shown: ShownRequest) -> ShownRequest:

@@ -33,11 +33,16 @@ class EditedArgument(NamedTuple):
         return typed.replace("\n", "\r\n") if "\r\n" in str(self.value) else typed
 
 
-def edited_arguments(arguments: Mapping[str, Any]) -> Iterator[EditedArgument]:
-    """Yield each argument of a call, which are given whole, as it is edited."""
+def edited_arguments(arguments: Mapping[str, Any], most: int | None = None) -> Iterator[EditedArgument]:
+    """Yield each argument of a call, which are given whole, as it is edited.
+
+    JSON of more than `most` characters is written without indents, which may be most of it.
+    """
     for name, value in arguments.items():
         plain = isinstance(value, str) and _is_visible(value)
         text = value if plain else json.dumps(value, indent=2, ensure_ascii=not _is_visible(value))
+        if not plain and most is not None and len(text) > most:
+            text = json.dumps(value, ensure_ascii=not _is_visible(value))
         yield EditedArgument(name, value, text, as_json=not plain)
 
 

@@ -23,6 +23,7 @@ Typed = str | tuple[int, ...] | Given
 """What was entered in one field: the text, of choices the positions of those that were chosen, or the value itself."""
 
 
+_WHY = 300
 Entry = str | tuple[str, ...]
 """What an entry is called: its name, or of a field of an answer the path, since two paths may read alike."""
 
@@ -32,8 +33,9 @@ class EntryRefused(DecisionInvalid):
 
     def __init__(self, entries: Mapping[Entry, str]) -> None:
         """Say of each entry what is wrong and what to do."""
-        super().__init__("; ".join(f"{entry_name(entry)}: {why}" for entry, why in entries.items()))
-        self.entries = entries
+        # What is wrong may quote what a tool's server wrote.
+        self.entries = {entry: one_line(why, _WHY) for entry, why in entries.items()}
+        super().__init__("; ".join(f"{entry_name(entry)}: {why}" for entry, why in self.entries.items()))
 
 
 def entry_name(entry: Entry) -> str:

@@ -1,5 +1,6 @@
 """What is entered at different doors is read alike: the same decision, and the same words where it cannot be one."""
 
+import json
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
 from backstay.cli.render import request_lines
+from backstay.errors import DecisionRefused
 from gateways.slack.aim import Aim, Place
 from gateways.slack.drawing.request import Shown, request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
@@ -349,6 +351,41 @@ async def test_a_number_that_json_cannot_say_is_refused_before_anything_is_sent(
     for number in ("NaN", "1e999"):
         with pytest.raises(DecisionInvalid, match="a number is NaN or infinite"):
             await decide(None, known, {"verdict": "answer", "answer": float(number)}, by="ana", **UNSENT)
+
+
+@promise("approvals:one-reading")
+def test_what_is_wrong_with_an_entry_is_said_on_one_line_and_of_a_limit_that_a_plan_lacks_too():
+    hostile = {"type": "object", "required": ["a"], "properties": {"a": {"enum": ["x\u202e\x1b[2J", "y" * 999]}}}
+    asked = request("elicitation", ("answer",), calls=(), schema=hostile)
+    said = read(asked, lambda: Entered("answer", fields={("a",): "z"}))["a"]
+
+    assert (said[:42], len(said)) == ("choose from [1] x<U+202E><U+001B>[2J, [2] ", 300)
+    assert read(plan(), lambda: Entered("approve", limits={"pages": "x"})) == {"toggles.limits.pages": "type a number"}
+
+
+@promise("approvals:one-reading")
+def test_json_that_only_its_indents_make_too_long_for_a_form_is_edited_in_slack():
+    arguments = {"rows": [[number] for number in range(400)]}
+    place, asked = PLACE.model_copy(update={"call": 0}), request("call", calls=calls("write_safe"))
+    view, few = edit.form(asked, place, arguments), {"argument.rows": "[1]"}
+    as_it_is = edit.form(asked, place, arguments).to_dict()
+
+    assert (len(json.dumps(arguments)) < 3000 < len(json.dumps(arguments, indent=2)), faults_of_view(as_it_is)) == (
+        True,
+        [],
+    )
+    assert in_slack(view, lambda given: edit.entered(0, arguments, given), few).edit == (0, {"rows": [1]}, ())
+    assert "nothing was changed" in str(
+        read(asked, lambda: in_slack(view, lambda given: edit.entered(0, arguments, given), {}))
+    )
+
+
+@promise("approvals:one-reading")
+async def test_who_was_not_shown_all_of_it_is_not_sent_where_they_are():
+    known = KnownRequest("w", "r1", None, request())
+    for said, more in (("open it on the page, or at a", {}), ("open it again, or at a", {"instead": "open it again"})):
+        with pytest.raises(DecisionRefused, match=said):
+            await decide(None, known, {"verdict": "approve"}, by="ana", shown=ShownRequest(), hidden="much", **more)
 
 
 @promise("approvals:one-reading")

@@ -43,7 +43,7 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -
     told = f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
     blocks: list[Block] = [section(told)]
     left: list[str] = []
-    for at, (name, _, text, as_json) in enumerate(edited_arguments(arguments)):
+    for at, (name, _, text, as_json) in enumerate(edited_arguments(arguments, LONGEST)):
         if len(text) > LONGEST or at >= _MOST_INPUTS:
             left.append(one_line(name, 80))
             continue
@@ -58,7 +58,7 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -
 def entered(call: int, arguments: Mapping[str, Any], filled: Filled) -> Entered:
     """Return what a person changed of a call; raises EntryRefused for what cannot be read."""
     typed: dict[str, str] = {}
-    for at, (name, _, text, _) in enumerate(edited_arguments(arguments)):
+    for at, (name, _, text, _) in enumerate(edited_arguments(arguments, LONGEST)):
         if len(text) <= LONGEST and at < _MOST_INPUTS:
             filled.stands_for(name, _block(at, name))
             given = filled.text(_block(at, name))
