@@ -143,7 +143,8 @@ class _Page:
         return [f"Instead of it: plan {markdown_line(name)}: {markdown_code(how)}" for name, how in choosing.items()]
 
     def _call(self, named: str, call: CallView, request_id: str) -> list[str]:
-        how = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "cannot be undone"
+        undo = f"undo: {markdown_line(call.undo_how)}" if call.undo_how else "can be undone"
+        how = undo if call.undoable else "cannot be undone"
         marks = f", {markdown_line(call.marks)}" if call.marks else ""
         lines = [f"- {named}**{markdown_line(call.tool)}**{f' ({how})' if call.writes else ''}{marks}"]
         says = summary_words(call.summary)

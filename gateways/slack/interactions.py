@@ -140,7 +140,7 @@ class Interactions:
         """Return the arguments of a call, whole; where no call waits, such as one whose outcome is asked, as shown."""
         try:
             return await self._desk.backstay.run(aim.w).arguments(request.id, index)
-        except BackstayError:
+        except DecisionRefused:
             return next(call.arguments for call in request.calls if call.index == index)
 
     async def _more(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +13,12 @@ from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
 from backstay.cli.render import request_lines
-from backstay.errors import DecisionRefused
+from backstay.errors import DecisionRefused, Unreachable
 from gateways.slack.aim import Aim, Place
 from gateways.slack.drawing.request import Shown, request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
+from gateways.slack.interactions import Interactions
 from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
 from people.decide.deciding import decide
@@ -26,6 +28,7 @@ from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
+from workflows.view import _Page as page_of
 
 PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
 UNSENT = {"shown": ShownRequest(), "once": ("page", "e1")}
@@ -406,6 +409,10 @@ def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
     asked = request("call", calls=calls("read_only"))
     writes = request("call", calls=calls("write_safe"))
     shown = [
+        [
+            page_of("w").request(each, ()).replace("cannot", "CANNOT").replace("be undone", "BE UNDONE")
+            for each in (asked, writes)
+        ],
         ["\n".join(line for line, _ in request_lines("w", each)) for each in (asked, writes)],
         [
             text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=each))])
@@ -413,5 +420,35 @@ def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
         ],
     ]
 
-    assert [["CANNOT BE UNDONE" in text for text in texts] for texts in shown] == [[False, True]] * 2
+    assert [["CANNOT BE UNDONE" in text for text in texts] for texts in shown] == [[False, True]] * 3
     assert [call.writes for each in (asked, writes) for call in RequestView.of(each).calls] == [False, True]
+
+
+@promise("approvals:reads-undone")
+def test_webui_says_that_a_call_can_be_undone_also_where_nobody_says_how():
+    can = request("call", calls=[{**calls("write_safe")[0], "undoable": True}])
+    assert "(can be undone)" in page_of("w").request(can, ())
+
+
+class Away:
+    """A client whose run cannot say the arguments of a call."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def run(self, _):
+        return self
+
+    async def arguments(self, *_):
+        raise self.error
+
+
+@promise("slack:edited")
+async def test_arguments_as_they_are_shown_are_edited_only_where_no_call_waits():
+    def opened(error):
+        desk = SimpleNamespace(backstay=Away(error))
+        return Interactions(None, desk, None, None)._arguments(request(), PLACE.aim, 0)
+
+    assert await opened(DecisionRefused("no call waits")) == ARGUMENTS
+    with pytest.raises(Unreachable):
+        await opened(Unreachable("Temporal does not answer"))
