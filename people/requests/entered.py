@@ -8,6 +8,7 @@ from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import field_name
 from backstay.shown import one_line
 
+_WHY = 300
 NOTHING: Final = object()
 """What stands where nothing was entered, since null is something."""
 
@@ -21,9 +22,6 @@ class Given:
 
 Typed = str | tuple[int, ...] | Given
 """What was entered in one field: the text, of choices the positions of those that were chosen, or the value itself."""
-
-
-_WHY = 300
 Entry = str | tuple[str, ...]
 """What an entry is called: its name, or of a field of an answer the path, since two paths may read alike."""
 

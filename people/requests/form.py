@@ -109,9 +109,9 @@ def _approval(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     """Return what belongs to an approval: which calls are left out, and how a plan goes."""
     faults: dict[Entry, str] = {}
     calls = {**entered.calls, **{index: {"verdict": "reject"} for index in entered.left_out}}
-    # A plan may go without any step that is asked about: what nobody is asked about is made, or it ends without any.
-    every = bool(form.calls) and form.proposal is None and {call.index for call in form.calls} <= {*entered.left_out}
-    if every:
+    # Of a plan the steps remain about which nobody is asked; where there are none, it ends, and the model is told so.
+    calls_only = form.proposal is None and bool(form.calls)
+    if calls_only and {call.index for call in form.calls} <= {*entered.left_out}:
         faults["calls"] = "nothing would be left; reject the request instead"
     toggles = _toggles(form, entered, faults)
     if faults:
