@@ -85,7 +85,7 @@ async def test_a_read_is_made_again_also_when_the_refusal_names_it(lost):
 
 @promise("effects:session-gone")
 @LOST
-async def test_a_write_that_the_server_refuses_like_its_ping_was_not_sent_and_the_next_one_is(lost, status, body):
+async def test_a_write_that_the_server_refuses_like_its_list_was_not_sent_and_the_next_one_is(lost, status, body):
     async with lost() as (toolbox, sessions):
         sessions.unknown, sessions.body = status, body
         sessions.lose()
@@ -116,12 +116,54 @@ async def test_a_write_that_acted_and_was_refused_under_a_session_that_is_still_
 
 
 @promise("effects:session-kept")
-async def test_a_write_whose_refusal_differs_from_that_of_the_ping_is_unknown(lost):
+async def test_a_write_whose_refusal_differs_from_that_of_the_list_is_unknown(lost):
     async with lost() as (toolbox, sessions):
-        sessions.pings, sessions.acts = 400, True
+        sessions.lists_with, sessions.acts = 400, True
         sessions.lose()
         with pytest.raises(OutcomeUnknown):
             await call(toolbox, "change", intent)
+        assert sessions.acted == ["change"]
+
+
+@promise("effects:session-kept")
+@pytest.mark.parametrize(
+    "refusal",
+    [JSONResponse({"detail": "Not Found"}, status_code=404), Response(status_code=404), Response(status_code=400)],
+)
+async def test_a_write_that_acted_and_was_refused_like_everything_that_the_server_does_not_offer_is_unknown(
+    lost, refusal
+):
+    async with lost() as (toolbox, sessions):
+        sessions.other_methods = sessions.refuses_call = refusal
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, "change", intent)
+        assert not isinstance(caught.value, NotSent)
+        assert (sessions.acted, sessions.opened) == (["change"], 1)
+        assert (await call(toolbox, "change", intent)).data == "the answer"
+
+
+@promise("tools:session-gone")
+async def test_a_server_without_a_ping_and_a_stream_keeps_its_session(lost):
+    async with lost() as (toolbox, sessions):
+        sessions.other_methods = Response(status_code=404)
+        sessions.lose()
+        assert (await call(toolbox, "look")).data == "the answer"
+        sessions.refuses_call = JSONResponse(
+            {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "no such tool"}}, status_code=400
+        )
+        assert not (await call(toolbox, "look")).success
+        assert (await call(toolbox, "look")).data == "the answer"
+        assert sessions.opened == 2
+
+
+@promise("effects:session-kept")
+@pytest.mark.parametrize("status", [401, 403, 429])
+async def test_a_refused_reply_in_the_middle_of_a_write_says_nothing_of_the_write(lost, status):
+    async with lost() as (toolbox, sessions):
+        sessions.refuses_replies = status
+        with pytest.raises(OutcomeUnknown) as caught:
+            await call(toolbox, "change", intent)
+        assert not isinstance(caught.value, NotSent)
         assert sessions.acted == ["change"]
 
 

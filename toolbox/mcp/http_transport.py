@@ -1,7 +1,7 @@
 """The HTTP transport under the MCP client: notes what the MCP client hides, and hands on bodies that it can read.
 
-A request that is refused as if its session were gone is followed by a ping under the same session: only the server can
-say whether it still knows it.
+A request that is refused as if its session were gone is followed by a probe under the same session: a request that the
+session has answered before. Only if that is refused now too does the refusal come from the session and not the call.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
@@ -20,12 +21,12 @@ CAP = 64 * 1024 * 1024
 """How many bytes one answer may have."""
 PIECE_S = 60.0
 """How long one line or event may take to come, once it has begun: what comes after it waits for it."""
-PING_S = 10.0
+PROBE_S = 10.0
 """How long a server may take to say whether it still knows a session."""
 GONE = frozenset({400, 404})
 """The status of a request whose session the server does not know."""
-_PING = b'{"jsonrpc":"2.0","id":"backstay-ping","method":"ping"}'
-_OF_ONE_REQUEST = ("content-length", "mcp-method", "mcp-name", "mcp-param-")
+_PROBED = "tools/list"
+"""The method of a probe: each connection is asked for its tools before anything is called."""
 _ERROR_BODY = 1024 * 1024
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -45,10 +46,10 @@ class HttpExchange:
     """Whether that body names the request, so that it answers the call and not the session."""
     session: bool = False
     """Whether the request was made under a session."""
-    ping: int | None = None
-    """The status of a ping under the session of a request that was refused as if it were gone."""
+    probe: int | None = None
+    """The status of a probe under the session of a request that was refused as if it were gone; None without one."""
     same: bool = False
-    """Whether that ping was refused word for word like the request."""
+    """Whether that probe was refused word for word like the request."""
     fault: str | None = None
     unreadable: bool = False
     """Whether the answer came and is none, so that it would be the same at each try."""
@@ -68,12 +69,16 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         self._refused = refused
         self._gone = gone
         self._asking: set[asyncio.Task[None]] = set()
+        self._control: httpx2.Request | None = None
+        """A request that the server has accepted, and whose repetition changes nothing."""
         self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        # With `refused`, a failure of the stream that carries the answers counts too.
-        noted = request.method == "POST" or self._refused is not None
+        # What is sent in the middle of a call, as a reply or a notification, says nothing of the call. With `refused`,
+        # a failure of the stream that carries the answers counts too.
+        asked = _asked(request)
+        noted = asked is not None or (self._refused is not None and request.method == "GET")
         exchange = (current.get() if noted else None) or HttpExchange()
         ends = self._ends(request, exchange)
         request.headers["accept-encoding"] = "identity"
@@ -93,17 +98,21 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             return _failure(exchange.fault)
         exchange.session = self._refused is not None or "mcp-session-id" in request.headers
         if response.status_code >= 400:
-            return await self._refusal(request, _with(response, stream), exchange)
-        asked = None if self._refused is not None else _asked(request)
+            return await self._refusal(request, _with(response, stream), exchange, asked)
+        if response.status_code < 300 and exchange.session:
+            self._note_control(request)
+        if self._refused is not None:
+            asked = None
         return _readable(response, stream, exchange, asked, endless=request.method == "GET")
 
-    async def _refusal(self, request: httpx2.Request, seen: httpx2.Response, exchange: HttpExchange) -> httpx2.Response:
+    async def _refusal(
+        self, request: httpx2.Request, seen: httpx2.Response, exchange: HttpExchange, asked: RequestId | None
+    ) -> httpx2.Response:
         if request.method == "GET" and self._gone is not None and exchange.session and seen.status_code in GONE:
             asking = asyncio.create_task(self._look(request, self._gone))
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
-        asked = _asked(request)
-        if request.method != "POST" or asked is None:
+        if asked is None:
             self._tell(request)
             return seen
         try:
@@ -124,24 +133,37 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         # An error that names no request may be about the session alone, so that it says nothing of the call.
         exchange.answered = answer is not None and (exchange.own or not about_session)
         if about_session:
-            exchange.ping, said = await self._ping(request)
-            exchange.same = exchange.ping == seen.status_code and said == _said(body)
+            exchange.probe, said = await self._probe(request)
+            exchange.same = exchange.probe == seen.status_code and said == _said(body)
         self._tell(request)
         if answer is None:
             return seen
         return httpx2.Response(seen.status_code, headers=_JSON, content=dumped(answer), extensions=seen.extensions)
 
-    async def _ping(self, refused: httpx2.Request) -> tuple[int | None, object]:
-        """Return the status and the words of the answer to a ping under the session of a request."""
-        kept = [(key, value) for key, value in refused.headers.items() if not key.lower().startswith(_OF_ONE_REQUEST)]
-        headers = {**dict(kept), "content-type": "application/json", "content-length": str(len(_PING))}
-        headers.setdefault("accept", "application/json, text/event-stream")
-        ping = httpx2.Request("POST", refused.url, headers=headers, content=_PING)
+    def _note_control(self, request: httpx2.Request) -> None:
+        """Keep the first request of a session that can be repeated as a probe."""
+        if self._control is not None and _session(self._control) == _session(request):
+            return
+        sent = _sent(request)
+        if sent.get("method") != _PROBED:
+            return
+        content = json.dumps({**sent, "id": "backstay-probe"}).encode()
+        headers = {**dict(request.headers), "content-length": str(len(content))}
+        self._control = httpx2.Request("POST", request.url, headers=headers, content=content)
+
+    async def _probe(self, refused: httpx2.Request) -> tuple[int | None, object]:
+        """Return the status and the words of the answer to a probe under the session of a request.
+
+        Without a request that this session has answered, a refusal would prove nothing, and there is no probe.
+        """
+        probe = self._control
+        if probe is None or _session(probe) != _session(refused):
+            return None, None
         exchange = HttpExchange()
-        ends = asyncio.get_running_loop().time() + PING_S
+        ends = asyncio.get_running_loop().time() + PROBE_S
         try:
             async with asyncio.timeout_at(ends):
-                response = await self._inner.handle_async_request(ping)
+                response = await self._inner.handle_async_request(probe)
                 if response.status_code < 400:
                     await response.aclose()
                     return response.status_code, None
@@ -152,7 +174,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
     async def _look(self, refused: httpx2.Request, gone: Callable[[], None]) -> None:
         """A stream that is refused may only be one that the server does not offer."""
-        status, _ = await self._ping(refused)
+        status, _ = await self._probe(refused)
         if status in GONE:
             gone()
 
@@ -307,16 +329,27 @@ class _Capped(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-def _asked(request: httpx2.Request) -> RequestId | None:
-    """Return the id of the request that a POST carries; None for a notification or an answer."""
+def _sent(request: httpx2.Request) -> dict[str, Any]:
+    """Return the message that a POST carries; an empty one without it."""
     if request.method != "POST":
-        return None
+        return {}
     try:
         sent = json.loads(request.content)
     except (httpx2.RequestNotRead, ValueError, RecursionError):
-        return None
-    asked = sent.get("id") if isinstance(sent, dict) and "method" in sent else None
+        return {}
+    return sent if isinstance(sent, dict) else {}
+
+
+def _asked(request: httpx2.Request) -> RequestId | None:
+    """Return the id of the request that a POST carries; None for a notification or an answer."""
+    sent = _sent(request)
+    asked = sent.get("id") if "method" in sent else None
     return asked if isinstance(asked, int | str) else None
+
+
+def _session(request: httpx2.Request) -> str | None:
+    """Return the session of a request; the older transport names it in its address, the same for each connection."""
+    return request.headers.get("mcp-session-id")
 
 
 def _said(body: bytes) -> object:

@@ -119,7 +119,7 @@ class ToolCallRequest:
     def _refuse_gone(self) -> None:
         """Raise SessionGone when the server no longer knows the session, and never saw the call."""
         exchange = self._exchange
-        if exchange is None or not exchange.session or exchange.ping not in GONE:
+        if exchange is None or not exchange.session or exchange.probe not in GONE:
             return
         self._connection.retire()
         # A write was not sent only if the server refuses the session itself, and says nothing about the call.

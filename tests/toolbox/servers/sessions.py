@@ -27,14 +27,19 @@ class Sessions:
         self.lists = 0
         self.acted: list[str] = []
         self.unknown, self.body, self.acts = 404, "rpc", False
-        self.pings: int | None = None
-        """The status of a ping of an unknown session, when it differs."""
+        self.lists_with: int | None = None
+        """The status of a list of an unknown session, when it differs."""
+        self.other_methods: Response | None = None
+        """The answer to a ping and a stream, when the server has neither."""
+        self.refuses_replies: int | None = None
+        """The status of every reply; the next call then asks a person before it goes on."""
         self.refuses_call: Response | None = None
         """The answer to the next call, whatever its session; it has taken effect by then."""
         self.ttl_ms: int | None = None
         self.shape: Any = None
         """Makes the response to a request of a known session, from its result and id."""
         self.streams: dict[str, asyncio.Queue[str]] = {}
+        self.replied = asyncio.Event()
 
     def lose(self) -> None:
         """Forget all sessions, as a restart does."""
@@ -50,6 +55,22 @@ class Sessions:
         identity = asked.get("id") if self.body == "own" else None
         error = {"code": -32001, "message": "Session not found"}
         return JSONResponse({"jsonrpc": "2.0", "id": identity, "error": error}, status_code=status)
+
+    def beside(self, asked: dict[str, Any]) -> Response | None:
+        """Return the answer to what is no request of a session; None for one."""
+        if "method" not in asked:
+            self.replied.set()
+            return Response(status_code=self.refuses_replies or 202)
+        if asked["method"] == "ping" and self.other_methods is not None:
+            return self.other_methods
+        return Response(status_code=202) if "id" not in asked else None
+
+    async def question(self) -> AsyncIterator[str]:
+        """Ask a person in the middle of a call, and end without an answer once the reply is refused."""
+        form = {"type": "object", "properties": {"sure": {"type": "boolean"}}}
+        params = {"message": "Sure?", "requestedSchema": form}
+        yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'elicitation/create', 'params': params})}\n\n"
+        await self.replied.wait()
 
     def result(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """Return the result of a request of a known session; None for a method that is not spoken."""
@@ -75,10 +96,12 @@ def app_of(sessions: Sessions) -> Starlette:
     async def streamable(request: Request) -> Response:
         if request.method != "POST":
             session = request.headers.get("mcp-session-id")
+            if sessions.other_methods is not None:
+                return sessions.other_methods
             return Response(status_code=405) if session in sessions.known else sessions.refusal({})
         asked = json.loads(await request.body())
-        if "id" not in asked:
-            return Response(status_code=202)
+        if (beside := sessions.beside(asked)) is not None:
+            return beside
         identity = {"jsonrpc": "2.0", "id": asked["id"]}
         headers = {}
         if asked["method"] == "initialize":
@@ -90,12 +113,14 @@ def app_of(sessions: Sessions) -> Starlette:
         elif request.headers.get("mcp-session-id") not in sessions.known:
             if sessions.acts and asked["method"] == "tools/call":
                 sessions.result(asked)
-            return sessions.refusal(asked, sessions.pings if asked["method"] == "ping" else None)
+            return sessions.refusal(asked, sessions.lists_with if asked["method"] == "tools/list" else None)
         if asked["method"] == "tools/call" and sessions.refuses_call is not None:
             sessions.result(asked)
             refusal, sessions.refuses_call = sessions.refuses_call, None
             return refusal
         result = sessions.result(asked)
+        if asked["method"] == "tools/call" and sessions.refuses_replies is not None:
+            return StreamingResponse(sessions.question(), media_type="text/event-stream")
         if result is None:
             return JSONResponse(identity | {"error": {"code": -32601, "message": "no such method"}})
         if sessions.shape is not None and asked["method"] == "tools/call":
