@@ -41,6 +41,7 @@ from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Meaning, judge, why_failed
 from toolbox.configuration.template import holds, render
 from toolbox.manifest.builder import masked
+from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.provider import Caller, NotSent
 
@@ -293,25 +294,27 @@ class Tools(Activities):
                 )
             )
             undo: BoundUndo | None = None
-            variables = _variables(intent.effect_id, arguments, answer.data)
+            variables = _variables(intent.effect_id, arguments)
             judged = judge(answer, definition.declaration, variables)
             if judged.meaning is Meaning.APPLIED and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
-                undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables))
+                undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables, answer))
             send.asked = vouching(definition, arguments)
             await send.settle(answer, judged, undo)
         return send.result
 
     async def _bound(
-        self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any]
+        self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any], answer: Answer
     ) -> BoundUndo | None:
-        """Render the compensation and seal its arguments; None where the effect cannot be undone."""
+        """Render the compensation over the answer as read, else as meant; None where it cannot be undone."""
         declared, found = definition.declaration.undo, catalog.undo_of(definition)
         if declared is None or found is None:
             return None
-        try:
-            arguments = render(declared.arguments, variables)
-            await require_valid(found, arguments)
-        except ArgumentsInvalid:
+        for result in (answer.data, answer.meant):
+            with suppress(ArgumentsInvalid):
+                arguments = render(declared.arguments, variables | {"result": result})
+                await require_valid(found, arguments)
+                break
+        else:
             return None
         shown = await self.records.show(run, arguments, found.provider)
         line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
@@ -378,16 +381,18 @@ class Tools(Activities):
         if undo and digest_of(arguments) != row.args_digest:
             # What takes the effect back was declared anew since it was sent, so nothing is known of that call.
             return ToolResult(success=True)
-        variables = _variables(row.effect_id, arguments, None)
+        variables = _variables(row.effect_id, arguments)
         answer = await self._checked(ask, checker, render(declared.arguments, variables))
         if answer is None:
             return ToolResult(success=True)
-        if not holds(declared.applied_if, variables | {"result": answer}):
+        seen = variables | {"result": answer.meant}
+        if not holds(declared.applied_if, seen):
             return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
-        data = answer if declared.result is None else render(declared.result, variables | {"result": answer})
+        if declared.result is not None:
+            answer = Answer(success=True, data=render(declared.result, seen))
         asked = vouching(definition, arguments)
-        ref = (await self.records.keep(ask.run, row.tool, data, definition.provider, asked=asked)).ref
-        bound = None if undo else await self._bound(ask.run, catalog, definition, variables | {"result": data})
+        ref = (await self.records.keep(ask.run, row.tool, answer.data, definition.provider, asked=asked)).ref
+        bound = None if undo else await self._bound(ask.run, catalog, definition, variables, answer)
         settled = await self.store.effects.resolve(
             row.effect_id,
             state=EffectState.APPLIED,
@@ -397,7 +402,7 @@ class Tools(Activities):
         )
         return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
 
-    async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Any | None:
+    async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Answer | None:
         if await checker.check(arguments) is not None:
             return None
         try:
@@ -410,7 +415,7 @@ class Tools(Activities):
             )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
-        return answer.data if answer.success else None
+        return answer if answer.success and answer.data is not None else None
 
     async def _undo(self, ask: calls.CallTool) -> ToolResult:
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""
@@ -433,7 +438,7 @@ class Tools(Activities):
         declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
         if declared is None or found is None:
             raise CompensationFailed("no compensation was recorded for it")
-        variables = _variables(row.effect_id, await self._sent_arguments(row), None)
+        variables = _variables(row.effect_id, await self._sent_arguments(row))
         return found.name, render(declared.arguments, variables)
 
     async def _row(self, ask: calls.CallTool, *, undo: bool = False) -> EffectRow:
@@ -483,8 +488,8 @@ def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:
     return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
 
 
-def _variables(effect_id: str, arguments: dict[str, Any], result: Any) -> dict[str, Any]:
-    return {"effect": {"id": effect_id}, "arguments": arguments, "result": result}
+def _variables(effect_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"effect": {"id": effect_id}, "arguments": arguments}
 
 
 def _refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:

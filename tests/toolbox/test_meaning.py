@@ -7,7 +7,8 @@ import pytest
 
 from tests.requirements import promise
 from toolbox.configuration.meaning import judge, reports_error, why_failed
-from toolbox.providers.answer import Answer, refused
+from toolbox.configuration.template import holds
+from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.declaration import Check, Declaration
 
 SHAPES = json.loads((Path(__file__).parent / "error_answers.json").read_text(encoding="utf-8"))
@@ -90,3 +91,39 @@ def test_a_declaration_decides_before_the_looks_of_an_answer(answer, declared, m
 def test_a_read_failed_where_it_says_so_itself_or_where_that_is_declared(data, declared, why):
     told = why_failed(Answer(success=True, data=data), Declaration(**declared), {"arguments": {}, "effect": {"id": ""}})
     assert (told or "").startswith(why) if why else told is None
+
+
+def text(said):
+    return answer_of({"content": [{"type": "text", "text": said}]})
+
+
+@promise("effects:scalar-text")
+@pytest.mark.parametrize(
+    ("said", "condition", "true"),
+    [
+        ("null", "{{ result is not none }}", False),
+        ("true", "{{ result == true }}", True),
+        ("false", "{{ not result }}", True),
+        ("3", "{{ result > 0 }}", True),
+        ("0", "{{ result > 0 }}", False),
+        (" 0.5 ", "{{ result < 1 }}", True),
+        ('"done"', "{{ result == 'done' }}", True),
+        ("3.10", "{{ result == '3.10' }}", True),
+        ("007", "{{ result == '007' }}", True),
+        ("12e4567", "{{ result == '12e4567' }}", True),
+        ("1e400", "{{ result == '1e400' }}", True),
+    ],
+)
+def test_an_operators_condition_sees_the_value_that_a_text_stands_for(said, condition, true):
+    answer = text(said)
+    assert answer.data == said
+    assert holds(condition, {"result": answer.meant}) is true
+    judged = judge(answer, Declaration(succeeded_if=condition), {"arguments": {}, "effect": {"id": "e"}})
+    assert judged.meaning == ("applied" if true else "failed")
+    assert (why_failed(answer, Declaration(succeeded_if=condition), {}) is None) is true
+
+
+@promise("effects:scalar-text")
+def test_a_text_of_a_python_tool_or_in_a_value_stays_text_for_a_condition():
+    assert Answer(success=True, data="null").meant == "null"
+    assert answer_of({"structuredContent": "null"}).meant == "null"

@@ -55,7 +55,7 @@ def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -
 
     `variables` are `arguments` and `effect`; the declared expressions see `result` and `error`, too.
     """
-    seen = {**variables, "result": answer.data, "error": answer.error}
+    seen = {**variables, "result": answer.meant, "error": answer.error}
     if declared.failed_if is not None and _holds(declared.failed_if, seen):
         return Judged(Meaning.FAILED, "failed_if says that it failed")
     if not answer.success:
@@ -81,7 +81,7 @@ def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, An
     Without a declaration only a flag of its own counts, such as `"ok": false` beside an error: what a read finds may
     be the error of something else.
     """
-    seen = {**variables, "result": answer.data, "error": answer.error}
+    seen = {**variables, "result": answer.meant, "error": answer.error}
     if declared.failed_if is not None and _holds(declared.failed_if, seen):
         return f"failed_if says that it failed: {told(answer.data)}"
     if declared.succeeded_if is not None:

@@ -1,7 +1,8 @@
 """What a tool answered, as plain JSON.
 
 An answer is read as any usual host reads it: what is there counts, however it is wrapped, and nothing is dropped for
-a detail. Text stays text; only objects and lists are read as JSON.
+a detail. Text stays text; only objects and lists are read as JSON. An operator's templates alone see the value of a
+text that is one, such as `null` or `42`.
 """
 
 import base64
@@ -24,6 +25,7 @@ _BY_FIELD = {"text": "text", "resource": "resource", "uri": "resource_link"}
 _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
+_LONGEST_SCALAR = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,13 @@ class Answer:
     """Whether a call that failed is certain to have left nothing behind."""
     question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
+    scalar: bool = False
+    """Whether the data is a text that may stand for a value, as a server has nothing but text to say it with."""
+
+    @property
+    def meant(self) -> Any:
+        """Return the data as an operator's templates see it."""
+        return scalar_of(self.data) if self.scalar else self.data
 
 
 def refused(reason: str) -> Answer:
@@ -56,21 +65,22 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     if said.get("content") is None and (wrapped := said.get("toolResult")) is not None:
         # As the first revision of the protocol had it.
         said = {**said, **(wrapped if isinstance(wrapped, dict) else {"content": wrapped})}
-    parts = _parts_of(said.get("content"))
+    parts, scalar = _parts_of(said.get("content")), False
     structured = json_safe(said.get("structuredContent"))
     if structured is not None:
         data = _with_beside(structured, parts, files)
     elif parts:
         data = _data(parts, files)
+        scalar = isinstance(data, str)
     else:
         rest = {key: value for key, value in said.items() if key not in _OF_THE_PROTOCOL}
         data = None if not rest else json_safe(next(iter(rest.values())) if len(rest) == 1 else rest)
     if not _is_true(said.get("isError")):
-        return Answer(success=True, data=data, files=files)
+        return Answer(success=True, data=data, files=files, scalar=scalar)
     reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
     if not reason and data:
         reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
-    return Answer(success=False, data=data, error=refused(reason).error, files=files)
+    return Answer(success=False, data=data, error=refused(reason).error, files=files, scalar=scalar)
 
 
 def _is_true(flag: Any) -> bool:
@@ -225,6 +235,25 @@ def parsed(text: str) -> Any:
         return text
     try:
         found = json.loads(text)
+        return json_safe(found) if isinstance(found, dict | list) else text
     except (ValueError, RecursionError):
         return text
-    return json_safe(found) if isinstance(found, dict | list) else text
+
+
+def scalar_of(text: str) -> Any:
+    """Return the value that a text stands for; a number only if it says no more than the number does."""
+    if len(text) > _LONGEST_SCALAR:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return json_safe(value)
+        case int() | float() if json.dumps(value) == text.strip():
+            return value
+        case _:
+            return text
