@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
 from toolbox.catalog.naming import function_name
 from toolbox.configuration.meaning import reports_error
@@ -269,3 +270,42 @@ async def test_arguments_that_no_schema_can_check_are_left_to_the_server(opened,
         tool = (await toolbox.catalog("anyone")).definitions["raw.t"]
         assert tool.validate({"x": 1}) is None
         assert (await toolbox.call(tool, {"x": 1}, deadline_s=10)).data == "fine"
+
+
+FAILED = {"content": [{"type": "text", "text": "the disk is full"}], "isError": True}
+
+
+@promise("tools:others-answers")
+async def test_a_failure_is_never_read_as_a_success(opened, tmp_path, raw):
+    answers = {f"t{place}": {"result": FAILED | {"inputRequests": asks}} for place, asks in enumerate((None, {}, []))}
+    for place, spelled in enumerate(('"ID"', '"+ID"', '" ID"', "ID.0")):
+        line = json.dumps({"jsonrpc": "2.0", "id": "HERE", "result": FAILED}).replace('"HERE"', spelled)
+        answers[f"id{place}"] = {"line": line}
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in answers]
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=tools, answers=answers)}}) as toolbox:
+        for tool in (await toolbox.catalog("anyone")).definitions.values():
+            answer = await toolbox.call(tool, {}, deadline_s=10, effect_id="e", before_send=intent)
+            assert (answer.success, answer.error) == (False, "the disk is full"), tool.mcp_name
+
+
+@promise("tools:others-answers")
+async def test_an_answer_that_cannot_be_read_leaves_a_write_unknown_and_is_told_to_a_read(opened, tmp_path, raw):
+    value = json.loads("[" * 600 + "]" * 600)
+    answers = {
+        "text": {"result": {"content": [{"type": "text", "text": json.dumps(value)}]}},
+        "fine": {"result": {"content": "fine"}},
+        "asks": {"result": FAILED | {"inputRequests": {"a": {"method": "roots/list"}}}},
+    }
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in answers]
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=tools, answers=answers)}}) as toolbox:
+        definitions = (await toolbox.catalog("anyone")).definitions
+        written = {"deadline_s": 10, "effect_id": "e", "before_send": intent}
+        assert (await toolbox.call(definitions["raw.text"], {}, **written)).data == json.dumps(value)
+        with pytest.raises(OutcomeUnknown, match="the answer cannot be used"):
+            await toolbox.call(definitions["raw.asks"], {}, **written)
+        assert "cannot be used" in (await toolbox.call(definitions["raw.asks"], {}, deadline_s=10)).error
+        assert (await toolbox.call(definitions["raw.fine"], {}, **written)).data == "fine"
+
+
+async def intent():
+    """Stand for a committed intent."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
@@ -74,8 +75,8 @@ class _Reads(_Stream):
     def _method(self, answered: RequestId | None) -> str:
         if answered in self._asked:
             return self._asked.pop(answered)
-        number = int(answered) if isinstance(answered, str) and answered.isascii() and answered.isdecimal() else None
-        return self._asked.pop(number, "") if number is not None else ""
+        # The client takes such an id for that of the request, too.
+        return "" if answered is None else self._asked.pop(coerce_request_id(answered), "")
 
 
 def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -85,12 +86,16 @@ def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
             return _handshake(said)
         case "tools/list":
             return readable_page(said)
-        case "tools/call" if "inputRequests" in said:
+        case "tools/call" if said.get("resultType") == "input_required" or _asks(said.get("inputRequests")):
             return said
         case "tools/call":
             return {"content": [], "resultType": "complete", "_meta": {WHOLE: said}}
         case _:
             return said
+
+
+def _asks(requests: Any) -> bool:
+    return isinstance(requests, dict) and bool(requests)
 
 
 def _handshake(said: dict[str, Any]) -> dict[str, Any]:

@@ -65,13 +65,21 @@ class ToolCallRequest:
         finally:
             current.reset(token)
         if isinstance(result, CallToolResult):
-            said: Any = (result.meta or {}).get(WHOLE)
-            await self._connection.note_answer(self._call.tool, said)
-            return answer_of(said if isinstance(said, dict) else {})
+            return await self._read((result.meta or {}).get(WHOLE))
         question = input_required(result)
         if question is None:
             return refused("the server asks for sampling or for roots, which are not available to servers")
         return Answer(success=False, question=question)
+
+    async def _read(self, said: Any) -> Answer:
+        """Return what the result says; what cannot be read may still be that of a call that took effect."""
+        if not isinstance(said, dict):
+            return self._unusable(OutcomeUnknown("the answer cannot be used: it is no result of a call"), lasting=True)
+        try:
+            await self._connection.note_answer(self._call.tool, said)
+            return answer_of(said)
+        except Exception as error:  # a hostile value can make any reading fail
+            return self._unusable(of_fault(error), lasting=True)
 
     async def _asked_again(self, reply: InputResponse) -> Answer:
         answer = await self._sent(None)
