@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCResponse
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
 from toolbox.catalog.naming import function_name
 from toolbox.configuration.meaning import reports_error
+from toolbox.mcp import pages, streams
 from toolbox.mcp.event_stream import EventReader
-from toolbox.mcp.wire import messages_of
+from toolbox.mcp.wire import MALFORMED, answer_to, as_handed_on, messages_of
 from toolbox.providers.answer import answer_of
 from toolbox.schema import compile_schema
 
@@ -305,6 +308,66 @@ async def test_an_answer_that_cannot_be_read_leaves_a_write_unknown_and_is_told_
             await toolbox.call(definitions["raw.asks"], {}, **written)
         assert "cannot be used" in (await toolbox.call(definitions["raw.asks"], {}, deadline_s=10)).error
         assert (await toolbox.call(definitions["raw.fine"], {}, **written)).data == "fine"
+
+
+HUGE = 10**400
+
+
+@promise("tools:others-lists")
+async def test_a_hostile_schema_or_time_costs_at_most_its_own_tool(opened, tmp_path, raw):
+    schemas = [
+        {"type": "object", "dependentRequired": {"x": ["y"]}},
+        {"type": "object", "properties": {"x": {"maximum": HUGE, "minLength": HUGE}}},
+        {"type": "object", "allOf": [{}], "properties": {"x": {"$ref": f"#/allOf/{'1' * 5000}"}}},
+    ]
+    tools = [{"name": f"t{place}", "inputSchema": schema} for place, schema in enumerate(schemas)]
+    entry = raw(tools=[TOOL, *tools], listing={"ttlMs": HUGE})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+    assert (catalog.unavailable, catalog.problems) == ({}, [])
+    assert set(catalog.definitions) == {"raw.fine", "raw.t0", "raw.t1", "raw.t2"}
+    assert catalog.definitions["raw.t0"].validate({"x": 1}) is not None
+
+
+@promise("tools:others-lists")
+def test_whatever_cannot_be_read_is_left_out_by_name_or_told_as_an_error(monkeypatch):
+    def fails(*_, **__):
+        raise RecursionError
+
+    monkeypatch.setattr(pages, "input_schema", fails)
+    page = pages.readable_page({"tools": [TOOL]})
+    assert (page["tools"], page["_meta"][pages.LEFT_OUT]) == (
+        [],
+        [".fine: left out because it cannot be read (RecursionError)"],
+    )
+    monkeypatch.setattr(streams, "readable_page", fails)
+    reads = streams._Reads(None, {7: "tools/list"})
+    answer = JSONRPCResponse(jsonrpc="2.0", id=7, result={"tools": []})
+    assert reads._read(SessionMessage(answer)).message.error.code == MALFORMED
+
+
+@promise("tools:others-lists")
+def test_entries_that_are_no_tools_cost_no_more_than_their_number():
+    meta = pages.readable_page({"tools": [1] * 1000})["_meta"]
+    assert (len(meta[pages.LEFT_OUT]), meta[pages.MORE]) == (50, 950)
+
+
+@promise("tools:others-messages")
+def test_a_body_is_read_in_a_charset_that_servers_write_and_in_no_other():
+    body = b'{"jsonrpc":"2.0","id":1,"result":{"t":"\xe9"}}'
+    for charset in ("iso-8859-1", "windows-1252", "cp1252"):
+        assert answer_to(1, body, charset).result == {"t": "\xe9"}
+    # Each of these either takes quadratic time or is no charset at all.
+    for charset in ("punycode", "idna", "unicode_escape", "raw-unicode-escape", "rot13", "nothing"):
+        assert answer_to(1, body, charset).result == {"t": "\ufffd"}
+
+
+@promise("tools:others-messages")
+def test_a_result_that_needs_no_mending_is_handed_on_as_it_is():
+    body = b'{"jsonrpc": "2.0", "id": 1, "result": {"t": 1.50}}'
+    assert as_handed_on(1, body)[1] is body
+    assert json.loads(as_handed_on(2, body)[1]) == {"jsonrpc": "2.0", "id": 2, "result": {"t": 1.5}}
+    assert as_handed_on(1, b"none") == (None, b"none")
 
 
 async def intent():

@@ -15,7 +15,7 @@ import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
 
 from toolbox.mcp.event_stream import EventReader
-from toolbox.mcp.wire import answer_to, dumped, names
+from toolbox.mcp.wire import answer_to, as_handed_on, dumped, names
 
 CAP = 64 * 1024 * 1024
 """How many bytes one answer may have."""
@@ -28,6 +28,8 @@ GONE = frozenset({400, 404})
 _PROBED = "tools/list"
 """The method of a probe: each connection is asked for its tools before anything is called."""
 _ERROR_BODY = 1024 * 1024
+_AT_ONCE = 256 * 1024
+"""How many bytes are read on the event loop, where everything else waits meanwhile."""
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
@@ -263,15 +265,17 @@ class _Body(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         body = b"".join([chunk async for chunk in self._inner])
-        answer = answer_to(self._asked, body, self._charset)
+        if len(body) > _AT_ONCE:
+            answer, written = await asyncio.to_thread(as_handed_on, self._asked, body, self._charset)
+        else:
+            answer, written = as_handed_on(self._asked, body, self._charset)
         if answer is None:
             self._exchange.unreadable = True
             what = f"{self._kind or 'a body without a type'}, which holds no answer" if body.strip() else "nothing"
             self._exchange.fault = self._exchange.fault or f"the server answered with {what}"
-            yield body
         else:
             self._exchange.answered = isinstance(answer, JSONRPCError)
-            yield dumped(answer)
+        yield written
 
     async def aclose(self) -> None:
         await self._inner.aclose()

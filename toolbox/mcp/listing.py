@@ -7,13 +7,12 @@ from mcp import Client
 from mcp.types import Tool
 
 from backstay.shown import one_line
-from toolbox.mcp.pages import FRESH_MS, LEFT_OUT
+from toolbox.mcp.pages import FRESH_MS, LEFT_OUT, MORE, NAMED
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, ToolAnnotations
 
 _PAGES = 1000
 _TOOLS = 20_000
-_PROBLEMS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,7 @@ async def list_all_tools(client: Client) -> Listed:
     """Return every tool once, in the server's order; of a list without an end, as many as were read."""
     found: dict[str, ListedTool] = {}
     problems: list[str] = []
+    unnamed = 0
     fresh_ms: list[int] = []
     seen = set[str]()
     cursor: str | None = None
@@ -37,7 +37,9 @@ async def list_all_tools(client: Client) -> Listed:
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         if client.session.discover_result is not None:  # older revisions have no such field
             fresh_ms.append(page.ttl_ms)
-        problems += (page.meta or {}).get(LEFT_OUT, ())
+        said = page.meta or {}
+        problems += said.get(LEFT_OUT, ())
+        unnamed += said.get(MORE, 0)
         for tool in page.tools:
             found.setdefault(tool.name, _listed(tool))
         # Many servers write an empty cursor where there is no other page.
@@ -48,8 +50,9 @@ async def list_all_tools(client: Client) -> Listed:
             problems.append(f": its list has no end; the {len(found)} tools that were read are offered")
             break
         seen.add(cursor)
-    kept = problems[:_PROBLEMS]
-    more = [f": {len(problems) - _PROBLEMS} more entries of its list are left out"] if len(problems) > _PROBLEMS else []
+    kept = problems[:NAMED]
+    unnamed += len(problems) - len(kept)
+    more = [f": {unnamed} more entries of its list are left out"] if unnamed else []
     told = tuple(one_line(problem, 300) for problem in (*kept, *more))
     return Listed(tuple(found.values()), told, min(fresh_ms, default=FRESH_MS) / 1000)
 

@@ -9,8 +9,12 @@ from toolbox.mcp.schemas import input_schema, output_schema
 
 LEFT_OUT = "backstay/left-out"
 """Under this key of a page's `_meta`: what is wrong with the entries it no longer holds, each behind their server."""
+MORE = "backstay/more"
+"""Under this key, too: how many more entries are left out."""
 FRESH_MS = 60_000
 """For how long a page counts that does not say it."""
+NAMED = 50
+"""How many entries of a list are named that are left out; of the others it says how many they are."""
 _LONGEST_MS = 24 * 3600 * 1000
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _SCHEMAS = ("inputSchema", "input_schema", "parameters")
@@ -27,24 +31,45 @@ def readable_page(said: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(tools, list):
         return said
     of_any_type = "resultType" in said
-    read = [_tool(tool, place, of_any_type=of_any_type) for place, tool in enumerate(tools, 1)]
+    found: list[dict[str, Any]] = []
+    faults: list[str] = []
+    left_out = 0
+    for place, tool in enumerate(tools, 1):
+        read = _read(tool, place, of_any_type=of_any_type)
+        if isinstance(read, dict):
+            found.append(read)
+            continue
+        left_out += 1
+        if left_out <= NAMED:
+            faults.append(read)
     cursor = said.get("nextCursor")
     if isinstance(cursor, int | float) and not isinstance(cursor, bool):
         cursor = str(cursor)
     return {
-        "tools": [tool for tool in read if isinstance(tool, dict)],
+        "tools": found,
         **({"nextCursor": cursor} if isinstance(cursor, str) and cursor else {}),
         "ttlMs": _fresh_ms(said.get("ttlMs")),
         "cacheScope": "private",
         "resultType": "complete",
-        "_meta": {LEFT_OUT: [fault for fault in read if isinstance(fault, str)]},
+        "_meta": {LEFT_OUT: faults, MORE: left_out - len(faults)},
     }
 
 
 def _fresh_ms(said: Any) -> int:
-    if not isinstance(said, int | float) or isinstance(said, bool) or not math.isfinite(said):
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return FRESH_MS
+    if isinstance(said, float) and not math.isfinite(said):
         return FRESH_MS
     return int(min(max(said, 0), _LONGEST_MS))
+
+
+def _read(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:
+    try:
+        return _tool(said, place, of_any_type=of_any_type)
+    except Exception as error:  # a hostile value can make any reading fail, and must cost this tool alone
+        name = said.get("name") if isinstance(said, dict) else None
+        shown = f".{one_line(name, 60)}" if isinstance(name, str) else f": entry {place} of its list"
+        return f"{shown}: left out because it cannot be read ({type(error).__name__})"
 
 
 def _tool(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:

@@ -18,6 +18,8 @@ _KINDS = {name: kind for kind, names in _DATA["keywords"].items() for name in na
 _TYPES = {name: kind for kind, names in _DATA["types"].items() for name in names.split()}
 _DIALECTS = {kind: frozenset(names.split()) for kind, names in _DATA["dialects"].items()}
 _MOST_CHARACTERS = 30
+_MOST_DIGITS = 9
+"""How many the place in a list may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,12 @@ def _read_number(value: Any) -> int | float | None:
             value = json.loads(value)
         except ValueError:
             return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # no value comes near it
+        return None
 
 
 def _text(key: str, value: Any, _: _Dialect) -> Any:
@@ -189,8 +194,8 @@ def _object(key: str, value: Any, dialect: _Dialect) -> Any:
     if key == "$vocabulary":
         return value
     found = {name: _names("", item, dialect) if isinstance(item, list) else item for name, item in value.items()}
-    fits = dict if key == "dependencies" else ()
-    return {name: item for name, item in found.items() if isinstance(item, list | fits)}  # type: ignore[arg-type]
+    fits = (list, dict) if key == "dependencies" else list
+    return {name: item for name, item in found.items() if isinstance(item, fits)}
 
 
 _MENDERS: dict[str, Callable[[str, Any, _Dialect], Any]] = {
@@ -260,7 +265,7 @@ def _leads(schema: dict[str, Any], reference: str, *, anchored: bool) -> bool:
     place: Any = schema
     for part in reference[2:].split("/"):
         name = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+        if isinstance(place, list) and name.isdecimal() and len(name) <= _MOST_DIGITS and int(name) < len(place):
             place = place[int(name)]
         elif isinstance(place, dict) and name in place:
             place = place[name]

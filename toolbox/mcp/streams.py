@@ -10,9 +10,10 @@ from typing import Any
 
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
+from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from toolbox.mcp.pages import readable_page
+from toolbox.mcp.wire import MALFORMED
 
 WHOLE = "backstay/whole"
 """Under this key of a result's `_meta`: the result as the server wrote it."""
@@ -69,7 +70,10 @@ class _Reads(_Stream):
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse | JSONRPCError):
             method = self._method(item.message.id)
             if isinstance(item.message, JSONRPCResponse):
-                item.message.result = readable_result(method, item.message.result)
+                try:
+                    item.message.result = readable_result(method, item.message.result)
+                except Exception as error:  # what is raised here would end the connection, and every other call with it
+                    return _unreadable(item.message.id, error)
         return item
 
     def _method(self, answered: RequestId | None) -> str:
@@ -77,6 +81,11 @@ class _Reads(_Stream):
             return self._asked.pop(answered)
         # The client takes such an id for that of the request, too.
         return "" if answered is None else self._asked.pop(coerce_request_id(answered), "")
+
+
+def _unreadable(answered: RequestId, error: Exception) -> SessionMessage:
+    said = ErrorData(code=MALFORMED, message=f"the answer cannot be read ({type(error).__name__})")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=answered, error=said))
 
 
 def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,11 @@ _ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{
 _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 _ENVELOPE = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
 _EDGE = 200
+_CHARSETS = re.compile(
+    r"(?:iso-?8859-?\d+|latin-?1|cp125\d|windows-125\d|utf-16(?:-?[bl]e)?|gb18030|gbk|gb2312|big5"
+    r"|shift[-_]jis|euc-(?:jp|kr)|koi8-[ru])"
+)
+"""Those that servers write; a codec of Python's own may take for ever."""
 
 
 def messages_of(raw: bytes, charset: str | None = None) -> list[JSONRPCMessage]:
@@ -77,6 +82,20 @@ def answer_to(asked: RequestId, raw: bytes, charset: str | None = None) -> JSONR
     return answer
 
 
+def as_handed_on(
+    asked: RequestId, raw: bytes, charset: str | None = None
+) -> tuple[JSONRPCResponse | JSONRPCError | None, bytes]:
+    """Return the answer like `answer_to`, and the bytes to hand on; a result that needs no mending stays as it is."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(raw, by_name=False)
+    except ValueError:
+        message = None
+    if isinstance(message, JSONRPCResponse) and message.id == asked:
+        return message, raw
+    answer = answer_to(asked, raw, charset)
+    return answer, raw if answer is None else dumped(answer)
+
+
 def names(asked: RequestId, raw: bytes) -> bool:
     """Return whether the bytes hold an answer that itself names this request."""
     answers = [m for m in messages_of(raw) if isinstance(m, JSONRPCResponse | JSONRPCError)]
@@ -109,8 +128,9 @@ def _text(raw: bytes, charset: str | None) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         pass
+    known = charset is not None and _CHARSETS.fullmatch(charset.lower()) is not None
     try:
-        return raw.decode(charset or "utf-8", "replace")
+        return raw.decode(charset if known and charset else "utf-8", "replace")
     except LookupError:
         return raw.decode("utf-8", "replace")
 
