@@ -168,6 +168,19 @@ async def test_a_refused_reply_in_the_middle_of_a_write_says_nothing_of_the_writ
 
 
 @promise("effects:session-kept")
+async def test_a_write_whose_connection_is_retired_as_its_intent_is_committed_is_still_sent(lost):
+    async with lost() as (toolbox, sessions):
+
+        async def retired():
+            toolbox._providers["web"]._connection.retire()
+            await asyncio.sleep(0.05)
+
+        assert (await call(toolbox, "change", retired)).data == "the answer"
+        assert (await call(toolbox, "change", intent)).data == "the answer"
+        assert (sessions.acted, sessions.opened) == (["change", "change"], 2)
+
+
+@promise("effects:session-kept")
 async def test_an_error_that_names_the_write_proves_nothing(lost):
     async with lost() as (toolbox, sessions):
         sessions.body, sessions.acts = "own", True

@@ -110,11 +110,12 @@ class McpProvider:
         connection = await self._connected(max(0.0, ends - asyncio.get_running_loop().time()))
         if call.still_listed is not None:
             call.still_listed(self._listing)
-        if call.before_send is not None:
-            await self._reachable()
-            await call.before_send()
         try:
+            # Once an intent is committed, nothing else may close the connection before the call is sent.
             with connection.used():
+                if call.before_send is not None:
+                    await self._reachable()
+                    await call.before_send()
                 return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
         except NotSent as error:
             if error.login:
