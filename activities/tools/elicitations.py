@@ -139,6 +139,7 @@ def _offered(form: dict[str, Any]) -> Iterator[str]:
         held = form.get(word)
         yield from (value for value in (held if isinstance(held, list) else [held]) if isinstance(value, str))
     for word in ("oneOf", "anyOf"):
-        for option in form.get(word) or ():
+        options = form.get(word)
+        for option in options if isinstance(options, list) else ():
             if isinstance(option, dict):
                 yield from _offered(option)

@@ -8,6 +8,7 @@ from activities.retrying import implements
 from backstay import calls
 from backstay.digests.cutting import size_of_text
 from backstay.errors import ArgumentsInvalid
+from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.reading import at_path
 from backstay.tools.tool import Hit, ToolResult
@@ -38,8 +39,8 @@ class Searches(Activities):
                 *(hit for some in own for hit in some if hit.provider in ask.builtin and hit.tool not in found),
                 *hits,
             ]
-        found_hits = [hit.plain() for hit in hits]
         held = await self.records.secrets.of(ask.run)
+        found_hits = [shown_hit(hit, held.redactor) for hit in hits]
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         told = {name: one_line(reason, 300) for name, reason in sorted(catalog.unavailable.items())}
@@ -82,6 +83,12 @@ class Searches(Activities):
             shown = await self.records.show(ask.run, str(payload.get("result")), ask.label)
             marked["marked"] = str(shown.payload)[:MARKED]
         return ToolResult(success=True, **kept.facts, **marked)
+
+
+def shown_hit(hit: Hit, redactor: Redactor) -> dict[str, Any]:
+    """Return the hit in plain JSON; why it is not available may quote what its server made of our credentials."""
+    plain = hit.plain()
+    return plain if hit.reason is None else plain | {"reason": redactor.text(hit.reason)}
 
 
 def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> list[Hit]:
