@@ -14,7 +14,7 @@ from toolbox.catalog.naming import function_name
 from toolbox.configuration.meaning import reports_error
 from toolbox.mcp import pages, streams
 from toolbox.mcp.event_stream import EventReader
-from toolbox.mcp.wire import MALFORMED, answer_to, as_handed_on, messages_of
+from toolbox.mcp.wire import MALFORMED, answer_to, as_handed_on, cut_off, messages_of
 from toolbox.providers.answer import answer_of
 from toolbox.schema import compile_schema
 
@@ -360,6 +360,23 @@ def test_a_body_is_read_in_a_charset_that_servers_write_and_in_no_other():
     # Each of these either takes quadratic time or is no charset at all.
     for charset in ("punycode", "idna", "unicode_escape", "raw-unicode-escape", "rot13", "nothing"):
         assert answer_to(1, body, charset).result == {"t": "\ufffd"}
+
+
+@promise("tools:others-messages")
+def test_of_several_answers_in_one_event_the_one_that_names_the_request_counts():
+    reader = EventReader(5)
+    batch = [{"jsonrpc": "2.0", "id": 4, "result": {"t": 4}}, {"jsonrpc": "2.0", "id": 5, "error": {"code": 1}}]
+    read = reader.feed(b"data: " + json.dumps(batch).encode() + b"\n\n").decode()
+    assert [json.loads(line[6:])["id"] for line in read.splitlines() if line.startswith("data: ")] == [5]
+    assert '"error"' in read
+    assert reader.refused
+
+
+@promise("tools:others-messages")
+def test_a_log_line_that_quotes_a_message_ends_no_request():
+    assert cut_off(b'{"request": {"jsonrpc": "2.0", "method": "tools/call"}, "id": 5}') is None
+    assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "x": 1}') == 5
+    assert cut_off(b'{"jsonrpc": "2.0", "id": 5, "result": {"a": ') == 5
 
 
 @promise("tools:others-messages")

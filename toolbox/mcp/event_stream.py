@@ -72,10 +72,12 @@ class EventReader:
         if named not in {b"", b"message"} or not data.strip():
             return _written(fields, [data] if had_data else [])
         messages = messages_of(data, self._charset)
-        for message in messages:
-            if self._asked is not None and isinstance(message, JSONRPCResponse | JSONRPCError):
-                self.refused = isinstance(message, JSONRPCError)
-                message.id = self._asked
+        answers = [message for message in messages if isinstance(message, JSONRPCResponse | JSONRPCError)]
+        if self._asked is not None and answers:
+            answer = next((answer for answer in answers if str(answer.id) == str(self._asked)), answers[0])
+            self.refused = isinstance(answer, JSONRPCError)
+            answer.id = self._asked
+            messages = [m for m in messages if m is answer or not isinstance(m, JSONRPCResponse | JSONRPCError)]
         if messages:
             return b"".join(_written(fields, [dumped(message)]) for message in messages)
         # A client would take what is no message for the end of its request.

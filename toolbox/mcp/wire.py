@@ -112,6 +112,12 @@ def cut_off(raw: bytes) -> int | None:
     """Return which request a line answers that is JSON-RPC and cannot be read; None for any other line."""
     if not raw.lstrip().startswith(b"{") or _ENVELOPE.search(raw) is None:
         return None
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict) and "jsonrpc" not in value:  # a log line that quotes a message
+        return None
     return id_at_the_edge(raw, raw[-_EDGE:])
 
 

@@ -62,6 +62,7 @@ def refused(reason: str) -> Answer:
 def answer_of(said: Mapping[str, Any]) -> Answer:
     """Return the answer that the result of a call holds: structured content, else its parts, else all it holds."""
     files: dict[str, bytes] = {}
+    failed = _is_true(said.get("isError"))
     if said.get("content") is None and (wrapped := said.get("toolResult")) is not None:
         # As the first revision of the protocol had it.
         said = {**said, **(wrapped if isinstance(wrapped, dict) else {"content": wrapped})}
@@ -75,7 +76,7 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     else:
         rest = {key: value for key, value in said.items() if key not in _OF_THE_PROTOCOL}
         data = None if not rest else json_safe(next(iter(rest.values())) if len(rest) == 1 else rest)
-    if not _is_true(said.get("isError")):
+    if not (failed or _is_true(said.get("isError"))):
         return Answer(success=True, data=data, files=files, scalar=scalar)
     reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
     if not reason and data:
