@@ -60,7 +60,8 @@ def _fresh_ms(said: Any) -> int:
         return FRESH_MS
     if isinstance(said, float) and not math.isfinite(said):
         return FRESH_MS
-    return int(min(max(said, 0), _LONGEST_MS))
+    # Servers of the SDK write 0 where nobody has said anything; a list before each call would cost more than the call.
+    return int(min(said, _LONGEST_MS)) if said >= 1 else FRESH_MS
 
 
 def _read(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:
