@@ -44,7 +44,9 @@ class Opaque:
             return {}
         redactor = (await self.records.secrets.of(run)).redactor
         plain = beside.plain()
-        size, why = await apart(plain, lambda: _looked_at(plain, redactor, min(MOST_BYTES, self.transcripts.window // 2)))
+        size, why = await apart(
+            plain, lambda: _looked_at(plain, redactor, min(MOST_BYTES, self.transcripts.window // 2))
+        )
         if why:
             log.warning("model.opaque_dropped", model=target.name, reason=why)
             return {f"{FIELD}_dropped": why}

@@ -243,7 +243,14 @@ async def test_a_reason_names_what_the_server_wrote_wrongly(opened, tmp_path, ra
 @promise("tools:list-fresh")
 @pytest.mark.parametrize(
     ("listing", "seen"),
-    [({"ttlMs": 1}, True), ({"ttlMs": 0}, False), ({"ttlMs": -5}, False), ({"ttlMs": 3_600_000}, False), ({}, False), ({"ttlMs": "0"}, False)],
+    [
+        ({"ttlMs": 1}, True),
+        ({"ttlMs": 0}, False),
+        ({"ttlMs": -5}, False),
+        ({"ttlMs": 3_600_000}, False),
+        ({}, False),
+        ({"ttlMs": "0"}, False),
+    ],
 )
 async def test_a_list_counts_for_as_long_as_its_server_says(opened, tmp_path, raw, listing, seen):
     discover = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
