@@ -19,6 +19,8 @@ MOST_READ = 262_144
 MOST_BEGINNINGS = 40
 """At so many places an object is looked for amid words."""
 MOST_CALLS = 65
+MOST_NESTED = 2
+"""So many marks stand around a call that is read."""
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]
 """Returns the schema of a function's arguments; None for a name that is no function."""
@@ -32,8 +34,6 @@ class Written:
     """In the native shape, without ids."""
     whole: bool
     """Whether the text holds nothing else."""
-    pieces: tuple[str, ...] = ()
-    """How each stands in the text."""
 
 
 @cache
@@ -43,13 +43,20 @@ def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
 
 def without_thoughts(text: str) -> str:
     """Return what a model says behind its thoughts, where these stand in its words."""
-    found = text.strip()
+    return _behind_thoughts(text)[0]
+
+
+def _behind_thoughts(text: str) -> tuple[str, bool]:
+    """Return that, and whether all that is left out was marked as thoughts from its beginning on."""
+    found, marked = text.strip(), True
     for _ in range(MOST_BEGINNINGS):
         cut = next((match for pattern in _patterns("thoughts") if (match := pattern.match(found)) is not None), None)
+        if cut is None and (cut := next((m for each in _patterns("unopened") if (m := each.match(found))), None)):
+            marked = False
         if cut is None:
-            return found
+            break
         found = found[cut.end() :].strip()
-    return found
+    return found, marked
 
 
 def _fenced(text: str) -> str:
@@ -58,21 +65,29 @@ def _fenced(text: str) -> str:
     return text if match is None else match[1].strip()
 
 
-def calls_asked_for(text: str) -> Written | None:
-    """Return the calls of an answer to a request for JSON; None when it holds none."""
-    inner = _fenced(without_thoughts(text))
+def calls_asked_for(text: str, parameters: Parameters) -> Written | None:
+    """Return the calls of an answer to a request for JSON; None when it holds none.
+
+    Amid words only what was asked for is one, an object with `calls`.
+    """
+    said, marked = _behind_thoughts(text)
+    inner = _fenced(said)
     try:
-        calls = _calls_of(json.loads(inner))
+        calls = _calls_of(json.loads(inner), parameters)
     except (ValueError, RecursionError):
         calls = None
     if calls is not None:
-        return Written(calls, whole=True, pieces=(inner,))
-    found = [(calls, piece) for value, piece in _objects(inner) if (calls := _calls_of(value)) is not None]
+        return Written(calls, whole=marked)
+    found = [
+        calls
+        for value in _objects(inner)
+        if isinstance(value, dict) and "calls" in value and (calls := _calls_of(value, parameters)) is not None
+    ]
     # Of several nobody knows which is meant.
-    return Written(found[0][0], whole=False, pieces=(found[0][1],)) if len(found) == 1 else None
+    return Written(found[0], whole=False) if len(found) == 1 else None
 
 
-def _objects(text: str) -> Iterable[tuple[Any, str]]:
+def _objects(text: str) -> Iterable[Any]:
     """Yield the JSON objects that stand amid words."""
     decoder, place = json.JSONDecoder(), 0
     if len(text) > MOST_READ:
@@ -86,22 +101,50 @@ def _objects(text: str) -> Iterable[tuple[Any, str]]:
         except (ValueError, RecursionError):
             place += 1
             continue
-        yield value, text[place:end]
+        yield value
         place = end
 
 
-def _calls_of(value: Any) -> tuple[Call, ...] | None:
-    """Return the calls that a JSON value is: those of a list under `calls`, a list of them, or a single one."""
+def _calls_of(value: Any, parameters: Parameters | None) -> tuple[Call, ...] | None:
+    """Return the calls that a JSON value is: those of a list under `calls`, a list of them, or a single one.
+
+    Outside `calls` a value with a name may be anybody's: it is a call where it names one of the functions. Without
+    `parameters` the marks around the value say what it is.
+    """
     match value:
         case {"calls": list(listed)} | {"tool_calls": list(listed)}:
             return tuple(call for item in listed if (call := _call(item)) is not None)
-        case list() if value and all(_call(item) is not None for item in value):
-            return tuple(call for item in value if (call := _call(item)) is not None)
+        case list() if value:
+            calls = [_call_alone(item, parameters) for item in value]
         case dict():
-            call = _call(value)
-            return None if call is None or not call["function"]["name"] else (call,)
+            calls = [_call_alone(value, parameters)]
         case _:
             return None
+    return None if None in calls else tuple(call for call in calls if call is not None)
+
+
+_KEYS = (
+    frozenset({"name", "tool_name", "function", "tool"}),
+    frozenset({"arguments", "parameters", "args", "input"}),
+    frozenset({"id", "type"}),
+)
+
+
+def _call_alone(value: Any, parameters: Parameters | None) -> Call | None:
+    """Return the call that a value is by itself; None where something else stands in it."""
+    call = _call(value)
+    if call is None or not call["function"]["name"] or (parameters is not None and not _names(call, parameters)):
+        return None
+    about = value["function"] if isinstance(value.get("function"), dict) else value
+    names, given, beside = (about.keys() & keys for keys in _KEYS)
+    alone = len(names) == 1 and len(given) <= 1 and len(about) == len(names) + len(given) + len(beside)
+    inside = {} if about is value else value.keys() - {"function"} - _KEYS[2]
+    return call if alone and not inside and not _is_schema(call["function"]["arguments"]) else None
+
+
+def _is_schema(arguments: Any) -> bool:
+    """Return whether what stands in place of arguments defines them."""
+    return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 
 
 def _call(value: Any) -> Call | None:
@@ -130,20 +173,28 @@ def calls_written_down(text: str, parameters: Parameters) -> Written | None:
     JSON and lines of Python are calls only where they are the whole text and name a function; the marks of a template
     are, wherever a text begins or ends with them.
     """
-    said = without_thoughts(text)
+    try:
+        return _written_down(text, parameters)
+    except (RecursionError, MemoryError):
+        # Nobody writes a call so deep.
+        return None
+
+
+def _written_down(text: str, parameters: Parameters) -> Written | None:
+    said, marked_thoughts = _behind_thoughts(text)
     if not said or len(said) > MOST_READ:
         return None
     inner = _fenced(said)
     bare = _bare(inner, parameters)
     if bare is not None:
-        return Written(bare, whole=True, pieces=(inner,))
+        return Written(bare, whole=marked_thoughts)
     if all(mark not in inner for mark in _marks()):
         return None
     marked = _marked(_unwrapped(inner), parameters)
     if marked.calls and marked.whole:
-        return marked
+        return Written(marked.calls, whole=marked_thoughts)
     begins, ends = (any(pattern.search(inner) for pattern in _patterns(side)) for side in ("begins", "ends"))
-    return Written(marked.calls, whole=False, pieces=marked.pieces) if begins or ends else None
+    return Written(marked.calls, whole=False) if begins or ends else None
 
 
 @cache
@@ -156,7 +207,7 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
     """Return the calls that a text is as JSON or as Python, where each names a function."""
     if text[:1] in {"{", "["}:
         try:
-            calls = _calls_of(json.loads(text))
+            calls = _calls_of(json.loads(text), parameters)
         except (ValueError, RecursionError):
             calls = None
         if calls and all(_names(call, parameters) for call in calls[:MOST_CALLS]):
@@ -175,7 +226,7 @@ def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
         text = text.removeprefix("print(").removesuffix(")")
     try:
         tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
         return None
     nodes = tree.body.elts if isinstance(tree.body, ast.List) else [tree.body]
     found: list[Call] = []
@@ -185,7 +236,8 @@ def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
         call = _made(ast.unparse(node.func), None)
         try:
             call["function"]["arguments"] = {str(given.arg): ast.literal_eval(given.value) for given in node.keywords}
-        except (ValueError, TypeError, RecursionError, MemoryError):
+            json.dumps(call, allow_nan=False)
+        except (ValueError, TypeError):
             return None
         if not _names(call, parameters):
             return None
@@ -200,35 +252,33 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _marked(text: str, parameters: Parameters) -> Written:
+def _marked(text: str, parameters: Parameters, depth: int = 0) -> Written:
     """Return the calls of a text that consists of them, and whether nothing else stands in it."""
     calls: list[Call] = []
-    pieces: list[str] = []
     place, whole = 0, True
     while place < len(text) and len(calls) <= MOST_CALLS:
         if text[place].isspace() or text[place] in ",;":
             place += 1
             continue
         match = next((m for form in _patterns("calls") if (m := form.match(text, place)) is not None), None)
-        read = None if match is None else _read(match.groupdict(), parameters)
+        read = None if match is None else _read(match.groupdict(), parameters, depth)
         if match is None or not read:
             whole = False
             break
         calls += read
-        pieces.append(match[0])
         place = match.end()
-    return Written(tuple(calls), whole and bool(calls), tuple(pieces))
+    return Written(tuple(calls), whole and bool(calls))
 
 
-def _read(parts: Mapping[str, str | None], parameters: Parameters) -> list[Call]:
+def _read(parts: Mapping[str, str | None], parameters: Parameters, depth: int) -> list[Call]:
     """Return the calls that one piece of a text is."""
     name, body = parts.get("name"), (parts.get("body") or "").strip()
     if name is None:
-        inner = _marked(body, parameters) if body.startswith("<") else None
+        inner = _marked(body, parameters, depth + 1) if body.startswith("<") and depth < MOST_NESTED else None
         if inner is not None and inner.whole:
             return list(inner.calls)
         try:
-            return list(_calls_of(json.loads(body)) or ())
+            return list(_calls_of(json.loads(body), None) or ())
         except (ValueError, RecursionError):
             return _named_first(body, parameters)
     made = _made(name, None)
@@ -280,8 +330,3 @@ def _value(text: str, schema: Any, kind: str | None) -> Any:
         return json.loads(inner)
     except (ValueError, RecursionError):
         return inner
-
-
-def squeezed(text: str) -> str:
-    """Return the letters and digits of a text: what stands in another one is found there, however it is quoted."""
-    return "".join(sign for sign in re.sub(r"\\+[nrtbf]", "", text).casefold() if sign.isalnum())

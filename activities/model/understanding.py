@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from activities.model.disguise import Written, calls_asked_for, calls_written_down, squeezed
+from activities.model.disguise import Written, calls_asked_for, calls_written_down
 from activities.model.ends import End, end_of
 from activities.model.functions import BUILT_IN, NAMES, PLANNING
 from activities.model.observations import Form, Way
 from activities.model.output import WantedOutput
+from activities.model.quoting import may_be_quoted
 from activities.model.transcript import Transcript
 from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
@@ -61,7 +62,7 @@ def understood(
     end, content = end_of(finish_reason, message), message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or end not in {"done", "unsaid"}:
         return Understood(message, end)
-    asked_for = calls_asked_for(content) if way != "functions" else None
+    asked_for = calls_asked_for(content, functions) if way != "functions" else None
     if asked_for is not None:
         if asked_for.whole or not _was_read(asked_for, transcript):
             return Understood(_with_calls(asked_for, f"s{step}-json"), end, "json")
@@ -90,12 +91,5 @@ def _calls(transcript: Transcript, by: str | None) -> bool:
 
 
 def _was_read(written: Written, transcript: Transcript) -> bool:
-    """Return whether the text of a call may come from an answer that the model was shown.
-
-    Of what was cut or forgotten nobody knows.
-    """
-    answers = [item for item in transcript.items if item["kind"] in {"answer", "tools"} and "text" in item]
-    if answers and (transcript.forgotten or any("cut" in item for item in answers)):
-        return True
-    read = [squeezed(item["text"]) for item in answers]
-    return any(squeezed(piece) in text for piece in written.pieces for text in read)
+    """Return whether the text of a call may come from what the model was shown."""
+    return may_be_quoted(written.calls, transcript.items, forgotten=transcript.forgotten)
