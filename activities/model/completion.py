@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,7 +14,7 @@ import openai
 
 from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
 from activities.model.message import Beside, in_one_form
-from activities.model.refusals import Refusal, refusal_of, seconds_in, wait_in
+from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, wait_in
 from activities.model.streaming import AnswerBroken, Say, read_answer
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
@@ -77,7 +77,7 @@ async def complete(
             kind = response.headers.get("content-type", kind)[:60]
             data = json.loads(response.content) if say is None else await read_answer(response.aiter_bytes(), say)
             if (fault := _fault_in(data)) is not None:
-                raise _answered(fault, _wait(fault.text, response.headers), listed=listed)
+                raise _by_cause(fault, _wait(fault.text, response.headers), listed=listed)
             return _parsed(data)
     except AnswerBroken as error:
         refusal = refusal_of(200, error.data)
@@ -146,10 +146,18 @@ def _body_of(error: openai.APIStatusError) -> Any:
 
 
 def _fault_in(data: Any) -> Refusal | None:
-    """Return the error that stands in place of a completion in an answer that calls itself a success."""
+    """Return the error that stands in place of a completion in an answer that calls itself a success.
+
+    Raises AnswerBroken where it stands beside words, which are no whole answer then.
+    """
     if isinstance(data, list) and data and isinstance(data[0], dict) and "error" in data[0]:
         data = data[0]
-    if not isinstance(data, dict) or data.get("choices"):
+    if not isinstance(data, dict):
+        return None
+    if choices := data.get("choices"):
+        first = _dict(choices[0]) if isinstance(choices, list) else {}
+        if broken := next((holder for holder in (data, first) if holder.get("error")), None):
+            raise AnswerBroken(broken)
         return None
     refusal = refusal_of(_status_in(data), data)
     tells = data.get("error") or data.get("object") == "error" or data.get("base_resp") or data.get("success") is False
@@ -168,16 +176,8 @@ def _status_in(data: dict[str, Any]) -> int:
     return 200
 
 
-def _answered(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUnavailable | ModelRefused:
-    """Return the error for one that came as a success; it costs nothing unless it says what was used."""
-    usage = _dict(refusal.data.get("usage")) if isinstance(refusal.data, dict) else {}
-    found = _by_cause(refusal, wait, listed=listed)
-    found.facts["unbilled"] = not (_count(usage, "prompt_tokens") or _count(usage, "completion_tokens"))
-    return found
-
-
 def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUnavailable | ModelRefused:
-    status, cause, code = refusal.status, refusal.cause, refusal.code
+    status, cause, code = refusal.status, _cause_at_status(refusal), refusal.code
     said = f"HTTP {status}{f' {code}' if code and code != str(status) else ''}"
     unbilled = _is_unbilled(refusal)
     if cause == "too_long" and status not in _OF_THE_KEY:
@@ -196,11 +196,40 @@ def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUna
     return _of(kind(f"the model endpoint says {said}; {hint}{refusal.told}", unbilled=unbilled), refusal)
 
 
+def _cause_at_status(refusal: Refusal) -> Cause:
+    """Return the cause of a refusal, unless its status says that a gateway only tells what has befallen an answer."""
+    return "" if refusal.status >= _BELIEVED_BELOW.get(refusal.cause, 1000) else refusal.cause
+
+
+_BELIEVED_BELOW: Mapping[str, int] = {"too_long": 501, "answer_limit": 501, "form": 501, "filtered": 429}
+_UNASKED = frozenset(
+    {"no_functions", "no_schema", "too_many_functions", "function_schema", "unknown_model"}
+    | {"too_long", "answer_limit", "form", "quota"}
+)
+"""Causes for which no model is asked."""
+
+
 def _is_unbilled(refusal: Refusal) -> bool:
     """Return whether it is proven that a refusal cost nothing: no model was asked where the request was not taken."""
-    if refusal.cause not in {"", "bad_generation", "quota", "filtered"}:
-        return True
-    return 400 <= refusal.status < 500 and refusal.status != 408
+    cause = _cause_at_status(refusal)
+    if cause == "bad_generation" or any(_has_counts(usage) for usage in _usages(refusal.data)):
+        return False
+    if 400 <= refusal.status < 500:
+        return refusal.status != 408 or cause in _UNASKED - {"quota"}
+    return cause in _UNASKED and (cause != "quota" or refusal.status == 200)
+
+
+def _usages(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield what an answer says of what was used, wherever that stands."""
+    holder = _dict(data[0] if isinstance(data, list) and data else data)
+    for about in (holder, _dict(holder.get("x_groq")), _dict(holder.get("error"))):
+        if usage := _dict(about.get("usage")):
+            yield usage
+
+
+def _has_counts(usage: Mapping[str, Any]) -> bool:
+    """Return whether anything was used, in whatever words."""
+    return any(isinstance(value, int | float) and value > 0 for value in usage.values())
 
 
 def _of(error: ModelRefused, refusal: Refusal) -> ModelRefused:
@@ -232,22 +261,29 @@ def _parsed(data: Any) -> Completion:
     if not isinstance(message, dict):
         raise TypeError("no message")
     message, beside = in_one_form(message)
-    usage = _dict(data.get("usage") or _dict(data.get("x_groq")).get("usage"))
-    prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
+    usage, reported = usage_in(data)
     return Completion(
         message=message,
         finish_reason=str(choice.get("finish_reason") or ""),
-        usage=ModelUsage(
-            calls=1,
-            input_cached_tokens=cached,
-            input_new_tokens=(prompt or 0) - cached,
-            output_tokens=output or 0,
-            reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
-        ),
-        reported=bool(prompt) and output is not None,
+        usage=usage,
+        reported=reported,
         beside=beside,
     )
+
+
+def usage_in(data: Any) -> tuple[ModelUsage, bool]:
+    """Return what an answer used, and whether it says so."""
+    usage = next(_usages(data), {})
+    prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
+    used = ModelUsage(
+        calls=1,
+        input_cached_tokens=cached,
+        input_new_tokens=(prompt or 0) - cached,
+        output_tokens=output or 0,
+        reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
+    )
+    return used, bool(prompt) and output is not None
 
 
 def _count(usage: dict[str, Any], name: str) -> int | None:

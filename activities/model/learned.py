@@ -60,14 +60,17 @@ class Lessons:
     def note(self, target: Target, lesson: Mapping[str, Any], why: str) -> None:
         """Note what was learned besides what is known."""
         known = dict(self._read())
-        before = PLAIN.taught(self.of(target))
+        last = self.of(target)
+        before = PLAIN.taught(last)
         together = before.taught(lesson).lesson(PLAIN)
         if together == before.lesson(PLAIN):
             return
         log.info("model.learned", model=target.name, where=target.where, lesson=dict(lesson))
         key = _key(target)
-        known.pop(key, None)
-        known[key] = Learned(model=target.name, where=target.where, lesson=together, why=why, at=self._clock())
+        replaced = known.pop(key, None)
+        # What is added does not keep for longer what was there.
+        at = replaced.at if replaced is not None and last else self._clock()
+        known[key] = Learned(model=target.name, where=target.where, lesson=together, why=why, at=at)
         self._known = {name: known[name] for name in [*known][-MOST_ENDPOINTS:]}
         if self._file is not None:
             _write(self._file, self._known)

@@ -7,10 +7,15 @@ from typing import Any
 
 from activities.endpoints.dialect import Dialect
 from activities.model.functions import NAMES
-from activities.model.refusals import Refusal, text_in
+from activities.model.refusals import Refusal, numbers_in, own_words
 from activities.model.schemas import called
 from activities.model.shaping import LIMIT, shaped
+from backstay.canonical import canonical
 
+LEAST_ANSWER = 200
+"""Tokens of an answer that can hold a call; a shorter one is cut off, and what was asked is paid for nothing."""
+LEAST_CONTEXT = 2048
+"""Tokens that hold the engine's own functions and a task; no model that takes functions takes less."""
 MOST_LESSONS = 12
 """How many forms are tried for one request; none of them is billed."""
 _LIMITS = ("max_completion_tokens", "max_tokens", "none")
@@ -84,22 +89,30 @@ class Lessons:
 
     def _lessons(self, refusal: Refusal, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield what the words of a refusal may mean, the likeliest first."""
-        said = f"{text_in(refusal.data)} {refusal.text} {refusal.data if refusal.status else ''}".lower()[:20_000]
+        said = own_words(refusal, canonical(request))
         if refusal.cause in {"answer_limit", "too_many_functions"}:
-            yield self._bounded(refusal, request)
+            yield from self._bounded(refusal, request)
         if refusal.cause == "function_schema":
             yield from self._of_functions(said, request)
         yield from self._of_fields(said, request)
         if refusal.cause == "form":
             yield self._next(refusal.lesson)
 
-    def _bounded(self, refusal: Refusal, request: dict[str, Any]) -> Mapping[str, Any]:
+    def _bounded(self, refusal: Refusal, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield a limit that leaves room for what no run can do without."""
+        numbers = numbers_in(refusal, canonical(request))
         if refusal.cause == "answer_limit":
-            known = refusal.lesson.get("answer_tokens")
-            return {"answer_tokens": known or max(1, request[LIMIT] // 2)}
-        sent = len(shaped(request, self.dialect).get("tools", ()))
-        known = refusal.lesson.get("functions")
-        return {"functions": known if known and known < sent else max(1, sent // 2)}
+            longest = numbers.get("answer_tokens") or int(request[LIMIT]) // 2
+            if longest >= LEAST_ANSWER:
+                yield {"answer_tokens": longest}
+            return
+        tools = shaped(request, self.dialect).get("tools", ())
+        # The engine's own functions come first; one more has to have room, else the model is asked in another way.
+        least = sum(tool["function"]["name"] in NAMES for tool in tools) + 1
+        known = numbers.get("functions", len(tools))
+        most = known if known < len(tools) else max(least, len(tools) // 2)
+        if most >= least:
+            yield {"functions": most}
 
     def _of_functions(self, said: str, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield which functions are to be put simply, or to be left out where that did not help."""
@@ -141,8 +154,7 @@ def _opaque_in(messages: list[dict[str, Any]]) -> set[str]:
 
 
 def _named(said: str, names: list[str]) -> list[str]:
-    """Return the functions that a refusal names: by their names, or by their places."""
-    if by_name := [name for name in names if _holds(said, name)]:
-        return by_name
+    """Return the functions that a refusal names: by their places, or by their names."""
     places = [int(place) for place in _PLACE.findall(said)]
-    return [names[place] for place in dict.fromkeys(places) if place < len(names)]
+    by_place = [names[place] for place in dict.fromkeys(places) if place < len(names)]
+    return by_place or [name for name in names if _holds(said, name)]

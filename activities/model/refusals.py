@@ -97,7 +97,7 @@ def _numbers() -> dict[str, re.Pattern[str]]:
 def refusal_of(status: int, data: Any) -> Refusal:
     """Return what a body says that holds no completion, whatever form the vendor gave it."""
     text, code = text_in(data)[:MOST_READ], code_in(data)
-    said = " ".join(f"{code} {_kinds(data)} {text}".lower().split())
+    said = _said(text, code, data)
     found = next((row for row in _wordings() if row.matches(status, said)), None)
     if found is None and status == 413:
         return Refusal(status, text, code, "too_long", _learned_numbers(said, data), data)
@@ -107,6 +107,34 @@ def refusal_of(status: int, data: Any) -> Refusal:
     if found.cause in {"too_long", "answer_limit", "too_many_functions"}:
         lesson |= _learned_numbers(said, data)
     return Refusal(status, text, code, found.cause, lesson, data)
+
+
+def _said(text: str, code: str, data: Any) -> str:
+    return " ".join(f"{code} {_kinds(data)} {text}".lower().split())
+
+
+_INPUT = re.compile(r"""['"]input['"]: .*?(?=\{['"]type['"]: |\Z)""")
+_WORD = re.compile(r"\w+")
+_RUN = 4
+"""So many words in a row that were sent are repeated, and no words of the endpoint."""
+
+
+def own_words(refusal: Refusal, sent: str) -> str:
+    """Return what an endpoint says itself, in lower case: not what it repeats of what it was sent."""
+    said = _INPUT.sub(" ", _said(refusal.text, refusal.code, refusal.data))
+    words, known = [*_WORD.finditer(said)], _WORD.findall(sent.lower())
+    runs = {tuple(known[at : at + _RUN]) for at in range(len(known) - _RUN + 1)}
+    found, reached = "", 0
+    for at in range(len(words) - _RUN + 1):
+        if tuple(word[0] for word in words[at : at + _RUN]) in runs:
+            found += said[reached : max(words[at].start(), reached)] + " "
+            reached = max(reached, words[at + _RUN - 1].end())
+    return found + said[reached:]
+
+
+def numbers_in(refusal: Refusal, sent: str) -> dict[str, int]:
+    """Return the limits that an endpoint names in words of its own."""
+    return _learned_numbers(own_words(refusal, sent), refusal.data)
 
 
 def text_in(data: Any) -> str:
@@ -177,8 +205,8 @@ def _holders(data: Any) -> Iterator[dict[str, Any]]:
     yield data
 
 
-def _learned_numbers(said: str, data: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _learned_numbers(said: str, data: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
     for name, pattern in _numbers().items():
         if (match := pattern.search(said)) is not None:
             digits = next(group for group in match.groups() if group)

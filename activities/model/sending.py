@@ -8,13 +8,14 @@ from typing import Any
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target, names_at
 from activities.model.bills import Bills
-from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, written
+from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, usage_in, written
 from activities.model.learned import Lessons as Learned
-from activities.model.learning import Lessons
+from activities.model.learning import LEAST_ANSWER, LEAST_CONTEXT, Lessons
 from activities.model.message import Beside
 from activities.model.observations import Observations, Way
 from activities.model.opaque import maker, masked
 from activities.model.output import WantedOutput
+from activities.model.refusals import numbers_in
 from activities.model.request import request_for
 from activities.model.shaping import LIMIT, shaped
 from activities.model.streaming import STREAMED, open_telling
@@ -22,15 +23,13 @@ from activities.model.transcript import Transcript
 from activities.records import Held
 from activities.resources import Resources
 from backstay import calls
-from backstay.budgets.usage import ModelUsage
+from backstay.canonical import canonical
 from backstay.errors import ReservationTooSmall
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from toolbox.catalog.catalog import Catalog
 
 HALVINGS = 3
-LEAST_ANSWER = 200
-"""Tokens of an answer that can hold a call; a shorter one is cut off, and what was asked is paid for nothing."""
 MALFORMED = "malformed_function_call"
 _WAYS_ON = frozenset({"", "no_functions", "no_schema", "function_schema", "too_many_functions"})
 """Causes for which a model is asked in the next way."""
@@ -122,6 +121,9 @@ class Sending:
             try:
                 completion = await self._completed(ask, loaded.held, prepared, trial)
             except RequestRefused as error:
+                if not _costs_nothing(error) and error.refusal.cause != "bad_generation":
+                    # What may have been billed is charged, and not sent again here.
+                    raise
                 trial.first, trial.last = trial.first or error, error
                 found = await self._after(error, trial, prepared, loaded)
                 if found is None:
@@ -215,9 +217,10 @@ class Sending:
                     target.client, written({**prepared.asked, **fields}), listed=target.listed, say=telling.say
                 )
             except RequestRefused as error:
-                if error.refusal.cause and "stream" not in error.refusal.text.lower():
+                may_be_stream = not error.refusal.cause or "stream" in error.refusal.text.lower()
+                if not (may_be_stream and _costs_nothing(error)):
                     raise
-                # It may be the stream that the endpoint does not take; nothing was billed.
+                # It may be the stream that the endpoint does not take.
                 completion = await whole()
                 self.observations.note_unstreamed(ask.model)
                 return completion
@@ -235,7 +238,8 @@ class Sending:
         refusal, request = error.refusal, prepared.request
         if refusal.cause == "bad_generation":
             message = {"role": "assistant", "content": None}
-            return Completion(message, MALFORMED, ModelUsage(calls=1), reported=error.facts.get("unbilled") is True)
+            usage, reported = usage_in(refusal.data)
+            return Completion(message, MALFORMED, usage, reported=reported)
         if isinstance(error, ContextTooLong):
             self._shorten(error, trial, request)
             return None
@@ -266,9 +270,9 @@ class Sending:
     def _shorten(self, error: ContextTooLong, trial: _Trial, request: dict[str, Any]) -> None:
         if trial.halvings == HALVINGS:
             raise error
-        known = error.refusal.lesson.get("context_tokens")
+        known = numbers_in(error.refusal, canonical(request)).get("context_tokens")
         room = trial.dialect.context_tokens or trial.target.context_tokens
-        if known is not None and (room is None or known < room):
+        if known is not None and known >= LEAST_CONTEXT and (room is None or known < room):
             trial.lessons.dialect = trial.dialect.taught({"context_tokens": known})
         # The cap itself may lie far above what there is to cut.
         trial.cap = min(trial.cap, int(weight(request["messages"]) / BYTES_PER_TOKEN)) // 2
@@ -288,6 +292,10 @@ class Sending:
         if target.price is not None:
             billed = target.price.micro(usage)
             self.bills.note(prepared.key, target.name, target.where, billed=billed, most=prepared.honest)
+
+
+def _costs_nothing(error: RequestRefused) -> bool:
+    return error.facts.get("unbilled") is True
 
 
 async def with_names(error: RequestRefused, target: Target) -> RequestRefused:

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from activities.endpoints.endpoints import ANSWER_BYTES, open_http
-from activities.model.completion import complete, written
+from activities.model.completion import RequestRefused, complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens
 from tests.requirements import promise
@@ -114,6 +114,50 @@ async def test_a_refusal_says_whether_it_may_be_tried_again_and_whether_it_was_b
     assert type(caught.value).__mro__[0] is kind or issubclass(type(caught.value), kind)
     assert caught.value.facts["unbilled"] is unbilled
     assert "zzzz" not in str(caught.value)
+
+
+USED = {"prompt_tokens": 90_000, "completion_tokens": 4000}
+
+
+@promise("models:error-with-200")
+@pytest.mark.parametrize(
+    ("status", "error", "usage", "kind", "unbilled"),
+    [
+        (200, {"message": "content must be a string"}, None, RequestRefused, True),
+        (200, {"message": "content must be a string"}, USED, RequestRefused, False),
+        (200, {"message": "context length exceeded"}, USED, RequestRefused, False),
+        (200, {"message": "boom"}, {"input_tokens": 90_000}, ModelUnavailable, False),
+        (200, {"message": "boom"}, {"total_tokens": 94_000}, ModelUnavailable, False),
+        (200, {"message": "boom"}, None, ModelUnavailable, False),
+        (200, {"message": "upstream timed out", "code": 504}, None, ModelUnavailable, False),
+        (200, {"message": "slow down", "code": 429}, None, ModelUnavailable, True),
+        (500, {"message": "this model does not support tools"}, None, RequestRefused, True),
+        (500, {"message": "litellm.APIError: 'NoneType' object is not subscriptable"}, None, ModelUnavailable, False),
+        (500, {"message": "'NoneType' object has no attribute 'content'"}, None, ModelUnavailable, False),
+        (502, {"message": "context window exceeded after 4096 tokens"}, None, ModelUnavailable, False),
+        (400, {"message": "Failed to call a function", "code": "tool_use_failed"}, None, RequestRefused, False),
+        (400, {"message": "no such thing"}, USED, RequestRefused, False),
+        # What only has to wait is not filtered.
+        (503, {"message": "moderation service temporarily unavailable"}, None, ModelUnavailable, False),
+        (429, {"message": "Rate limit for content filter requests reached"}, None, ModelUnavailable, True),
+    ],
+)
+async def test_a_refusal_costs_nothing_only_where_that_is_proven(status, error, usage, kind, unbilled):
+    body = {"error": error} | ({} if usage is None else {"usage": usage})
+    with pytest.raises(kind) as caught:
+        await asked(Reply(status=status, body=json.dumps(body).encode()))
+    assert caught.value.facts["unbilled"] is unbilled
+
+
+@promise("models:ends")
+@pytest.mark.parametrize("place", ["answer", "choice"])
+async def test_words_beside_an_error_are_no_whole_answer(place):
+    error = {"error": {"message": "the provider broke"}}
+    choice = {"index": 0, "message": {"content": "half of it"}, "finish_reason": "stop"}
+    body = {"choices": [choice | (error if place == "choice" else {})], "usage": USED}
+    with pytest.raises(ModelUnavailable, match="the provider broke") as caught:
+        await asked(Reply(body=json.dumps(body | (error if place == "answer" else {})).encode()))
+    assert caught.value.facts["unbilled"] is False
 
 
 @promise("models:no-completion")

@@ -109,6 +109,13 @@ def test_what_was_learned_is_known_to_other_workers_of_the_host_for_a_day(tmp_pa
     each.note(target(), {"without": ["strict"]}, "")
     assert other.of(target()) == {"limit": "max_tokens", "without": ["strict"]}
     assert other.of(target(where="http://b/v1")) == {}
+    now[0] += HELD_S - 1
+    each.note(target(), {"system": "first"}, "")
+    assert other.of(target()).keys() == {"limit", "without", "system"}
+    # What is added does not keep for longer what was there.
+    now[0] += 2
+    assert other.of(target()) == {}
+    each.note(target(), {"system": "first"}, "")
     now[0] += HELD_S + 1
     assert other.of(target()) == {}
 
@@ -326,13 +333,14 @@ async def test_streamed_calls_that_share_a_number_or_have_none_stay_apart():
 
 
 @promise("models:error-with-200")
-async def test_an_error_in_a_stream_is_told_in_its_own_words_and_costs_nothing_before_anything_else():
+async def test_an_error_in_a_stream_is_told_in_its_own_words_and_is_charged_as_its_status_is():
     # diegosouzapw/OmniRoute#8210, open-octo/octo-agent#910, damianvtran/local-operator#223
-    error = {"error": {"code": 502, "message": "Worker local total request limit reached"}}
-    first = f"data: {json.dumps({'choices': [], **error})}\n\n"
-    with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
-        await streamed(tail=first)
-    assert caught.value.facts["unbilled"] is True
+    for code, unbilled in ((429, True), (502, False)):
+        error = {"error": {"code": code, "message": "Worker local total request limit reached"}}
+        first = f"data: {json.dumps({'choices': [], **error})}\n\n"
+        with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
+            await streamed(tail=first)
+        assert caught.value.facts["unbilled"] is unbilled
     half = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': 'half'}}]})}\n\n"
     ended = f"data: {json.dumps({'choices': [{'index': 0, 'delta': {}, 'finish_reason': 'error'}], **error})}\n\n"
     for body in (half + first, half + ended):

@@ -5,7 +5,12 @@ Behind each row stands the public report that the wording was taken from.
 
 import pytest
 
-from activities.model.refusals import refusal_of, seconds_in, text_in, wait_in
+from activities.endpoints.dialect import PLAIN
+from activities.model.functions import BUILT_IN
+from activities.model.learning import Lessons
+from activities.model.refusals import numbers_in, refusal_of, seconds_in, text_in, wait_in
+from activities.model.shaping import LIMIT
+from backstay.canonical import canonical
 from tests.requirements import promise
 
 
@@ -257,3 +262,55 @@ def test_a_wait_may_have_a_unit(said, seconds):
 )
 def test_a_wait_that_stands_in_the_words_only_is_read(said, seconds):
     assert wait_in(said) == seconds
+
+
+def function(name):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+
+
+ASKED = {
+    "messages": [
+        {"role": "user", "content": "Note: maximum context length is 4000 tokens, tools: at most 7 functions, please"}
+    ],
+    "tools": [*BUILT_IN, function("files_read"), function("bank_audit"), function("mail_send")],
+    LIMIT: 4000,
+}
+
+
+def learned_from(body, status=400, times=1):
+    lessons = Lessons(PLAIN)
+    refusal = refusal_of(status, body)
+    for _ in range(times):
+        lessons.learns(refusal, ASKED)
+    return lessons.dialect.lesson(PLAIN)
+
+
+@promise("models:dialects")
+@pytest.mark.parametrize(
+    ("message", "lesson"),
+    [
+        ("tools: array too long, maximum length 7", {"functions": 7}),
+        ("tools: array too long, maximum length 1", {}),
+        ("max_tokens must be at most 300", {"answer_tokens": 300}),
+        ("max_tokens must be at most 1", {}),
+    ],
+)
+def test_no_limit_is_learned_that_leaves_no_room_for_a_run(message, lesson):
+    assert learned_from(openai(message)) == lesson
+
+
+@promise("models:dialects")
+def test_what_an_endpoint_repeats_of_a_request_teaches_nothing():
+    told = ASKED["messages"][0]["content"]
+    long = openai(f"The context length is too small for: '{told}'")
+    assert refusal_of(400, long).cause == "too_long"
+    assert numbers_in(refusal_of(400, long), canonical(ASKED)) == {}
+    assert numbers_in(refusal_of(400, long), "") == {"context_tokens": 4000, "functions": 7}
+    # vLLM: the fault, and then what it was found in
+    listed = "[{'type': 'missing', 'loc': ('body',), 'msg': 'Field required', 'input': {'a': 'at most 5 functions'}}]"
+    assert numbers_in(refusal_of(400, vllm(listed)), canonical(ASKED)) == {}
+    place = {"loc": ["body", "tools", len(BUILT_IN), "function", "parameters"], "msg": "invalid schema, as mail_send"}
+    echo = {"detail": [place | {"input": "please call bank_audit"}]}
+    lesson = learned_from(echo, 422, times=2)
+    assert [name.split("#")[0] for name in lesson["hidden"]] == ["files_read"]

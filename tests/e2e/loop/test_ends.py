@@ -75,6 +75,7 @@ SCRIPTS = Labelled(
     thoughts=[LOOK, answer("stop", "<think>They paid.</think>\nAll paid.")],
     written=[answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>"), DONE],
     pretending=[LOOK, answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>")],
+    billed=[Reply(body=json.dumps({"error": {"message": "content must be a string"}, "usage": USAGE}).encode())],
     generation=[
         LOOK,
         Reply(status=400, code="tool_use_failed", text="Failed to call a function."),
@@ -182,7 +183,19 @@ async def test_what_the_model_wrote_badly_is_asked_for_again_and_nobody_is_asked
 
 
 @promise("models:error-with-200")
-async def test_an_error_in_place_of_an_answer_is_told_in_its_own_words_and_costs_nothing(opened):
+async def test_a_refusal_that_says_what_was_used_is_charged_and_not_sent_in_another_form(opened):
+    handle = await opened.start("<billed>")
+    (request,) = await pending(handle)
+    assert "content must be a string" in request["question"]
+    assert SCRIPTS.asked["billed"] == 1
+    await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    result = await asyncio.wait_for(handle.result(), 150)
+    assert result["outcome"] == "failed"
+    assert result["usage"]["llm_cost_usd"] > 0
+
+
+@promise("models:error-with-200")
+async def test_an_error_in_place_of_an_answer_is_told_in_its_own_words_and_costs_what_its_status_does(opened):
     handles = {name: await opened.start(f"<{name}>") for name in ERRORS}
     for name, handle in handles.items():
         (request,) = await pending(handle)
@@ -191,4 +204,5 @@ async def test_an_error_in_place_of_an_answer_is_told_in_its_own_words_and_costs
         assert "not a chat completion" not in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
         result = await asyncio.wait_for(handle.result(), 150)
-        assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("failed", 0.0)
+        assert result["outcome"] == "failed"
+        assert (result["usage"]["llm_cost_usd"] == 0) is (name == "gateway"), name
