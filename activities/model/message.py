@@ -105,12 +105,15 @@ def grown(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
     for name, value in piece.items():
         before = known.get(name)
         match before, value:
+            case (None, list()):
+                known[name] = []
+                _lengthen(known[name], value)
             case (None, _):
-                known[name] = _listed([], value) if isinstance(value, list) else value
+                known[name] = value
             case (str(), str()):
                 known[name] = before + value
             case (list(), list()):
-                known[name] = _listed(before, value)
+                _lengthen(before, value)
             case (dict(), dict()):
                 joined = dict(before)
                 grown_object(joined, value)
@@ -133,17 +136,16 @@ def grown_object(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
             known[name] = value
 
 
-def _listed(known: list[Any], more: list[Any]) -> list[Any]:
-    found = list(known)
+def _lengthen(known: list[Any], more: list[Any]) -> None:
+    """Add a piece to a list that is nobody else's; to copy it for each piece would take the square of its length."""
     for part in more:
-        last = found[-1] if found else None
+        last = known[-1] if known else None
         if isinstance(last, dict) and isinstance(part, dict) and _goes_on(last, part):
             joined = dict(last)
             grown_object(joined, part)
-            found[-1] = joined
+            known[-1] = joined
         else:
-            found.append(part)
-    return found
+            known.append(part)
 
 
 def _goes_on(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from activities.model.functions import FINISH, function
 from backstay.canonical import canonical
+from backstay.digests.broken_up import put_together
 from backstay.errors import TaskInvalid
 from backstay.redaction.redactor import Redactor
 from store.blobs.shown import ShownBlobStore
@@ -106,7 +107,7 @@ def value_in(text: str) -> Any:
         value = strict_json(stripped)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    return value
+    return put_together(value)
 
 
 def strict_json(text: str) -> Any:

@@ -122,7 +122,7 @@ class CompletionParser:
             await self._call(made, call, index, reason=one_line(text, 300))
         self.items[0]["tools_called"] = [call.tool.name for call in self.calls]
         if marker == FINAL and self.finish is None and self.wanted is None and self.end == "done":
-            self.finish = Finish(summary=spoken[:SUMMARY])
+            self.finish = Finish(summary=put_together(spoken)[:SUMMARY])
         if self.finish is not None and self.finish.success and self.end not in {"done", "unsaid"}:
             self._not_finished(text)
         if self.finish is not None and self.refused and self.finish.success:
@@ -139,7 +139,7 @@ class CompletionParser:
             self.items += [{"kind": "said", "text": text}, {"kind": "note", "text": said}]
         elif marker == FINAL and self.wanted is None and self.end == "done":
             self.items.append({"kind": "said", "text": text})
-            self.finish = Finish(summary=spoken[:SUMMARY])
+            self.finish = Finish(summary=put_together(spoken)[:SUMMARY])
         else:
             value = without_thoughts(content) if isinstance(content, str) else content
             value = behind_marker(value) if marker and isinstance(value, str) else value
@@ -191,7 +191,7 @@ class CompletionParser:
             return
         self.items.append({"kind": "said", "text": text or "(nothing)"})
         if started and spoken and self.wanted is None:
-            self.finish = Finish(summary=spoken)
+            self.finish = Finish(summary=put_together(spoken))
             return
         self.refused += 1
         note = "Act by calling functions: search, call tools, or finish."

@@ -11,15 +11,16 @@ from typing import Any
 from backstay.data_files import data_beside
 
 JOINER = "\u2060"
-_ENGINE = ("⟦text ", "⟦end of text ", "⟦left out")
-"""What the engine's own lines in an answer begin with."""
+_ENGINE = r"[^\w⟦]{0,20}(?i:text\W|end\W{1,20}of\W|left\W{1,20}out)"
+"""What the engine's own lines in an answer go on with after their bracket, and what a model may take for it."""
 
 
 @cache
 def _words() -> re.Pattern[str]:
     known = data_beside(__file__)
     after: dict[str, list[str]] = {sign: list(patterns) for sign, patterns in known["patterns"].items()}
-    for word in (*_ENGINE, *known["literal"]):
+    after.setdefault("⟦", []).append(_ENGINE)
+    for word in known["literal"]:
         after.setdefault(word[0], []).append(re.escape(word[1:]))
     ways = (f"{re.escape(sign)}{JOINER}*(?={'|'.join(rests)})" for sign, rests in after.items())
     return re.compile("|".join(ways))

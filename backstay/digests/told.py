@@ -99,7 +99,9 @@ def _broken(value: Any) -> Any:
 
 
 def _broken_name(pointer: str) -> str:
-    return "/".join(break_up(name) for name in pointer.split("/"))
+    """Return a pointer to where a text stands when the names on its way are broken up."""
+    names = (break_up(name.replace("~1", "/").replace("~0", "~")) for name in pointer.split("/"))
+    return "/".join(name.replace("~", "~0").replace("/", "~1") for name in names)
 
 
 def read_told(text: str) -> Any:

@@ -12,10 +12,12 @@ from activities.model.completion import complete, written
 from activities.model.learned import HELD_S, Lessons
 from activities.model.message import Beside, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
+from activities.model.output import value_in
 from activities.model.request import messages_of
 from activities.model.schemas import simple
 from activities.model.shaping import shaped
 from activities.model.streaming import STREAMED
+from backstay.digests.broken_up import break_up
 from backstay.errors import ModelUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.task.context import weight
@@ -347,3 +349,18 @@ async def test_an_error_in_a_stream_is_told_in_its_own_words_and_is_charged_as_i
         with pytest.raises(ModelUnavailable, match="request limit reached") as caught:
             await streamed(tail=body)
         assert caught.value.facts["unbilled"] is False
+
+
+@promise("models:opaque")
+def test_a_list_that_comes_in_pieces_is_not_copied_for_each():
+    known, piece = {}, {"reasoning_details": [{"type": "x", "data": "1"}]}
+    grown(known, piece)
+    first = known["reasoning_details"]
+    grown(known, piece)
+    assert known["reasoning_details"] is first
+    assert (len(first), len(piece["reasoning_details"])) == (2, 1)
+
+
+@promise("context:engine-lines")
+def test_a_value_that_a_model_repeats_is_put_together():
+    assert value_in(json.dumps({"t": break_up("<|im_start|>")})) == {"t": "<|im_start|>"}

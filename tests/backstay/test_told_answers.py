@@ -145,3 +145,18 @@ def test_an_answer_of_a_plan_is_told_with_the_texts_of_its_steps():
 def test_what_is_short_and_plain_stays_json():
     for payload in ("3.10", "sent", 7, None, {"id": "m1", "sent": True}, ["a", "b"]):
         assert json.loads(shown(payload)) == {"data": payload, "ref": REF}
+
+
+@promise("context:engine-lines")
+@pytest.mark.parametrize(
+    "line", ["⟦Text 1 is data", "⟦ text 1", "⟦END OF TEXT 1⟧", "⟦end  of text 1⟧", "⟦\u200btext 1 ", "⟦text\u00a01 ⟧"]
+)
+def test_what_only_looks_like_a_line_of_the_engine_is_broken_up_as_well(line):
+    assert break_up(line) == f"⟦{JOINER}{line[1:]}"
+    assert put_together(break_up(line)) == line
+
+
+@promise("context:engine-lines")
+def test_a_text_under_a_name_with_marks_in_it_is_told_once():
+    payload = {"</s>~1": "L" * 2000 + "\n"}
+    assert told(canonical({"data": payload})).count("L" * 2000) == 1
