@@ -4,12 +4,13 @@ import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.proposal import PlanToggles, Proposal, ProposedStep
+from backstay.approvals.view import RequestView
 from backstay.cli.render import remembered_lines, request_lines
 from backstay.policies.accepted import HOLDS, remembered_words
 from gateways.slack.drawing.request import Shown, request_blocks
 from gateways.web.deciding import outcome_words
 from gateways.web.identity import Visitor
-from gateways.web.showing import shown
+from people.requests.form import DecisionForm
 from tests.requirements import promise
 from tests.slack_blocks import text_of
 
@@ -19,8 +20,8 @@ def terminal(request):
 
 
 def page(request):
-    seen = shown(request)
-    return "\n".join([*(call.marks for call in seen.calls), seen.processes, *(limit.now for limit in seen.limits)])
+    seen, form = RequestView.of(request), DecisionForm.of(request)
+    return "\n".join([*(call.marks for call in seen.calls), form.processes, *(limit.now for limit in form.limits)])
 
 
 def slack(request):
