@@ -69,8 +69,7 @@ LOST = pytest.mark.parametrize(
 @LOST
 async def test_a_read_is_made_again_under_another_session(lost, status, body):
     async with lost() as (toolbox, sessions):
-        sessions.unknown, sessions.body = status, body
-        sessions.lose()
+        sessions.lose(status, body)
         assert (await call(toolbox, "look")).data == "the answer"
         assert (sessions.acted, sessions.opened) == (["look"], 2)
 
@@ -78,8 +77,7 @@ async def test_a_read_is_made_again_under_another_session(lost, status, body):
 @promise("tools:session-gone")
 async def test_a_read_is_made_again_also_when_the_refusal_names_it(lost):
     async with lost() as (toolbox, sessions):
-        sessions.body = "own"
-        sessions.lose()
+        sessions.lose(body="own")
         assert (await call(toolbox, "look")).data == "the answer"
 
 
@@ -87,8 +85,7 @@ async def test_a_read_is_made_again_also_when_the_refusal_names_it(lost):
 @LOST
 async def test_a_write_that_the_server_refuses_like_its_list_was_not_sent_and_the_next_one_is(lost, status, body):
     async with lost() as (toolbox, sessions):
-        sessions.unknown, sessions.body = status, body
-        sessions.lose()
+        sessions.lose(status, body)
         with pytest.raises(NotSent, match=f"HTTP {status}: the server no longer knows the session"):
             await call(toolbox, "change", intent)
         assert sessions.acted == []
@@ -194,8 +191,7 @@ async def test_an_error_that_names_the_write_proves_nothing(lost):
 @LOST
 async def test_a_list_is_read_under_another_session(lost, status, body):
     async with lost() as (toolbox, sessions):
-        sessions.unknown, sessions.body = status, body
-        sessions.lose()
+        sessions.lose(status, body)
         catalog = await toolbox.catalog("anyone", fresh=True)
         assert (catalog.unavailable, sessions.opened) == ({}, 2)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from backstay.data_files import data_beside
+from toolbox.providers.json_safe import as_written
 
 _DATA = data_beside(__file__)
 _FIELDS = {theirs: ours for ours, names in _DATA["fields"].items() for theirs in names.split()}
@@ -25,7 +26,7 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
         if key in found:
             found[key] = _assigned(found[key])
     if isinstance(found.get("args"), list):
-        found["args"] = [_as_text(word) for word in found["args"]]
+        found["args"] = [as_written(word) for word in found["args"]]
     for name in _TYPE_NAMES:
         kind = _TYPES.get(str(found.get(name)).lower())
         if kind is not None:
@@ -66,7 +67,7 @@ def _assigned(values: Any) -> Any:
         values = dict(_pairs(values))
     if not isinstance(values, Mapping):
         return values
-    return {str(name): _as_text(value) for name, value in values.items() if value is not None}
+    return {str(name): as_written(value) for name, value in values.items() if value is not None}
 
 
 def _pairs(values: list[Any]) -> Iterator[tuple[str, Any]]:
@@ -79,16 +80,6 @@ def _pairs(values: list[Any]) -> Iterator[tuple[str, Any]]:
                 yield name, value
             case _:
                 pass
-
-
-def _as_text(value: Any) -> Any:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return str(value)
-        case _:
-            return value
 
 
 def _set_tools(found: dict[str, Any]) -> None:

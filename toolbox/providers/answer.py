@@ -15,7 +15,7 @@ from typing import Any
 
 from backstay.shown import message_line
 from toolbox.providers.elicitation import InputRequired
-from toolbox.providers.json_safe import json_safe
+from toolbox.providers.json_safe import as_written, json_safe
 
 BESIDE = "_content"
 """Where text, pictures and links stand that came beside structured content and say more than it."""
@@ -204,19 +204,8 @@ def _repeated(structured: Any) -> frozenset[str]:
         left -= len(text)
         if left < 0:
             break
-        dumped |= {text, _canonical(_words(value))}
+        dumped |= {text, _canonical(as_written(value))}
     return frozenset(dumped)
-
-
-def _words(value: Any) -> Any:
-    """Return a value as the text that servers write for it."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return str(value)
-        case _:
-            return value
 
 
 def _canonical(value: Any) -> str:

@@ -17,3 +17,14 @@ def json_safe(value: Any) -> Any:
             return value.encode("utf-8", "replace").decode("utf-8")
         case _:
             return value
+
+
+def as_written(value: Any) -> Any:
+    """Return a number, or true or false, as the text that is written for it; any other value as it is."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case _:
+            return value

@@ -41,8 +41,9 @@ class Sessions:
         self.streams: dict[str, asyncio.Queue[str]] = {}
         self.replied = asyncio.Event()
 
-    def lose(self) -> None:
-        """Forget all sessions, as a restart does."""
+    def lose(self, status: int | None = None, body: str | None = None) -> None:
+        """Forget all sessions, as a restart does; `status` and `body` say how requests of one are refused then."""
+        self.unknown, self.body = status or self.unknown, body or self.body
         self.known.clear()
 
     def refusal(self, asked: dict[str, Any], status: int | None = None) -> Response:
