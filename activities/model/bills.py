@@ -4,14 +4,13 @@ The worker keeps it in a file of its home, where `backstay doctor` shows it and 
 what is reserved, never what is charged: a run is charged what was billed.
 """
 
-import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
+from activities.endpoints.home_file import HomeFile
 from backstay.frozen import Frozen
 
 HALF_S = 300.0
@@ -54,24 +53,27 @@ class Bills:
 
     def __init__(self, home: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         """Keep doubts in the folder, or in memory only."""
-        self._file = None if home is None else home / FILE
+        self._file = HomeFile(None if home is None else home / FILE, Doubt, most=MOST_DOUBTS)
         self._clock = clock
-        self._doubts: dict[str, Doubt] = {}
-        self._read_at = 0
+
+    def doubts(self) -> dict[str, Doubt]:
+        """Return what is doubted; an operator may have cleared it meanwhile."""
+        return self._file.entries()
 
     def factor(self, key: str) -> float:
         """Return what a call may cost, as a multiple of what it is asked for."""
-        doubt = self._known().get(key)
+        doubt = self.doubts().get(key)
         return 1.0 if doubt is None else doubt.now(self._clock())
 
     def why(self, key: str) -> str:
         """Say why more is reserved than a call should cost; empty where nothing is doubted."""
-        doubt = self._known().get(key)
+        doubt = self.doubts().get(key)
         return "" if doubt is None or doubt.now(self._clock()) <= 1 else doubt.told(self._clock())
 
     def note(self, key: str, model: str, where: str, *, billed: int, most: int) -> None:
         """Note what an answer was billed that could cost so much at most, had the endpoint kept to what was asked."""
-        doubts, now = dict(self._known()), self._clock()
+        known, now = self.doubts(), self._clock()
+        doubts = dict(known)
         before = doubts.pop(key, None)
         if billed > most > 0:
             factor = max(1.0 if before is None else before.now(now), billed / most)
@@ -81,40 +83,14 @@ class Bills:
         elif before is not None and (left := before.now(now) / 2) > 1:
             # Whoever keeps to it again is believed again, step by step.
             doubts[key] = before.model_copy(update={"factor": left, "at": now})
-        if doubts != self._doubts:
-            self._keep({known: doubts[known] for known in [*doubts][-MOST_DOUBTS:]})
+        if doubts != known:
+            self._file.keep(doubts)
 
-    def _known(self) -> dict[str, Doubt]:
-        """Return what is doubted; an operator may have cleared it meanwhile."""
-        if self._file is None:
-            return self._doubts
-        try:
-            written = self._file.stat().st_mtime_ns
-        except OSError:
-            written = 0
-        if written != self._read_at:
-            self._doubts, self._read_at = doubts_in(self._file), written
-        return self._doubts
-
-    def _keep(self, doubts: dict[str, Doubt]) -> None:
-        self._doubts = doubts
-        if self._file is not None:
-            write_doubts(self._file, doubts)
-            self._read_at = self._file.stat().st_mtime_ns
-
-
-def doubts_in(file: Path) -> dict[str, Doubt]:
-    """Return the doubts that a file holds; none where it cannot be read."""
-    try:
-        return {key: Doubt.model_validate(doubt) for key, doubt in json.loads(file.read_bytes()).items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
-def write_doubts(file: Path, doubts: dict[str, Doubt]) -> None:
-    """Put these doubts into a file in place of those that it holds."""
-    plain = {key: doubt.plain() for key, doubt in doubts.items()}
-    unfinished = file.with_name(f".{file.name}-{os.getpid()}")
-    unfinished.touch(mode=0o600)
-    unfinished.write_text(json.dumps(plain), encoding="utf-8")
-    unfinished.replace(file)
+    def believe(self, model: str) -> bool:
+        """Clear what is doubted of the bills of a model; return whether anything was."""
+        doubts = self.doubts()
+        kept = {key: doubt for key, doubt in doubts.items() if doubt.model != model}
+        if len(kept) == len(doubts):
+            return False
+        self._file.keep(kept)
+        return True

@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.endpoints.dialect import Dialect
 from activities.model.functions import NAMES
+from activities.model.message import OWN
 from activities.model.refusals import Refusal, numbers_in, own_words
 from activities.model.schemas import called
 from activities.model.shaping import LIMIT, shaped
@@ -145,12 +146,10 @@ def _holds(said: str, name: str) -> bool:
 
 def _opaque_in(messages: list[dict[str, Any]]) -> set[str]:
     """Return the names of the fields that are given back to an endpoint as it sent them."""
-    own = {"role", "content", "name", "tool_calls", "tool_call_id"}
-    found = {name for message in messages for name in message if name not in own}
+    found = {name for message in messages for name in message}
     for call in (call for message in messages for call in message.get("tool_calls", ())):
-        found |= call.keys() - {"id", "type", "function"}
-        found |= call["function"].keys() - {"name", "arguments"}
-    return found
+        found |= call.keys() | call["function"].keys()
+    return found - OWN
 
 
 def _named(said: str, names: list[str]) -> list[str]:

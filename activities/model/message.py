@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_OURS = frozenset({"role", "content", "name", "id", "arguments", "type", "index", "function"})
-_READ = _OURS | {"tool_calls", "function_call", "tool_call_id", "refusal", "audio", "annotations", "parsed", "object"}
+OWN = frozenset({"role", "content", "name", "id", "arguments", "type", "function", "tool_calls", "tool_call_id"})
+"""The fields of messages, calls and functions that the engine writes itself."""
+_READ = OWN | {"index", "function_call", "refusal", "audio", "annotations", "parsed", "object"}
 """What is never given back as it came: it is read, or is the engine's own to say."""
 _TEXTS = ("text", "output_text")
 _GROWS = frozenset({"text", "thinking", "summary", "content", "reasoning"})

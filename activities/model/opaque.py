@@ -12,12 +12,12 @@ from typing import Any
 import structlog
 
 from activities.endpoints.endpoints import Target
-from activities.model.message import Beside
+from activities.model.message import OWN, Beside
 from activities.model.transcript import Item, Transcripts
 from activities.payloads import apart
 from activities.records import Records
 from backstay.canonical import canonical, digest_of
-from backstay.errors import Pruned, StoreUnavailable, WorkerMisfit
+from backstay.errors import Pruned, WorkerMisfit
 from backstay.redaction.redactor import Redactor
 from store.blobs.shown import Missing
 
@@ -25,7 +25,6 @@ FIELD = "opaque"
 MOST_BYTES = 131_072
 """What may stand beside one message."""
 _CACHED = 128
-_OURS = frozenset({"role", "content", "name", "id", "arguments", "type", "function", "tool_calls", "tool_call_id"})
 
 log = structlog.get_logger("backstay.model")
 
@@ -71,8 +70,6 @@ class Opaque:
             # The plain form says what is to be said; the endpoint tells if it wants more.
             log.warning("model.opaque_lost", reason=str(error))
             return None
-        except StoreUnavailable:
-            raise
         self._keep(run, ref, beside)
         return beside
 
@@ -114,7 +111,7 @@ def _call(call: dict[str, Any], beside: Mapping[str, Any], function: Mapping[str
 
 
 def _foreign(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in _OURS}
+    return {name: value for name, value in given.items() if name not in OWN}
 
 
 def _at(listed: tuple[dict[str, Any], ...], place: int) -> Mapping[str, Any]:
@@ -142,7 +139,7 @@ def _whole_or_bare(clean: dict[str, Any], given: dict[str, Any]) -> dict[str, An
 
 def bare(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message without what stood beside it."""
-    found = {name: value for name, value in message.items() if name in _OURS}
+    found = {name: value for name, value in message.items() if name in OWN}
     if "tool_calls" in found:
         found["tool_calls"] = [
             {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from activities.endpoints.dialect import PLAIN, shipped, told
 from activities.endpoints.endpoints import Target
 from activities.model.completion import RequestRefused, complete, written
-from activities.model.learned import Lessons as Learned
+from activities.model.learned import LearnedDialects
 from activities.model.learning import Lessons
 from activities.model.sending import with_names
 from activities.model.shaping import LIMIT, shaped
@@ -22,7 +22,7 @@ class Probed:
     answered: bool = True
 
 
-async def probe(target: Target, learned: Learned, *, within_s: float) -> Probed:
+async def probe(target: Target, learned: LearnedDialects, *, within_s: float) -> Probed:
     """Ask for one token, in another form where one is refused; what helped is remembered.
 
     Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:

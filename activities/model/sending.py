@@ -9,7 +9,7 @@ from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target, names_at
 from activities.model.bills import Bills
 from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, usage_in, written
-from activities.model.learned import Lessons as Learned
+from activities.model.learned import LearnedDialects
 from activities.model.learning import LEAST_ANSWER, LEAST_CONTEXT, Lessons
 from activities.model.message import Beside
 from activities.model.observations import Observations, Way
@@ -111,7 +111,7 @@ class Sending:
         self.settings = resources.settings
         self.observations = observations
         self.bills = Bills(self.settings.home)
-        self.learned = Learned(self.settings.home)
+        self.learned = LearnedDialects(self.settings.home)
 
     async def send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
         """Send once; only what was refused, and so not billed, is sent again: shorter, or in another form."""

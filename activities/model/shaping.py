@@ -6,13 +6,13 @@ from typing import Any
 
 from activities.endpoints.dialect import PLAIN, Dialect
 from activities.model.functions import NAMES
+from activities.model.message import OWN
 from activities.model.schemas import called, simple
 
 LIMIT = "max_completion_tokens"
 """What requests call the limit of an answer until they are sent."""
 BRIDGE = "OK."
 """What stands between the answer of a tool and what a person says, where an endpoint wants that."""
-_OWN = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "type", "id", "function", "arguments"})
 _FILLED: Mapping[str, Any] = {"reasoning_content": " "}
 # What Google's reference names for calls that its models did not make.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -83,7 +83,7 @@ def _message(message: Message, dialect: Dialect) -> Message:
 
 
 def _stays(name: str, dialect: Dialect) -> bool:
-    return name in _OWN or (dialect.opaque and name not in dialect.without)
+    return name in OWN or (dialect.opaque and name not in dialect.without)
 
 
 def _call(call: Message, dialect: Dialect) -> Message:

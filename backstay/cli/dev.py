@@ -214,7 +214,7 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
         target = endpoints.main()
         if not target.listed and not settings.has_endpoint:
             return
-        learned = room("activities.model.learned").Lessons(settings.home)
+        learned = room("activities.model.learned").LearnedDialects(settings.home)
         try:
             found = await room("activities.model.probing").probe(target, learned, within_s=_MODEL_S)
         except BackstayError as error:

@@ -65,13 +65,9 @@ async def doctor(
 def _believe(settings: Settings, model: str) -> int:
     """Clear what is doubted of the bills of a model."""
     bills, terminal = room("activities.model.bills"), Terminal()
-    file = settings.home / bills.FILE
-    known = bills.doubts_in(file)
-    kept = {key: doubt for key, doubt in known.items() if doubt.model != model}
-    if len(kept) == len(known):
+    if not bills.Bills(settings.home).believe(model):
         terminal.say(f"no bill of {model} is doubted here", "yellow")
         return _NOT_WELL
-    bills.write_doubts(file, kept)
     terminal.say(f"the bills of {model} are believed again", "green")
     return 0
 
@@ -80,7 +76,7 @@ async def _bills(settings: Settings) -> AsyncGenerator[Finding]:
     """Yield the models of which more is reserved than a call should cost."""
     bills = room("activities.model.bills")
     now = time.time()
-    for doubt in bills.doubts_in(settings.home / bills.FILE).values():
+    for doubt in bills.Bills(settings.home).doubts().values():
         if doubt.now(now) > 1:
             yield "note", "bills", doubt.told(now)
 
@@ -88,9 +84,8 @@ async def _bills(settings: Settings) -> AsyncGenerator[Finding]:
 async def _dialects(settings: Settings) -> AsyncGenerator[Finding]:
     """Yield what endpoints have refused, and how they are asked since."""
     learned = room("activities.model.learned")
-    for found in learned.learned_in(settings.home / learned.FILE).values():
-        if time.time() - found.at <= learned.HELD_S:
-            yield "note", "dialect", one_line(found.told(), 600)
+    for found in learned.LearnedDialects(settings.home).lately():
+        yield "note", "dialect", one_line(found.told(), 600)
 
 
 async def _as_served(settings: Settings) -> Settings:

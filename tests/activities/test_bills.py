@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from activities.model.bills import FILE, HALF_S, Bills, doubts_in, write_doubts
+from activities.model.bills import FILE, HALF_S, Bills
 from tests.requirements import promise
 
 
@@ -59,8 +59,8 @@ def test_a_doubt_outlives_the_worker_and_ends_when_an_operator_clears_it(tmp_pat
     bills = Bills(tmp_path, clock=lambda: 0.0)
     note(bills, 300, 100)
     assert Bills(tmp_path, clock=lambda: 0.0).factor("m") == 3
-    assert [doubt.model for doubt in doubts_in(tmp_path / FILE).values()] == ["model"]
-    write_doubts(tmp_path / FILE, {})
+    assert [doubt.model for doubt in Bills(tmp_path).doubts().values()] == ["model"]
+    assert Bills(tmp_path).believe("model")
     assert bills.factor("m") == 1
     # A file that somebody broke doubts nothing.
     (tmp_path / FILE).write_text("[1")

@@ -9,7 +9,7 @@ import pytest
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
 from activities.model.completion import complete, written
-from activities.model.learned import HELD_S, Lessons
+from activities.model.learned import HELD_S, LearnedDialects
 from activities.model.message import Beside, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
 from activities.model.output import value_in
@@ -106,7 +106,7 @@ def target(name="m", where="http://a/v1"):
 @promise("models:dialects")
 def test_what_was_learned_is_known_to_other_workers_of_the_host_for_a_day(tmp_path):
     now = [1000.0]
-    each, other = Lessons(tmp_path, lambda: now[0]), Lessons(tmp_path, lambda: now[0])
+    each, other = LearnedDialects(tmp_path, lambda: now[0]), LearnedDialects(tmp_path, lambda: now[0])
     each.note(target(), {"limit": "max_tokens"}, "")
     each.note(target(), {"without": ["strict"]}, "")
     assert other.of(target()) == {"limit": "max_tokens", "without": ["strict"]}
