@@ -58,17 +58,30 @@ def texts_of(value: Any, *, names: bool = False) -> Iterator[str]:
             pass
 
 
-def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
-    """Return a JSON value with what each text in it becomes; names of fields stay."""
+def with_texts(value: Any, change: Callable[[str], Any], *, names: bool = False) -> Any:
+    """Return a JSON value with what each text in it becomes; with `names`, those of objects' fields too."""
     match value:
         case str():
             return change(value)
         case dict():
-            return {name: with_texts(item, change) for name, item in value.items()}
+            return {
+                change(name) if names and isinstance(name, str) else name: with_texts(item, change, names=names)
+                for name, item in value.items()
+            }
         case list():
-            return [with_texts(item, change) for item in value]
+            return [with_texts(item, change, names=names) for item in value]
         case _:
             return value
+
+
+def pointer_to(pointer: str, key: Any) -> str:
+    """Return the JSON pointer of a key below a pointer."""
+    return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+
+
+def key_of(part: str) -> str:
+    """Return the key that a part of a JSON pointer, between two slashes, stands for."""
+    return part.replace("~1", "/").replace("~0", "~")
 
 
 def digest_of(value: Any) -> str:

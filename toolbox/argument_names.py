@@ -3,6 +3,7 @@
 import difflib
 from typing import Any, NamedTuple
 
+from backstay.canonical import key_of
 from backstay.shown import one_line
 
 _JOINS = ("allOf", "anyOf", "oneOf")
@@ -104,6 +105,6 @@ def _referred(reference: Any, root: dict[str, Any]) -> Any:
         return None
     found: Any = root
     for step in reference[1:].split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
+        key = key_of(step)
         found = found.get(key) if isinstance(found, dict) else None
     return found

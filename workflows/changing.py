@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 
 from backstay.approvals.approval import CallVerdict
 from backstay.approvals.edits import edited, touched
-from backstay.canonical import digest_of
+from backstay.canonical import digest_of, pointer_to
 from backstay.errors import DecisionRefused
 from backstay.policies.ruling import Ruling
-from backstay.provenance.source import pointer_to
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.tool import ByPerson, ToolCall
 from workflows.run_context import RunContext

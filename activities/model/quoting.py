@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from backstay.canonical import texts_of
+
 LEAST_TELLING = 6
 """A string of fewer characters stands in many texts by chance."""
 _ROUNDS = 3
@@ -56,7 +58,7 @@ def may_be_quoted(calls: Iterable[Mapping[str, Any]], items: Iterable[Mapping[st
     for call in calls:
         function = call["function"]
         name = spelled_plainly(str(function["name"]))
-        values = (spelled_plainly(value) for value in _strings(_read(function["arguments"])))
+        values = (spelled_plainly(value) for value in texts_of(_read(function["arguments"])))
         if any(name in text for text in named if name):
             return True
         if any(value in text for value in values if len(value) >= LEAST_TELLING for text in read):
@@ -84,7 +86,7 @@ def _values(texts: Iterable[str]) -> Iterator[str]:
         found = _read(text)
         if isinstance(found, dict):
             found = {name: value for name, value in found.items() if name != "ref"}
-        yield from _strings(found)
+        yield from texts_of(found)
 
 
 def _read(text: Any) -> Any:
@@ -93,17 +95,3 @@ def _read(text: Any) -> Any:
         return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):
         return text
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for item in value.values():
-                yield from _strings(item)
-        case list() | tuple():
-            for item in value:
-                yield from _strings(item)
-        case _:
-            pass

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from backstay.canonical import canonical
+from backstay.canonical import canonical, key_of
 
 MOST_DEPTH = 8
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean"})
@@ -90,7 +90,7 @@ def _at(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of a schema that a reference within it names."""
     found: Any = root
     for part in reference.removeprefix("#").strip("/").split("/") if reference.startswith("#/") else ():
-        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        found = found.get(key_of(part)) if isinstance(found, dict) else None
     return found if isinstance(found, dict) and found is not root else {}
 
 

@@ -11,9 +11,9 @@ from activities.records import Records
 from activities.resources import require_valid, workspace_access_of
 from activities.tools.arguments import Arguments
 from backstay import calls
+from backstay.canonical import pointer_to
 from backstay.errors import BackstayError, ToolUnavailable
 from backstay.plans.rehearsal import RehearsedCall, Token, differences, missing_value, simulated_answer, tokens_in
-from backstay.provenance.source import pointer_to
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.plan import Missing, references_in

@@ -10,9 +10,10 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.proposal import ApproveOption, PlanToggles, Proposal
 from backstay.authority import Authority, Principal
 from backstay.bounds import AnswerOfPerson, Name, Words
+from backstay.canonical import pointer_to
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Remember
-from backstay.provenance.source import Source, among, pointer_to
+from backstay.provenance.source import Source, among
 from backstay.provenance.telling import COMPOSED, Told, told_of
 from backstay.shown import for_user, holds_mask, one_line
 from backstay.tools.tool import Safety

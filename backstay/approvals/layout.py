@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from backstay.canonical import key_of
 from backstay.provenance.source import leaves
 from backstay.shown import CLIPPED, LINE_BREAK
 
@@ -45,7 +46,7 @@ def changed_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str
         old, new = was.get(pointer, _GONE), now.get(pointer, _GONE)
         if old == new and type(old) is type(new):
             continue
-        name = ".".join(_name(part.replace("~1", "/").replace("~0", "~")) for part in pointer.split("/")[1:])
+        name = ".".join(_name(key_of(part)) for part in pointer.split("/")[1:])
         if isinstance(old, str) and isinstance(new, str) and LINE_BREAK in old + new:
             yield f"~ {name}:"
             differing = difflib.unified_diff(old.split(LINE_BREAK), new.split(LINE_BREAK), n=1, lineterm="")

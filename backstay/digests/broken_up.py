@@ -8,6 +8,7 @@ import re
 from functools import cache
 from typing import Any
 
+from backstay.canonical import with_texts
 from backstay.data_files import data_beside
 
 JOINER = "\u2060"
@@ -33,16 +34,8 @@ def break_up(text: str) -> str:
 
 def put_together(value: Any) -> Any:
     """Return what a model wrote, a JSON value, with those words as they were before they were broken up."""
-    match value:
-        case str() if JOINER in value:
-            return _words().sub(_without_one, value)
-        case dict():
-            return {put_together(name): put_together(item) for name, item in value.items()}
-        case list():
-            return [put_together(item) for item in value]
-        case _:
-            return value
+    return with_texts(value, _put_together, names=True)
 
 
-def _without_one(found: re.Match[str]) -> str:
-    return found[0].removesuffix(JOINER)
+def _put_together(text: str) -> str:
+    return _words().sub(lambda found: found[0].removesuffix(JOINER), text) if JOINER in text else text

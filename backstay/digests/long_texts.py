@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from backstay.canonical import canonical
+from backstay.canonical import canonical, pointer_to
 from backstay.digests.cutting import Gap, cut_text, size_of_text
 
 MOST_TEXTS = 8
@@ -29,7 +29,7 @@ def texts_at(value: Any, pointer: str = "", depth: int = 0) -> Iterator[tuple[st
     elif depth < _DEEPEST and isinstance(value, dict | list):
         inside = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in inside:
-            yield from texts_at(item, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}", depth + 1)
+            yield from texts_at(item, pointer_to(pointer, key), depth + 1)
 
 
 def without_texts(value: Any, instead: dict[str, str], pointer: str = "") -> Any:
@@ -38,10 +38,7 @@ def without_texts(value: Any, instead: dict[str, str], pointer: str = "") -> Any
         return instead[pointer]
     match value:
         case dict():
-            return {
-                key: without_texts(item, instead, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}")
-                for key, item in value.items()
-            }
+            return {key: without_texts(item, instead, pointer_to(pointer, key)) for key, item in value.items()}
         case list():
             return [without_texts(item, instead, f"{pointer}/{at}") for at, item in enumerate(value)]
         case _:

@@ -12,7 +12,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from backstay.canonical import canonical, with_texts
+from backstay.canonical import canonical, key_of, pointer_to, with_texts
 from backstay.digests.broken_up import break_up, put_together
 from backstay.digests.cutting import size_of_text
 from backstay.digests.long_texts import MOST_TEXTS, texts_at, without_texts
@@ -35,9 +35,9 @@ def told(text: str) -> str:
         return break_up(text)
     # Names of fields are others' words as well.
     places = {_broken_name(at): f"⟦text {number}⟧" for number, at in enumerate(texts, 1)}
-    payload = without_texts(_broken(payload), places)
+    payload = without_texts(with_texts(payload, break_up, names=True), places)
     about = {name: value for name, value in answer.items() if field and name not in {field, "texts"}}
-    head = _broken(about) | ({"data": payload} if field else payload)
+    head = with_texts(about, break_up, names=True) | ({"data": payload} if field else payload)
     return _written(head, list(texts.values()))
 
 
@@ -88,20 +88,10 @@ def _joined(pieces: list[Any]) -> tuple[str, dict[str, Any]]:
     return "".join(said), {"shown_bytes": size, "truncated": True}
 
 
-def _broken(value: Any) -> Any:
-    match value:
-        case dict():
-            return {break_up(name): _broken(item) for name, item in value.items()}
-        case list():
-            return [_broken(item) for item in value]
-        case _:
-            return with_texts(value, break_up)
-
-
 def _broken_name(pointer: str) -> str:
     """Return a pointer to where a text stands when the names on its way are broken up."""
-    names = (break_up(name.replace("~1", "/").replace("~0", "~")) for name in pointer.split("/"))
-    return "/".join(name.replace("~", "~0").replace("/", "~1") for name in names)
+    _, *parts = pointer.split("/")
+    return "".join(pointer_to("", break_up(key_of(part))) for part in parts)
 
 
 def read_told(text: str) -> Any:

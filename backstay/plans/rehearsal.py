@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from backstay.approvals.forecast import ForecastEntry
-from backstay.canonical import canonical, digest_of, texts_of
+from backstay.canonical import canonical, digest_of, key_of, pointer_to, texts_of
 from backstay.frozen import Frozen
-from backstay.provenance.source import pointer_to
 from backstay.shown import one_line
 from backstay.tools.tool import ToolResult
 
@@ -174,7 +173,7 @@ def value_at(document: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer, or a mark of its own where there is none."""
     found = document
     for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
+        key = key_of(part)
         if isinstance(found, dict) and key in found:
             found = found[key]
         elif isinstance(found, list) and key.isdecimal() and len(key) <= _LONGEST_INDEX and int(key) < len(found):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from backstay.canonical import pointer_to
 from backstay.policies.operators import (
     FROM,
     compare,
@@ -20,7 +21,7 @@ from backstay.policies.operators import (
 )
 from backstay.policies.origins import comes_from
 from backstay.policies.places import is_place
-from backstay.provenance.source import Sources, pointer_to
+from backstay.provenance.source import Sources
 from backstay.quoting import quoted
 
 Conditions = dict[str, dict[str, Any]]

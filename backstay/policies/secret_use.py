@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from backstay.canonical import pointer_to
 from backstay.policies.rule import clip_line
-from backstay.provenance.source import pointer_to
 from backstay.redaction.handles import belongs_to, handles_in
 from backstay.stored_texts import is_stored_text
 from backstay.tools.tool import Safety, Tool

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts, pointer_to
+from backstay.canonical import pointer_to
+from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
 from backstay.provenance.targets import is_postal, shape_of
 from backstay.stored_texts import is_stored_text
 

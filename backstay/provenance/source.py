@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from backstay.canonical import pointer_to
 from backstay.frozen import Frozen, Message
 from backstay.shown import one_line
 from backstay.stored_texts import is_stored_text
@@ -213,11 +214,6 @@ def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
                 yield from leaves(item, f"{pointer}/{index}")
         case _:
             yield pointer, value
-
-
-def pointer_to(pointer: str, key: Any) -> str:
-    """Return the JSON pointer of a key below a pointer."""
-    return f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
 
 
 def among(pointer: str, pointers: Iterable[str]) -> bool:

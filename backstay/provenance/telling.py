@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from backstay.provenance.source import Source, among, pointer_to
+from backstay.canonical import pointer_to
+from backstay.provenance.source import Source, among
 from backstay.shown import one_line
 
 COMPOSED = "composed by the model"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from backstay.canonical import with_texts
 from backstay.redaction.folding import BARRIER
 from backstay.redaction.known_secrets import KnownSecrets
 
@@ -66,18 +67,10 @@ def mask_spread(payload: Any, known: KnownSecrets, split: Split, mask: str) -> A
 def mask_known(payload: Any, known: KnownSecrets, split: Split, mask: str) -> Any:
     """Return a payload with a mask for each known secret in it, in keys too, and everything else as it is."""
 
-    def masked(value: Any) -> Any:
-        match value:
-            case str():
-                return "".join(part if is_done else _masked_text(part, known, mask) for part, is_done in split(value))
-            case dict():
-                return {masked(key): masked(item) for key, item in value.items()}
-            case list():
-                return [masked(item) for item in value]
-            case _:
-                return value
+    def masked(text: str) -> str:
+        return "".join(part if is_done else _masked_text(part, known, mask) for part, is_done in split(text))
 
-    return masked(mask_spread(payload, known, split, mask))
+    return with_texts(mask_spread(payload, known, split, mask), masked, names=True)
 
 
 def _masked_text(text: str, known: KnownSecrets, mask: str) -> str:

@@ -1,4 +1,4 @@
 """Write the Python functions through which a program calls tools.
 
-May import: toolbox.catalog.
+May import: backstay, toolbox.catalog.
 """

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from backstay.canonical import key_of
 from toolbox.bindings.names import camel, literal
 
 _DEPTH = 12
@@ -140,7 +141,7 @@ class Types:
         if not reference.startswith("#"):
             return None
         for part in reference[1:].split("/")[1:]:
-            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            key = key_of(unquote(part))
             found = found.get(key) if isinstance(found, dict) else None
         return found
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from backstay.canonical import key_of
 from backstay.data_files import data_beside
 from toolbox.schema import references_of, too_large
 
@@ -264,7 +265,7 @@ def _leads(schema: dict[str, Any], reference: str, *, anchored: bool) -> bool:
         return anchored and "://" not in reference
     place: Any = schema
     for part in reference[2:].split("/"):
-        name = unquote(part).replace("~1", "/").replace("~0", "~")
+        name = key_of(unquote(part))
         if isinstance(place, list) and name.isdecimal() and len(name) <= _MOST_DIGITS and int(name) < len(place):
             place = place[int(name)]
         elif isinstance(place, dict) and name in place:

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from backstay.canonical import with_texts
+
 CODE = re.compile(r"<U\+([0-9A-F]{4,6})>")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 BREAK, BAR, COLUMN = "⏎", "│", " │ "
@@ -42,15 +44,7 @@ def plain(text: str) -> str:
 
 
 def plain_all(value: Any) -> Any:
-    match value:
-        case str():
-            return plain(value)
-        case dict():
-            return {plain(name): plain_all(item) for name, item in value.items()}
-        case list():
-            return [plain_all(item) for item in value]
-        case _:
-            return value
+    return with_texts(value, plain, names=True)
 
 
 def read(shown: Shown, like: dict[str, Any]) -> dict[str, Any]:
