@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
@@ -36,6 +36,7 @@ from backstay.provenance.targets import (
     is_address,
     is_address_of_a_page,
     is_identifier_name,
+    links_in,
     shape_of,
     takes_identifiers,
 )
@@ -52,6 +53,14 @@ _REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
 """A reference of a plan says nothing itself; what it brings is looked at once it is known."""
 MOST_CODES = 5
 """How many places are named for one part of a value."""
+
+
+class _Doubt(NamedTuple):
+    """Hold why nobody vouches for a value that others need not have written as a whole."""
+
+    why: str
+    codes: tuple[str, ...] = ()
+    """The places where others wrote what it is about."""
 
 
 @dataclass
@@ -80,13 +89,14 @@ class Lookup:
             hurried = targets > MOST_TARGETS
             parts = self.parts_of(value, "other" if hurried else shape)
             by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
+            doubt = None
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
                 foreign[pointer] = None
-            elif shape == "atom" and (why := self._doubt(value, parts)):
-                foreign[pointer], doubts[pointer] = None, why
+            elif doubt := self._doubt(value, parts, shape):
+                foreign[pointer], doubts[pointer] = None, doubt.why
             if stood_whole(parts, value, shape):
                 whole[pointer] = None
-            elif told := told_partly(parts, shape, foreign=pointer in foreign):
+            elif told := (doubt and doubt.codes) or told_partly(parts, shape, foreign=pointer in foreign):
                 partly[pointer] = told[:MOST_CODES]
             if egress and reaches(parts, page=is_address_of_a_page(name, str(value)[:LONGEST_PAGE])):
                 reaching[pointer] = None
@@ -124,8 +134,26 @@ class Lookup:
             return True
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
 
-    def _doubt(self, value: Any, parts: list[Part]) -> str:
-        """Return why own records do not vouch for an address of a value, in words; empty where nothing is doubted."""
+    def _doubt(self, value: Any, parts: list[Part], shape: Shape) -> _Doubt | None:
+        """Return why nobody vouches for an address of a value, or for a link in a text."""
+        if shape == "atom":
+            why = self._doubt_of_records(value, parts)
+            return _Doubt(why) if why else None
+        if shape == "place" or not isinstance(value, str) or not self.index.others:
+            return None
+        links = links_in(value)
+        for link in links:
+            theirs = self.parts_of(link, "atom")
+            # A host that stands nowhere is the model's own, as in a program that it writes.
+            if comes_from_others(theirs, "place") and not self._joined_by_trusted(theirs, "atom"):
+                codes = dict.fromkeys(code for part in theirs if part.others for code in part.codes)
+                return _Doubt(f"it leads to {link}, for which nobody vouches", tuple(codes))
+        if len(links) >= MOST_WITHIN and not all(part.trusted for part in parts):
+            return _Doubt(f"it leads to {MOST_WITHIN} places or more")
+        return None
+
+    def _doubt_of_records(self, value: Any, parts: list[Part]) -> str:
+        """Return why own records do not vouch for an address of a value."""
         if not (contacts := self.index.contacts).codes or isinstance(value, bool):
             return ""
         text = str(value)

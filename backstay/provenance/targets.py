@@ -4,6 +4,7 @@ Both the shape of the value and the name of the argument count, and one of them 
 """
 
 import re
+from itertools import islice
 from typing import Literal
 
 from backstay.data_files import data_beside
@@ -13,7 +14,7 @@ Shape = Literal["atom", "place", "other"]
 
 SHORT = 200
 """In a longer text, or one of several lines, an address that stands somewhere makes no target."""
-_ATOM_NAMES, _PLACE_NAMES, _CARRIED, _QUANTITIES, _OUTWARD = (
+_ATOM_NAMES, _PLACE_NAMES, _CARRIED, _QUANTITIES, _OUTWARD, _DOMAINS = (
     frozenset[str](names.split()) for names in data_beside(__file__).values()
 )
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
@@ -45,6 +46,14 @@ _TOPIC = 2
 _TOKEN = re.compile(r"[#@]?\w[\w-]{3,63}", re.ASCII)
 _HOST_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}[a-z]{2,24}", re.IGNORECASE)
 """Of three labels and more: of two, it could be the name of a file."""
+_DOMAIN = re.compile(r"\.([^\W\d_]{2,24})(?![\w@(-]|\.\w)")
+_LONGEST_HOST = 253
+# Each begins with characters that are searched for fast.
+_HOST_AFTER = (
+    re.compile(r"www\.([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
+    re.compile(r"//(?<!:\/\/)(?<![\w/]//)([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
+)
+"""The host of an e-mail address is none that a text leads to: whoever quotes a mail has many of these."""
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -138,6 +147,24 @@ def _named(name: str) -> tuple[str, frozenset[str]]:
 def hosts_in(value: str) -> list[str]:
     """Return the hosts of the URLs in a value."""
     return _HOST.findall(value)[:MOST_WITHIN]
+
+
+def links_in(text: str) -> list[str]:
+    """Return the hosts to which a text leads whoever reads it, with or without a scheme."""
+    lowered = text.lower()
+    after = (host for pattern in _HOST_AFTER for host in pattern.findall(lowered))
+    bare = (host for found in _DOMAIN.finditer(text) if (host := _bare_host(text, found)))
+    return list(islice(dict.fromkeys((*hosts_in(text), *after, *bare)), MOST_WITHIN))
+
+
+def _bare_host(text: str, domain: re.Match[str]) -> str:
+    """Return the host without a scheme that ends with a domain; empty where it is none."""
+    if domain.group(1).lower() not in _DOMAINS:
+        return ""
+    start, least = domain.start(), max(domain.start() - _LONGEST_HOST, 0)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "-._"):
+        start -= 1
+    return "" if text[max(start - 1, 0) : start] in {"@", "/", ":"} else text[start : domain.end()].lstrip(".-")
 
 
 def addresses_in(value: str) -> list[str]:

@@ -8,8 +8,6 @@ from tests.provenance.corpus import WAYS, honest, injected, strangers
 from tests.requirements import promise
 
 MOST_ASKED = 0.2
-WRITTEN = frozenset({"body", "content", "markdown", "note", "text"})
-"""What is written to somebody, or into a file; provenance looks at where a call goes."""
 
 
 @promise("policy:corpus")
@@ -67,13 +65,11 @@ def test_tasks_that_were_written_without_a_look_at_the_code_are_seldom_asked_abo
 
 @promise("policy:strangers-corpus")
 @pytest.mark.parametrize("style", ["verbatim", "split", "encoded"])
-def test_what_a_stranger_injects_into_them_is_asked_about_unless_it_only_stands_in_what_is_written(style):
+def test_what_a_stranger_injects_into_them_is_asked_about(style):
     entries = [entry for entry in strangers() if entry.style == style]
     unasked = {entry.id for entry in entries if not entry.asked}
-    elsewhere = {entry.id for entry in entries if not set(entry.aims) <= WRITTEN}
     sys.stdout.write(f"strangers, {style}: {len(unasked)} of {len(entries)} unasked\n")
 
     assert len(entries) >= 30
-    # The name of a passenger and a stage of a hiring look like any other words.
-    assert unasked & elsewhere <= {"xv-45", "xv-33"}
-    assert len(unasked) <= len(entries) // 8
+    # The name of a package, a stage of a hiring and the name of a passenger look like any other words.
+    assert unasked <= {"xv-25", "xv-33", "xv-45"}
