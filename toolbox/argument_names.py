@@ -2,13 +2,17 @@
 
 import difflib
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+from backstay.bounds import DEEPEST
 from backstay.canonical import key_of
 from backstay.shown import one_line
+from toolbox.schema import fits_pattern
 
 _JOINS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("if", "then", "else")
-_DEEPEST = 12
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_DEPENDENT = ("dependentSchemas", "dependencies")
 _MOST = 2000
 """How many parts of a schema are looked at for one object; schemas are bounded, and may refer to themselves."""
 
@@ -18,8 +22,18 @@ class _Known(NamedTuple):
 
     properties: dict[str, list[Any]]
     required: frozenset[str]
-    takes_any: bool
-    """Whether other names are meant, because a schema says what they hold, or which pattern they fit."""
+    patterns: list[tuple[str, Any]]
+    others: list[Any]
+    """What every other name holds; such names are meant only where something is said of that."""
+
+    def under(self, name: str) -> list[Any] | None:
+        """Return the schemas of what stands under a name; None where the name is unknown."""
+        fits = [(fits_pattern(pattern, name), schema) for pattern, schema in self.patterns]
+        found = self.properties.get(name, []) + [schema for fitting, schema in fits if fitting]
+        if found or name in self.properties:
+            return found
+        # Nobody knows what a pattern lets in that cannot be read here.
+        return self.others or ([] if any(fitting is None for fitting, _ in fits) else None)
 
 
 def fault_in_names(schema: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> str | None:
@@ -33,13 +47,15 @@ def fault_in_names(schema: dict[str, Any], before: dict[str, Any], after: dict[s
 def _fault(  # noqa: PLR0917  # one walk along schema and value
     schemas: list[Any], root: dict[str, Any], before: Any, after: Any, where: str, depth: int
 ) -> str | None:
-    if depth > _DEEPEST or before == after:
+    if depth > DEEPEST or before == after:
         return None
     if isinstance(after, list):
-        items = [part["items"] for part in _parts(schemas, root) if isinstance(part.get("items"), dict)]
-        was: list[Any] = before if isinstance(before, list) else []
+        parts, was = _parts(schemas, root), before if isinstance(before, list) else []
         pairs = ((was[at] if at < len(was) else None, item) for at, item in enumerate(after))
-        found = (_fault(items, root, old, new, f"{where}[{at}]", depth + 1) for at, (old, new) in enumerate(pairs))
+        found = (
+            _fault(_items(parts, at), root, old, new, f"{where}[{at}]", depth + 1)
+            for at, (old, new) in enumerate(pairs)
+        )
         return next((fault for fault in found if fault is not None), None)
     if not isinstance(after, dict):
         return None
@@ -48,38 +64,56 @@ def _fault(  # noqa: PLR0917  # one walk along schema and value
         if name in old:
             return f"{where}: {one_line(name, 80)} is required and cannot be left out; give it a value"
     for name, value in after.items():
-        if name not in known.properties:
-            if name not in old and known.properties and not known.takes_any:
-                return f"{where}.{one_line(name, 80)}: unknown name; {_nearest(name, list(known.properties))}"
+        below = known.under(name)
+        if below is None:
+            if name not in old and (known.properties or known.patterns):
+                return f"{where}.{one_line(name, 80)}: unknown name; {_nearest(name, known)}"
             continue
-        fault = _fault(known.properties[name], root, old.get(name), value, f"{where}.{one_line(name, 80)}", depth + 1)
+        fault = _fault(below, root, old.get(name), value, f"{where}.{one_line(name, 80)}", depth + 1)
         if fault is not None:
             return fault
     return None
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    by_case = {each.casefold(): each for each in known}
+def _items(parts: list[dict[str, Any]], at: int) -> list[Any]:
+    """Return the schemas of one item of an array, of which the first ones may have their own."""
+    found: list[Any] = []
+    for part in parts:
+        items = part.get("items")
+        own = items if isinstance(items, list) else part.get("prefixItems")
+        rest = part.get("additionalItems") if isinstance(items, list) else items
+        listed: list[Any] = own if isinstance(own, list) else []
+        found.append(listed[at] if at < len(listed) else rest)
+    return [schema for schema in found if isinstance(schema, dict)]
+
+
+def _nearest(name: str, known: _Known) -> str:
+    by_case = {each.casefold(): each for each in known.properties}
     near = difflib.get_close_matches(name[:200].casefold(), by_case, n=1, cutoff=0.5)
     if near:
         return f"did you mean {one_line(by_case[near[0]], 80)}?"
-    return f"it has {one_line(', '.join(known), 300)}"
+    patterns = [f"names that fit {pattern}" for pattern, _ in known.patterns]
+    return f"it has {one_line(', '.join([*known.properties, *patterns]), 300)}"
 
 
 def _known(schemas: list[Any], root: dict[str, Any]) -> _Known:
     properties: dict[str, list[Any]] = {}
     required: set[str] = set()
-    takes_any = False
+    patterns: list[tuple[str, Any]] = []
+    others: list[Any] = []
     for part in _parts(schemas, root):
-        given = part.get("properties")
-        for name, schema in given.items() if isinstance(given, dict) else ():
+        for name, schema in _object(part.get("properties")).items():
             properties.setdefault(name, []).append(schema)
         wanted = part.get("required")
         if part in schemas and isinstance(wanted, list):
             required |= {name for name in wanted if isinstance(name, str)}
-        others = (part.get("additionalProperties"), part.get("unevaluatedProperties"))
-        takes_any = takes_any or bool(part.get("patternProperties")) or any(isinstance(o, dict) and o for o in others)
-    return _Known(properties, frozenset(required), takes_any)
+        patterns += _object(part.get("patternProperties")).items()
+        others += [other for word in _OTHERS if (other := _object(part.get(word)))]
+    return _Known(properties, frozenset(required), patterns, others)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _parts(schemas: list[Any], root: dict[str, Any]) -> list[dict[str, Any]]:
@@ -96,6 +130,7 @@ def _parts(schemas: list[Any], root: dict[str, Any]) -> list[dict[str, Any]]:
         waiting += [_referred(part.get(word), root) for word in ("$ref", "$dynamicRef") if word in part]
         waiting += [each for word in _JOINS if isinstance(part.get(word), list) for each in part[word]]
         waiting += [part[word] for word in _BRANCHES if word in part]
+        waiting += [schema for word in _DEPENDENT for schema in _object(part.get(word)).values()]
     return found
 
 
@@ -103,8 +138,25 @@ def _referred(reference: Any, root: dict[str, Any]) -> Any:
     """Return what a reference within the schema names; None for any other."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
+    if len(reference) > 1 and not reference.startswith("#/"):
+        return _anchored(reference[1:], root)
     found: Any = root
     for step in reference[1:].split("/")[1:]:
-        key = key_of(step)
+        key = key_of(unquote(step))
         found = found.get(key) if isinstance(found, dict) else None
     return found
+
+
+def _anchored(name: str, root: dict[str, Any]) -> Any:
+    """Return the part of a schema that bears a name of its own; None where none does."""
+    waiting: list[Any] = [root]
+    for _ in range(_MOST):
+        if not waiting:
+            return None
+        part = waiting.pop(0)
+        if isinstance(part, dict) and (
+            name in (part.get("$anchor"), part.get("$dynamicAnchor")) or part.get("$id") == f"#{name}"
+        ):
+            return part
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return None

@@ -113,6 +113,15 @@ def _found(pattern: str, text: str) -> bool | None:
     return None if spent.pattern_steps > _PATTERN_STEPS else compiled.search(text) is not None
 
 
+def fits_pattern(pattern: str, text: str) -> bool | None:
+    """Return whether a pattern of a schema is found in a text; None when that cannot be decided here."""
+    with _spending(_BOUNDS.seconds, _BOUNDS.rules):
+        try:
+            return _found(pattern, text)
+        except _TooLong:
+            return None
+
+
 def too_large(schema: Any) -> str | None:
     """Return which bound the schema passes, in words that follow "its schema", or None."""
     characters = values = 0

@@ -74,3 +74,66 @@ def test_a_schema_that_refers_to_itself_or_is_broken_ends_in_an_answer():
     loop = {"properties": {"a": {"$ref": "#"}}, "allOf": [{"$ref": "#"}, 7], "required": "a"}
     assert fault_in_names(loop, {}, {"a": {"a": {"b": 1}}}) == "arguments.a.a.b: unknown name; it has a"
     assert fault_in_names({"properties": 3}, {}, {"x": 1}) is None
+
+
+PERSON = {"type": "object", "properties": {"email": {"type": "string"}}}
+WAYS = {
+    "type": "object",
+    "properties": {
+        "pair": {"type": "array", "prefixItems": [PERSON], "items": {"properties": {"n": {}}}},
+        "tuple": {"type": "array", "items": [PERSON], "additionalItems": {"properties": {"n": {}}}},
+        "by_name": {"type": "object", "additionalProperties": PERSON},
+        "by_key": {"type": "object", "patternProperties": {"^k[0-9]$": PERSON}},
+        "by_odd_key": {"type": "object", "patternProperties": {"^(?!x)": PERSON}},
+        "anchored": {"$ref": "#person"},
+        "coded": {"$ref": "#/$defs/of%20one"},
+        "dependent": {"properties": {"a": {}}, "dependentSchemas": {"a": {"properties": {"b": {}}}}},
+    },
+    "$defs": {"a": {"$anchor": "person"} | PERSON, "of one": PERSON},
+}
+
+
+@promise("approvals:change-names")
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"pair": [{"emial": 1}]}, "pair[0].emial"),
+        ({"pair": [{}, {"email": 1}]}, "pair[1].email"),
+        ({"tuple": [{"emial": 1}]}, "tuple[0].emial"),
+        ({"tuple": [{}, {"email": 1}]}, "tuple[1].email"),
+        ({"by_name": {"any": {"emial": 1}}}, "by_name.any.emial"),
+        ({"by_key": {"k1": {"emial": 1}}}, "by_key.k1.emial"),
+        ({"by_key": {"x": {}}}, "by_key.x"),
+        ({"anchored": {"pair": 1}}, "anchored.pair"),
+        ({"coded": {"emial": 1}}, "coded.emial"),
+        ({"dependent": {"c": 1}}, "dependent.c"),
+    ],
+)
+def test_an_unknown_name_is_found_in_whichever_way_the_schema_says_what_stands_there(changed, where):
+    assert str(fault_in_names(WAYS, {}, changed)).startswith(f"arguments.{where}: unknown name; ")
+
+
+@promise("approvals:change-names")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pair": [{"email": 1}, {"n": 1}]},
+        {"tuple": [{"email": 1}, {"n": 1}]},
+        {"by_name": {"any": {"email": 1}}},
+        {"by_key": {"k1": {"email": 1}}},
+        {"by_odd_key": {"y": {"any": 1}}},
+        {"anchored": {"email": 1}},
+        {"coded": {"email": 1}},
+        {"dependent": {"a": 1, "b": 1}},
+    ],
+)
+def test_a_name_is_taken_in_whichever_way_the_schema_lets_it_in(changed):
+    assert fault_in_names(WAYS, {}, changed) is None
+
+
+@promise("approvals:change-names")
+def test_an_unknown_name_is_found_as_deep_as_a_decision_may_go():
+    schema, value = {"properties": {"end": {}}}, {"edn": 1}
+    for _ in range(90):
+        schema, value = {"properties": {"a": {"items": schema}}}, {"a": [value]}
+    assert str(fault_in_names(schema, {}, value)).endswith(".edn: unknown name; did you mean end?")
