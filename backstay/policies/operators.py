@@ -8,12 +8,18 @@ from typing import Any, NamedTuple
 from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
 from backstay.policies.places import is_place, surely
-from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start
+from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start, readings
 from backstay.quoting import named
 from backstay.redaction.handles import MARK
 from backstay.stored_texts import is_stored_text
 
 _DEPTH = 8
+_CODED = (
+    *(("%25", "%"), ("%25", "%"), ("%2e", "."), ("%2f", "/"), ("%5c", "/"), ("\\", "/")),
+    # Too long, or in UTF-16, as some servers still decode it.
+    *(("%c0%ae", "."), ("%c0%af", "/"), ("%u002e", "."), ("%uff0e", "."), ("%u002f", "/"), ("%uff0f", "/")),
+)
+_FILE = "file:"
 FROM = "from"
 """Judged by where a value came from, not by the value."""
 Comparison = Callable[[Any, Any], bool | None]
@@ -166,12 +172,23 @@ def _may_start_with(value: Any, operand: str) -> bool | None:
         return None
     if "/" not in operand and "\\" not in operand:
         return may_start(value, operand)
-    # A forbidden place can be reached by a detour: "/tmp/../etc", "//etc", "/./etc".
-    return None if _climbs(value) else may_start(value, operand) or may_start(_straight(value), operand)
+    # A forbidden place can be reached by a detour: "/tmp/../etc", "//etc", "/./etc", "file:///etc".
+    path = value.strip()
+    path = path[len(_FILE) :].replace("//localhost/", "//", 1) if path[: len(_FILE)].lower() == _FILE else value
+    return None if _climbs(value) else may_start(value, operand) or may_start(_straight(path), operand)
 
 
 def _climbs(value: str) -> bool:
-    return any(segment.partition(";")[0].strip() == ".." for segment in _segments(value))
+    """Return whether a part of a text may be read as `..`, also one that a query or a fragment ends."""
+    if "." not in value and "%" not in value and value.isascii():
+        return False
+    return any(_is_upwards(part) for reading in readings(value) for part in _segments(reading))
+
+
+def _is_upwards(segment: str) -> bool:
+    for sign in ";?#":
+        segment = segment.partition(sign)[0]
+    return segment.strip() == ".."
 
 
 def _straight(value: str) -> str:
@@ -181,7 +198,7 @@ def _straight(value: str) -> str:
 
 def _segments(value: str) -> list[str]:
     plain = value.lower() if "%" in value else value
-    for coded, sign in (("%25", "%"), ("%25", "%"), ("%2e", "."), ("%2f", "/"), ("%5c", "/"), ("\\", "/")):
+    for coded, sign in _CODED:
         plain = plain.replace(coded, sign)
     return plain.split("/")
 

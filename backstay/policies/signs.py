@@ -1,9 +1,12 @@
 """Look at the signs of hosts and URLs, in bounded time and without a regular expression."""
 
+import ipaddress
 from collections.abc import Container
 from string import ascii_letters, digits
 
 HEX = frozenset("0123456789abcdef")
+_NUMBERS = 4
+_LONGEST_NUMBER = 40
 _SCHEME = frozenset(ascii_letters + digits + "+.-")
 _LABEL = frozenset(ascii_letters + digits + "_-")
 
@@ -41,3 +44,43 @@ def is_host(text: str) -> bool:
 def is_numbers(text: str) -> bool:
     """Return whether a text could be the beginning of an address in numbers."""
     return "." in text and only(text, digits + ".") and text[0] in digits
+
+
+def dotted(host: str) -> str:
+    """Return an address in numbers as four of them, however it is written; empty for what is none.
+
+    Programs also take fewer numbers, hexadecimal or octal ones, and one that is mapped into IPv6.
+    """
+    if host.startswith("[") and host.endswith("]"):
+        return _mapped(host[1:-1])
+    parts = host.split(".")
+    if len(parts) > _NUMBERS or not all(len(part) <= _LONGEST_NUMBER for part in parts):
+        return ""
+    numbers = [_number(part) for part in parts]
+    last = numbers.pop()
+    if last is None or last >= 256 ** (_NUMBERS - len(numbers)):
+        return ""
+    whole = last
+    for place, number in enumerate(numbers):
+        if number is None or number > 255:
+            return ""
+        whole += number << 8 * (_NUMBERS - 1 - place)
+    return str(ipaddress.IPv4Address(whole))
+
+
+def _mapped(text: str) -> str:
+    try:
+        found = ipaddress.IPv6Address(text).ipv4_mapped
+    except ValueError:
+        return ""
+    return "" if found is None else str(found)
+
+
+def _number(text: str) -> int | None:
+    """Return a number of an address: decimal, hexadecimal after `0x`, octal after `0`; None for what is none."""
+    if text.startswith("0x"):
+        return int(text[2:] or "0", 16) if only(text[2:] or "0", HEX) else None
+    octal = text.startswith("0") and only(text, "01234567")
+    if not only(text, digits):
+        return None
+    return int(text, 8 if octal else 10)

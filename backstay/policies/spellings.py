@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Any
 
-from backstay.policies.signs import HEX, end_of_authority, is_host, only
+from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, only
 
 _DECODED = 3
 """How often a text may be coded over."""
@@ -11,6 +11,7 @@ _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 _LONGEST_SCHEME = 40
+_QUOTING = str.maketrans(dict.fromkeys('"[]\\'))
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -33,8 +34,28 @@ def readings(text: str) -> list[str]:
             found["".join(sign if sign.isprintable() else " " for sign in known)] = None
             found["".join(sign for sign in known if sign.isprintable())] = None
     for known in list(found):
-        found["@".join(part.strip() for part in known.split("@"))] = None
+        if "@" in known:
+            found["@".join(part.strip() for part in known.split("@"))] = None
+            found[_without_comments(known)] = None
+        if "//" in known or "\\" in known:
+            found[_url_of(known.strip()) or known] = None
     return list(found)
+
+
+def _without_comments(text: str) -> str:
+    """Return addresses as mail programs read them: no comments, quotes, brackets, or spaces around a dot."""
+    first, *opened = text.split("(")
+    kept, depth = [first], 0
+    for part in opened:
+        depth += 1
+        _, *after = part.split(")")
+        for piece in after:
+            depth = max(depth - 1, 0)
+            kept += [piece] if depth == 0 else []
+    parts = "".join(kept).translate(_QUOTING)
+    for sign in "@.":
+        parts = sign.join(part.strip() for part in parts.split(sign))
+    return parts
 
 
 def may_equal(value: str, operand: str) -> bool:
@@ -107,6 +128,7 @@ def _url_of(text: str) -> str:
     number = host.rpartition(":")[2]
     port = f":{number}" if ":" in host and (not number or number.isdecimal()) else ""
     name = host[: len(host) - len(port)].rstrip(".")
+    name = dotted(name) or name
     return f"{scheme}://{name}{'' if port in (':', _USUAL_PORTS.get(scheme)) else port}{rest[end:]}"
 
 

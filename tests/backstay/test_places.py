@@ -212,6 +212,19 @@ def test_a_part_of_a_url_permits_no_other_place(operator, operand, value):
     assert not lets(operator, operand, value)
 
 
+@promise("policy:allowed-url")
+@pytest.mark.parametrize(
+    "up",
+    [
+        *("..", "..?q=1", "..#part", "..%3fq", "..%23part", "..;q/x", "%2e%2e/x", "..\\x", "..\x00/x"),
+        *(".\u200b./x", "\uff0e\uff0e/x", "\u2025/x", "%c0%ae%c0%ae/x", ".%00./x", "%uff0e./x", "%252e./x"),
+    ],
+)
+def test_a_place_permits_none_above_it_however_the_way_up_is_written(up):
+    assert not lets("starts_with", f"{SITE}/own/", f"{SITE}/own/{up}")
+    assert not lets("starts_with", "/data/", f"/data/own/{up}")
+
+
 @promise("policy:allowed-address")
 @given(st.text(min_size=1, max_size=12), st.sampled_from(["", ",", ";", " ", "\n", "<", ">", "%2C", "\u3000", ":"]))
 def test_nothing_before_an_allowed_address_brings_a_second_one(more, sign):
@@ -240,6 +253,11 @@ def test_nothing_before_an_allowed_address_brings_a_second_one(more, sign):
         "eve\uff20evil.test",
         "eve@\uff45vil\uff0etest",
         "eve@evil\u3002test",
+        "eve@(comment)evil.test",
+        "(a (nested) one) eve @ evil.test (another",
+        '"eve"@evil.test',
+        "eve@[evil.test]",
+        "eve@evil .test",
         ["bo@example.com", "EVE@evil.test"],
     ],
 )
@@ -280,10 +298,33 @@ def test_a_forbidden_url_is_found_however_it_is_spelled(value):
 
 
 @promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://10.1/x",
+        "http://167772161",
+        "http://0xa.0.0.1/",
+        "http://0xa000001/",
+        "http://012.0.0.1:80/",
+        "http://me@10.0.0.1./",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[::ffff:a00:1]:80/",
+    ],
+)
+def test_a_forbidden_number_is_found_however_it_is_written(value):
+    for operator, operand in {"starts_with": "http://10.0.0.1", "contains": "10.0.0.1"}.items():
+        assert stops(operator, operand, value), operator
+    assert not stops("contains", "10.0.0.2", value)
+    assert not stops("contains", "10.0.0.1", "http://10.1.1.1.1/0xa.0.0.999")
+
+
+@promise("policy:spelled")
 def test_other_texts_are_found_in_any_spelling_too():
     assert stops("equals", {"branch": ["Main"]}, {"branch": ["MAIN"]})
     assert stops("starts_with", "/etc/", "/%65tc/passwd")
     assert stops("starts_with", "/etc/", "/ETC/passwd")
+    assert stops("starts_with", "/etc/", "file:///etc/passwd")
+    assert stops("starts_with", "/etc/", "FILE://localhost/etc/passwd")
     assert stops("ends_with", ".exe", "setup.EXE ")
     assert stops("contains", "drop table", "DROP\tTABLE users")
     assert stops("equals", "https://intern.test", "HTTPS://intern.test:443/")
