@@ -66,6 +66,7 @@ from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
+from backstay.yaml_text import read_yaml
 from sandbox.isolation.command_jail import CommandJail
 from sandbox.isolation.way import make_home
 from sandbox.limits import Limits
@@ -123,7 +124,7 @@ def read_profiles(path: Path) -> Profiles:
 def yaml_of(path: Path) -> Any:
     """Return what stands in a file; raises SettingsInvalid for one that is no YAML."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read_yaml(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise SettingsInvalid(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     except (OSError, UnicodeDecodeError) as error:

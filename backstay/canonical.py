@@ -13,6 +13,30 @@ def canonical(value: Any) -> str:
     return _WRITER.encode(value)
 
 
+class KeyTwice(ValueError):
+    """A key is there twice in one object."""
+
+
+def read_json(text: str, parse_int: Callable[[str], Any] | None = None) -> Any:
+    """Return the value of JSON that people write; raises ValueError, also for a key that is there twice.
+
+    Of two values of one key, only one would count, and nobody could say which.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_each_once, parse_int=parse_int)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise KeyTwice(f"{key}: duplicate key; keep one of them")
+        found[key] = value
+    return found
+
+
 def differs(before: Any, after: Any) -> bool:
     """Return whether two JSON values are different JSON, as 1, 1.0 and true are, which Python takes for equal."""
     return canonical(before) != canonical(after)

@@ -47,6 +47,8 @@ async def checked_change(
     )
     if checked.error is not None:
         raise DecisionRefused(f"{where}: {checked.error}")
+    if not touched(call.arguments, checked.arguments):
+        raise DecisionRefused(f"{where}: nothing differs from the call as it is; change something, or approve it")
     anew = ruled(changed(call, checked.arguments))
     if anew.verdict == "deny":
         raise DecisionRefused(f"{where}: the changed call is denied by {anew.rule}")

@@ -1,7 +1,6 @@
 """Read models.yaml: the endpoints, the models there, and which of them is asked for what."""
 
 import difflib
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -14,8 +13,10 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
 from activities.endpoints.dialect import PLAIN, Dialect
+from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid
 from backstay.settings import Price, Settings
+from backstay.yaml_text import read_yaml
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MOST_BYTES = 1 << 20
@@ -144,7 +145,7 @@ def _data(path: Path) -> Any:
         if path.stat().st_size > _MOST_BYTES:
             raise SettingsInvalid(f"{path}: larger than {_MOST_BYTES} bytes; name a file that lists models")
         text = path.read_text(encoding="utf-8-sig")
-        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        data = read_json(text) if path.suffix == ".json" else read_yaml(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise SettingsInvalid(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     return {} if data is None else data

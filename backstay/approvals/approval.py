@@ -15,6 +15,7 @@ from backstay.frozen import Frozen, PublicInput
 from backstay.policies.accepted import Remember
 from backstay.provenance.source import Source, among
 from backstay.provenance.telling import COMPOSED, Told, told_of
+from backstay.quoting import named
 from backstay.shown import for_user, holds_mask, one_line
 from backstay.tools.tool import Safety
 
@@ -44,6 +45,7 @@ class RequestKind(StrEnum):
     ELICITATION = "elicitation"
 
 
+_LONGEST_INDEX = 100
 PROGRAM_INDEX = -1
 """The index under which the program is read that makes the calls of a request."""
 
@@ -210,6 +212,10 @@ class ApprovalRequest(Frozen):
         return frozenset[str]().union(*named) if all(named) else frozenset()
 
 
+def _plain_number(index: str) -> bool:
+    return len(index) < _LONGEST_INDEX and str(int(index)) == index
+
+
 def escalation(people: Sequence[str], *, escalated: bool) -> str:
     """Say who was asked, too, when nobody had decided in time, or that it was asked again; empty where it was not."""
     if not escalated:
@@ -300,6 +306,23 @@ class Approval(PublicInput):
     """What an approved plan may not do, though it was proposed so."""
     remember_arguments: Literal["these", "any"] = "these"
     """Whether it is remembered for the very same arguments only."""
+
+    @field_validator("calls", mode="before")
+    @classmethod
+    def _each_index_once(cls, value: Any) -> Any:
+        known: dict[Any, Any] = value if isinstance(value, dict) else {}
+        for index in known:
+            # "00" and "0.0" would be read as 0, and one of two verdicts about it would not count.
+            if isinstance(index, str) and not (index.removeprefix("-").isdecimal() and _plain_number(index)):
+                raise ValueError(f"{named(index)!r} is no index of a call; write it as a plain number, such as 0")
+        return value
+
+    @field_validator("by")
+    @classmethod
+    def _somebody(cls, value: str) -> str:
+        if not value:
+            raise ValueError("empty; say who decides")
+        return value
 
     @field_validator("remember", mode="before")
     @classmethod

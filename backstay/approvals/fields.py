@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from backstay.approvals.layout import argument_lines
+from backstay.canonical import KeyTwice, read_json
 
 Kind = Literal["text", "whole number", "number", "yes or no", "choice", "choices", "nothing", "JSON"]
 _YES, _NO = frozenset({"y", "yes", "true"}), frozenset({"n", "no", "false"})
@@ -238,6 +239,8 @@ def _number(typed: str, *, whole: bool) -> float:
 
 def _json(typed: str) -> Any:
     try:
-        return json.loads(typed)
-    except (ValueError, RecursionError):
+        return read_json(typed)
+    except KeyTwice:
+        raise
+    except ValueError:
         raise ValueError('type JSON, such as ["a", "b"] or {"name": "value"}') from None

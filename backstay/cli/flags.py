@@ -1,11 +1,11 @@
 """The arguments that several commands share, each described once."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid, TaskInvalid
 from backstay.policies.rule import parse_duration
 
@@ -50,7 +50,7 @@ def duration(text: str, flag: str) -> float:
 def json_object(text: str, flag: str, example: str) -> dict[str, Any]:
     """Read the JSON object that a flag holds; raises TaskInvalid naming flag, fault and an example."""
     try:
-        data = json.loads(text)
+        data = read_json(text)
     except ValueError as error:
         raise TaskInvalid(f"{flag}: invalid JSON ({error}); give an object such as {example}") from None
     if not isinstance(data, dict):

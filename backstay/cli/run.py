@@ -25,6 +25,7 @@ from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.task.result import Result
 from backstay.task.task import Task
+from backstay.yaml_text import read_yaml
 
 Limits = Annotated[Budget | None, Parameter(negative_none="no-")]
 Text = Annotated[str, Parameter(help="What to do, in a sentence.")]
@@ -190,7 +191,7 @@ async def _remembered(terminal: Terminal, settings: Settings, workflow: str, out
 
 def _read(path: Path, field: str) -> Any:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise TaskInvalid(f"--{field}: {path} cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -13,6 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from backstay.authority import is_plain
 from backstay.authority import principal as canonical_name
 from backstay.errors import NotVerified, SettingsInvalid, Unreachable
+from backstay.yaml_text import read_yaml
 from gateways.slack.posting import FAILURES, not_taken
 
 _FIX = "ask whoever runs backstay to name you in BACKSTAY_SLACK_USERS"
@@ -32,7 +33,7 @@ def read_people(path: Path | None) -> Mapping[str, str]:
     if path is None:
         return {}
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = read_yaml(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise SettingsInvalid(f"BACKSTAY_SLACK_USERS: {path}: not valid YAML: {' '.join(str(error).split())}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.authority import principal
 from backstay.bounds import DEEPEST
-from backstay.canonical import canonical, deeper_than
+from backstay.canonical import KeyTwice, canonical, deeper_than, read_json
 from backstay.shown import one_line
 from gateways.web.identity import Visitor, bearer_of
 from gateways.web.tokens import Seals
@@ -29,8 +29,14 @@ class Sent(NamedTuple):
     """None for a form."""
 
     def get(self, name: str, default: str = "") -> str:
-        """Return the first value of a field of a form, with the line breaks that people see."""
-        return next(iter(self.fields.get(name, ())), default).replace("\r\n", "\n")
+        """Return the value of a field of a form, with the line breaks that people see.
+
+        Raises DecisionInvalid for two values of one field, of which only one would count.
+        """
+        values = self.fields.get(name, ())
+        if len(set(values)) > 1:
+            raise DecisionInvalid(f"{one_line(name, 80)}: sent twice, with different values; send it once")
+        return next(iter(values), default).replace("\r\n", "\n")
 
     def all(self, name: str) -> tuple[str, ...]:
         """Return every value of a field of a form."""
@@ -97,7 +103,9 @@ def without_names(visitor: Visitor, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(body.decode("utf-8"), parse_int=_whole)
+        data = read_json(body.decode("utf-8"), _whole)
+    except KeyTwice as error:
+        raise DecisionInvalid(one_line(str(error), 200)) from None
     except (ValueError, UnicodeError, RecursionError):
         raise HTTPException(400, "the body is no JSON") from None
     if not isinstance(data, dict):

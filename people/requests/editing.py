@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backstay.canonical import canonical, differs
+from backstay.canonical import KeyTwice, canonical, differs, read_json
 from backstay.shown import one_line
 from people.requests.entered import Edit, Entry, EntryRefused
 
@@ -103,9 +103,11 @@ def _object(typed: str) -> dict[str, Any]:
 
 def _json(typed: str) -> Any:
     try:
-        value = json.loads(typed)
+        value = read_json(typed)
         # Python also reads numbers as JSON that nobody can send, such as NaN and 1e999.
         canonical(value)
+    except KeyTwice:
+        raise
     except (ValueError, RecursionError):
         raise ValueError(_JSON) from None
     return value

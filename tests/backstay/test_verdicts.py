@@ -152,3 +152,32 @@ def test_the_verdict_of_each_call_is_what_is_done_with_it():
     beside = Approval.model_validate(changed.model_dump() | {"verdict": "approve"})
     assert (most_permissive(beside), verdict_of_each(batch, beside)) == ("modify", {0: "approve", 1: "modify"})
     assert verdict_of_each(REQUESTS["question"], Approval(request_id="r1", verdict="answer", answer=1, by="a")) == {}
+
+
+@promise("approvals:said-twice")
+@pytest.mark.parametrize("index", ["00", "0.0", "+0", " 0", "0_0", "1" * 5000, "x"])
+def test_one_call_cannot_be_named_under_two_spellings_of_its_index(index):
+    calls = {"0": {"verdict": "reject"}, index: {"verdict": "approve"}}
+    said = outcome(REQUESTS["batch"], {"verdict": "approve", "calls": calls})
+    assert isinstance(said, str)
+    assert said.startswith("calls: ")
+    assert "write it as a plain number" in said
+    assert outcome(REQUESTS["batch"], {"verdict": "approve", "calls": {"0": {"verdict": "reject"}}})[1] == {
+        0: ("reject", None),
+        1: ("approve", None),
+    }
+
+
+@promise("approvals:every-field")
+def test_an_approval_that_rejects_every_call_is_refused_since_it_would_be_recorded_as_an_approval():
+    rejects = {"verdict": "reject"}
+    for kind, calls in {"call": {0: rejects}, "batch": {0: rejects, 1: rejects}}.items():
+        said = outcome(REQUESTS[kind], {"verdict": "approve", "calls": calls})
+        assert said == "calls: every call is rejected, so nothing would be approved; use verdict reject"
+
+
+@promise("approvals:one-person")
+@pytest.mark.parametrize("by", ["", " ", "\t\n", "\u3000"])
+def test_nobody_decides_under_a_name_of_white_space_only(by):
+    with pytest.raises(BackstayError, match=r"^by: "):
+        deciding.admit({"request_id": "r1", "verdict": "approve", "by": by})

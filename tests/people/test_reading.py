@@ -6,24 +6,28 @@ from types import SimpleNamespace
 
 import pytest
 
+import worker
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.cli.asking.form import fields_from
+from backstay.cli.flags import json_object
 from backstay.cli.render import request_lines
-from backstay.errors import DecisionRefused, Unreachable
+from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unreachable
+from backstay.yaml_text import read_yaml
 from gateways.slack.aim import Aim, Place
 from gateways.slack.drawing.request import Shown, request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.interactions import Interactions
+from gateways.slack.people import read_people
 from gateways.web.forms import edit_in, edited_fields, entered_in
 from gateways.web.sent import Sent
 from people.decide.deciding import decide
 from people.decide.looking import KnownRequest
-from people.requests.editing import edit_between, edit_in_json
+from people.requests.editing import edit_between, edit_in_json, edit_of
 from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
 from tests.requirements import promise
@@ -452,3 +456,41 @@ async def test_arguments_as_they_are_shown_are_edited_only_where_no_call_waits()
     assert await opened(DecisionRefused("no call waits")) == ARGUMENTS
     with pytest.raises(Unreachable):
         await opened(Unreachable("Temporal does not answer"))
+
+
+TWICE = '{"to": "bo@x.example", "to": "eve@x.example"}'
+
+
+@promise("approvals:said-twice")
+def test_what_is_written_twice_in_different_words_is_refused_at_every_door(tmp_path):
+    for whole in (True, False):
+        with pytest.raises(EntryRefused, match="to: duplicate key"):
+            edit_in_json(0, ARGUMENTS, TWICE, whole=whole)
+    with pytest.raises(EntryRefused, match="to: duplicate key"):
+        edit_of(0, ARGUMENTS, {}, more=TWICE)
+    with pytest.raises(TaskInvalid, match=r"--calls: .*0: duplicate key"):
+        json_object('{"0": {"verdict": "reject"}, "0": {"verdict": "approve"}}', "--calls", "{}")
+    form = DecisionForm.of(request("question", ("answer",), schema=FORM, calls=[]))
+    with pytest.raises(DecisionInvalid, match="--field: 'size' is given twice"):
+        fields_from(form, ["size=1", "size=2"])
+    with pytest.raises(DecisionInvalid, match="verdict: sent twice"):
+        entered_in(Sent({"verdict": ("reject", "approve")}), form)
+    for name, text in {
+        "policy.yaml": "deny: [a.b]\nask: [a.b]\ndeny: []\n",
+        "people.yaml": "U1: ana\nU1: bo\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        read_file = worker.read_policy if name == "policy.yaml" else read_people
+        with pytest.raises(SettingsInvalid, match="duplicate key"):
+            read_file(tmp_path / name)
+
+
+@promise("approvals:said-twice")
+def test_files_of_people_are_read_as_before_where_each_key_stands_once():
+    text = "a: &a {x: 1, y: [1, {z: 2}]}\nb: {<<: *a, x: 3}\nc: *a\n1: one\n'1': other\n"
+    first = {"x": 1, "y": [1, {"z": 2}]}
+    assert read_yaml(text) == {"a": first, "b": {**first, "x": 3}, "c": first, 1: "one", "1": "other"}
+    assert read_yaml("# nothing\n") is None
+    nested = "[" * 30_000
+    with pytest.raises(TaskInvalid, match="--input: invalid JSON"):
+        json_object(nested, "--input", "{}")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstay.canonical import KeyTwice
 from tests.requirements import promise
-from toolbox.configuration.commented import KeyTwice, add, read, remove
+from toolbox.configuration.commented import add, read, remove
 
 PEOPLES = """// mine
 {

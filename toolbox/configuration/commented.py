@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backstay.canonical import read_json
+
 _TEXT = r'"(?:[^"\\]|\\.)*(?:"|\Z)'
 _COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
@@ -16,13 +18,9 @@ _NOT_BREAKS = re.compile(r"[^\n]")
 _WIDTH = 100
 
 
-class KeyTwice(ValueError):
-    """A key is there twice in one object."""
-
-
 def read(text: str) -> Any:
     """Return the value; raises KeyTwice, and JSONDecodeError with line and column."""
-    return json.loads(_plain(text), object_pairs_hook=_unique)
+    return read_json(_plain(text))
 
 
 def add(text: str, path: Sequence[str], value: Any) -> str:
@@ -59,15 +57,6 @@ def remove(text: str, path: Sequence[str]) -> str:
     if name not in named:
         raise ValueError(f"{'.'.join(path)}: is not there")
     return _cut(text, inside, named.index(name))
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise KeyTwice(f"{key}: duplicate key; keep one of them")
-        found[key] = value
-    return found
 
 
 @dataclass(frozen=True, slots=True)

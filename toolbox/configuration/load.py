@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from backstay.canonical import KeyTwice
 from backstay.errors import ToolboxInvalid
 from backstay.quoting import named, quoted
 from backstay.tools.tool import BUILTIN
@@ -243,7 +244,7 @@ def read(path: Path) -> str:
 def _parsed(text: str, path: Path) -> Any:
     try:
         return commented.read(text)
-    except commented.KeyTwice as error:
+    except KeyTwice as error:
         raise ToolboxInvalid(str(error)) from None
     except json.JSONDecodeError as error:
         raise ToolboxInvalid(

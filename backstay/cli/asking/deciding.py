@@ -1,10 +1,10 @@
 """Have requests decided by the room that knows how: what a person entered at the terminal is read there."""
 
-import json
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.proof import ShownRequest
+from backstay.canonical import read_json
 from backstay.client import Run
 from backstay.rooms import room
 
@@ -46,6 +46,6 @@ async def _sent(
 def json_or_text(typed: str) -> Any:
     """Return the value of valid JSON, and anything else as text."""
     try:
-        return json.loads(typed)
+        return read_json(typed)
     except ValueError:
         return typed

@@ -57,6 +57,7 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
     fields: list[FormField] = [field for field in form.fields if field.kind != "nothing"]
     given_as = room("people.requests.entered").Given
     entered = {field.path: given_as(field.default) for field in fields if field.default is not None}
+    typed_in: set[tuple[str, ...]] = set()
     for text in given:
         name, equals, typed = text.partition("=")
         named = [field for field in fields if field.name == name]
@@ -65,6 +66,9 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
             raise DecisionInvalid(f"--field: {text[:80]!r} is no name=value of this form; its fields are {known}")
         if len(named) > 1:
             raise DecisionInvalid(f"--field: {len(named)} fields are called {name[:80]!r}; give --answer")
+        if named[0].path in typed_in:
+            raise DecisionInvalid(f"--field: {name[:80]!r} is given twice; give it once")
+        typed_in.add(named[0].path)
         # As at a prompt, a text in quotes may hold line breaks; one that is empty leaves the field out.
         plain = named[0].kind != "text" or not typed
         entered[named[0].path] = typed if plain else given_as(named[0].parse(typed))
