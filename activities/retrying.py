@@ -91,7 +91,7 @@ def to_application_error(
         # What is sent with a failure reaches the next attempt, wherever it is made.
         activity.heartbeat(*_details())
     return ApplicationError(
-        redactor.text(str(error)),
+        redactor.clipped_text(str(error)),
         {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),

@@ -314,7 +314,7 @@ def _open_providers(
             providers[name] = _server(name, server, configuration.of(name), environment, **kept)
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
-            providers[name] = _plugin(name, place, configuration.of(name), environment, jail)
+            providers[name] = _plugin(name, place, configuration.of(name), environment, jail=jail, redactor=redactor)
     entries = dict(configuration.providers)
     for name, python in configuration.python.items():
         if name in providers:
@@ -359,14 +359,21 @@ def _server(
     redactor: Redactor,
 ) -> Provider:
     most = 1 if entry.serial else entry.concurrency
+    options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
     if server.url is not None:
-        return McpProvider(name, http_transports(server), most=most, url=server.url, init_timeout=server.init_timeout)
+        return McpProvider(name, http_transports(server), url=server.url, **options)
     started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
-    return McpProvider(name, (started,), most=most, log=log, init_timeout=server.init_timeout)
+    return McpProvider(name, (started,), log=log, **options)
 
 
 def _plugin(
-    name: str, folder: Path, entry: ProviderEntry, environment: Mapping[str, str], jail: Confinement | None
+    name: str,
+    folder: Path,
+    entry: ProviderEntry,
+    environment: Mapping[str, str],
+    *,
+    jail: Confinement | None,
+    redactor: Redactor,
 ) -> Provider:
     plugin = Plugin(
         folder=folder,
@@ -375,4 +382,4 @@ def _plugin(
         environment=entry.env,
         confinement=(jail or NoJail()) if entry.jail else None,
     )
-    return PluginProvider(name, plugin)
+    return PluginProvider(name, plugin, redactor)

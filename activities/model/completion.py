@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from activities.model.streaming import AnswerBroken, Say, read_answer
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
+from backstay.redaction.redactor import Redactor
 
 MOST_TOKENS = 10**9
 # What is not compressed does not grow while it is read.
@@ -71,16 +73,16 @@ async def complete(
     while it arrives; the request then asks for a stream, and the whole is the same.
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
-    kind = "nothing"
+    kind, redactor = "nothing", _knowing(client.api_key)
     try:
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
             kind = response.headers.get("content-type", kind)[:60]
             data = json.loads(response.content) if say is None else await read_answer(response.aiter_bytes(), say)
-            if (fault := _fault_in(data)) is not None:
+            if (fault := _fault_in(data, redactor)) is not None:
                 raise _by_cause(fault, _wait(fault.text, response.headers), listed=listed)
             return _parsed(data)
     except AnswerBroken as error:
-        refusal = refusal_of(200, error.data)
+        refusal = refusal_of(200, error.data, redactor)
         text = f"the model endpoint broke off its answer with an error{refusal.told}"
         raise ModelUnavailable(text, unbilled=False, retry_after=wait_in(refusal.text)) from error
     except TimeoutError as error:
@@ -91,11 +93,16 @@ async def complete(
         # The body of a stream is read here, and not by the SDK.
         raise _unreached(error, error) from error
     except openai.APIStatusError as error:
-        raise _refusal(error, listed=listed) from error
+        raise _refusal(error, redactor, listed=listed) from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
         text = f"the endpoint answered {kind}, not a chat completion; {fix}"
         raise ModelUnavailable(text, unbilled=False) from error
+
+
+@lru_cache(maxsize=64)
+def _knowing(key: str) -> Redactor:
+    return Redactor((key,))
 
 
 @contextlib.asynccontextmanager
@@ -130,9 +137,9 @@ _CAUSES = {
 _OF_THE_KEY = frozenset({401, 402, 403})
 
 
-def _refusal(error: openai.APIStatusError, *, listed: bool) -> ModelUnavailable | ModelRefused:
+def _refusal(error: openai.APIStatusError, redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
     """Return the error for a status that is no success, by its cause."""
-    refusal = refusal_of(error.status_code, _body_of(error))
+    refusal = refusal_of(error.status_code, _body_of(error), redactor)
     return _by_cause(refusal, _wait(refusal.text, error.response.headers), listed=listed)
 
 
@@ -145,7 +152,7 @@ def _body_of(error: openai.APIStatusError) -> Any:
         return "" if text.lstrip()[:1] == "<" else text
 
 
-def _fault_in(data: Any) -> Refusal | None:
+def _fault_in(data: Any, redactor: Redactor) -> Refusal | None:
     """Return the error that stands in place of a completion in an answer that calls itself a success.
 
     Raises AnswerBroken where it stands beside words, which are no whole answer then.
@@ -159,7 +166,7 @@ def _fault_in(data: Any) -> Refusal | None:
         if broken := next((holder for holder in (data, first) if holder.get("error")), None):
             raise AnswerBroken(broken)
         return None
-    refusal = refusal_of(_status_in(data), data)
+    refusal = refusal_of(_status_in(data), data, redactor)
     tells = data.get("error") or data.get("object") == "error" or data.get("base_resp") or data.get("success") is False
     return refusal if refusal.text and (tells or "choices" not in data) else None
 

@@ -53,11 +53,13 @@ class Refusal:
     """What the endpoint is to be sent from now on, as far as the words say it."""
     data: Any = None
     """The body as it came."""
+    redactor: Redactor = field(default=_MASKED, compare=False, repr=False)
+    """Knows the key that it was asked with, which some endpoints repeat."""
 
     @property
     def told(self) -> str:
         """Return its words for people: one line, quoted, without what looks like a secret."""
-        return f'; it says: "{one_line(_MASKED.text(self.text), MOST_TOLD)}"' if self.text else ""
+        return f'; it says: "{one_line(self.redactor.text(self.text), MOST_TOLD)}"' if self.text else ""
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,19 @@ def _numbers() -> dict[str, re.Pattern[str]]:
     return {name: re.compile("|".join(words)) for name, words in data_beside(__file__)["numbers"].items()}
 
 
-def refusal_of(status: int, data: Any) -> Refusal:
+def refusal_of(status: int, data: Any, redactor: Redactor = _MASKED) -> Refusal:
     """Return what a body says that holds no completion, whatever form the vendor gave it."""
     text, code = text_in(data)[:MOST_READ], code_in(data)
     said = _said(text, code, data)
     found = next((row for row in _wordings() if row.matches(status, said)), None)
     if found is None and status == 413:
-        return Refusal(status, text, code, "too_long", _learned_numbers(said, data), data)
+        return Refusal(status, text, code, "too_long", _learned_numbers(said, data), data, redactor)
     if found is None:
-        return Refusal(status, text, code, data=data)
+        return Refusal(status, text, code, data=data, redactor=redactor)
     lesson = dict(found.lesson)
     if found.cause in {"too_long", "answer_limit", "too_many_functions"}:
         lesson |= _learned_numbers(said, data)
-    return Refusal(status, text, code, found.cause, lesson, data)
+    return Refusal(status, text, code, found.cause, lesson, data, redactor)
 
 
 def _said(text: str, code: str, data: Any) -> str:

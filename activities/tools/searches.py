@@ -43,13 +43,13 @@ class Searches(Activities):
         found_hits = [shown_hit(hit, held.redactor) for hit in hits]
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
-        told = {name: one_line(reason, 300) for name, reason in sorted(catalog.unavailable.items())}
+        shown_reasons = {name: held.redactor.clipped_text(said) for name, said in sorted(catalog.unavailable.items())}
         found = calls.Found(
             ref=ref,
             catalog=catalog.version,
             count=len(hits),
             starting=bool(catalog.starting),
-            unavailable={name: held.redactor.text(reason) for name, reason in told.items()},
+            unavailable={name: one_line(said, 300) for name, said in shown_reasons.items()},
         )
         if ask.patience_s and found.starting:
             # The search is made again; what it finds then is told.
@@ -88,7 +88,7 @@ class Searches(Activities):
 def shown_hit(hit: Hit, redactor: Redactor) -> dict[str, Any]:
     """Return the hit in plain JSON; why it is not available may quote what its server made of our credentials."""
     plain = hit.plain()
-    return plain if hit.reason is None else plain | {"reason": redactor.text(hit.reason)}
+    return plain if hit.reason is None else plain | {"reason": redactor.clipped_text(hit.reason)}
 
 
 def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> list[Hit]:

@@ -24,6 +24,7 @@ from backstay.errors import (
     SettingsInvalid,
     ToolboxInvalid,
 )
+from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -242,7 +243,7 @@ async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[F
     except TimeoutError:
         yield "missing", what, f"{where} does not answer within {_MODEL_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here
-        line = one_line(str(error), 200)
+        line = one_line(Redactor((target.client.api_key,)).text(str(error)), 200)
         fix = "check the endpoint in models.yaml" if target.listed else "check OPENAI_BASE_URL and OPENAI_API_KEY"
         yield "missing", what, f"{where}: {type(error).__name__}: {line}; {fix}"
     else:

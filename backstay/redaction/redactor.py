@@ -13,7 +13,11 @@ from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
 from backstay.redaction.text import KNOWN, KNOWN_MASK, Substitute, TextRedactor
 from backstay.redaction.vendor_tokens import Span, tokens_in
+from backstay.shown import CLIPPED
 from backstay.strict_json import clean_json, clean_text
+
+_TELLING_OPENING = 4
+"""So many characters of a secret say something of it."""
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
@@ -64,6 +68,15 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return the text with every secret masked; for logs and error lines."""
         return str(self.replace(clean_text(text), mask))
+
+    def clipped_text(self, text: str) -> str:
+        """Return a text as `text` does that was clipped before: where it is, the beginning of a secret may be left."""
+        parts = self.text(text).split(CLIPPED)
+        return CLIPPED.join([*map(self._without_opening, parts[:-1]), parts[-1]])
+
+    def _without_opening(self, part: str) -> str:
+        at = self.known.opening_in(part) if self.known else len(part)
+        return f"{part[:at]}{KNOWN_MASK}" if len(part) - at >= _TELLING_OPENING else part
 
     def secret_in(self, text: str) -> Span | None:
         """Return the first secret in a text that is known or has a format of its own; names are ignored.

@@ -17,11 +17,11 @@ from tests.requirements import promise
 REQUEST = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 
 
-async def asked(reply, timeout=10):
+async def asked(reply, timeout=10, key="none"):
     async with (
         ScriptedModel([reply]) as model,
         openai.AsyncOpenAI(
-            api_key="none", base_url=model.base_url, max_retries=0, timeout=httpx2.Timeout(timeout)
+            api_key=key, base_url=model.base_url, max_retries=0, timeout=httpx2.Timeout(timeout)
         ) as client,
     ):
         return await complete(client, written(REQUEST))
@@ -242,3 +242,14 @@ async def test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_
         with pytest.raises(ModelUnavailable) as caught:
             await complete(client, written(REQUEST))
     assert "it compresses its answers" in str(caught.value)
+
+
+@promise("secrets:echoed-reason")
+@pytest.mark.parametrize("before", [20, 360])
+async def test_an_endpoint_that_repeats_the_key_tells_it_to_nobody(before):
+    key = "plain/words-as-a-key/of-nobody"
+    reply = Reply(status=401, text="x " * (before // 2) + f"the key {key} is not known here, nor is any other " * 3)
+    with pytest.raises(ModelRefused) as refused:
+        await asked(reply, key=key)
+    assert "x the key" in str(refused.value)
+    assert "plain/words" not in str(refused.value)

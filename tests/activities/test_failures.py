@@ -69,3 +69,9 @@ def test_a_message_is_free_of_secrets_and_the_facts_of_what_cannot_be_kept():
 )
 def test_a_wait_is_a_number_of_seconds_of_at_most_a_day(said, kept):
     assert retry_after(said) == kept
+
+
+@promise("secrets:echoed-reason")
+def test_a_message_that_was_clipped_amid_a_secret_holds_no_beginning_of_it():
+    assert mapped(StoreUnavailable("it said known-sec… twice")).message == "it said [REDACTED:known]… twice"
+    assert mapped(StoreUnavailable("it went on… and on")).message == "it went on… and on"

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import OutcomeUnknown, ToolUnavailable
+from backstay.redaction.redactor import Redactor
+from tests.logs import logged
 from tests.requirements import promise
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
@@ -230,3 +232,22 @@ async def test_a_server_that_broke_keeps_its_tools_in_the_list_with_a_reason(ope
         assert hit.reason == after.unavailable["raw"]
         with pytest.raises(ToolUnavailable):
             await toolbox.call(after.definitions["raw.ping"], {}, deadline_s=5)
+
+
+@promise("secrets:echoed-reason")
+async def test_a_server_that_repeats_its_key_tells_it_to_no_log_and_no_reason_however_it_is_clipped(
+    opened, tmp_path, raw
+):
+    key = "crm/of-the-operator+" + "kq7w" * 10
+    servers = {
+        # Clipped where it is told, so that only its beginning stands there.
+        "begins": {**raw("begins", handshake={"protocolVersion": key}), "env": {"KEY": "${CRM_KEY}"}},
+        "whole": {**raw("whole", handshake={"protocolVersion": key[::-1][:30]}), "env": {"KEY": "${OTHER}"}},
+    }
+    with logged(Redactor(())) as buffer:
+        async with opened(tmp_path, {"mcpServers": servers}, CRM_KEY=key, OTHER=key[::-1][:30]) as toolbox:
+            catalog = await toolbox.catalog("anyone")
+    told = [*catalog.unavailable.values(), *catalog.problems, buffer.getvalue()]
+    assert "speaks revision" in catalog.unavailable["begins"]
+    assert "provider.unavailable" in buffer.getvalue()
+    assert [said for said in told if key[:8] in said or key[::-1][:8] in said] == []

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from backstay.errors import ToolUnavailable
+from backstay.redaction.redactor import Redactor
 from toolbox.mcp.connection import CONNECT_S, FIRST_START_S, Connection
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
@@ -45,13 +46,18 @@ class McpProvider:
         url: str | None = None,
         log: Path | None = None,
         init_timeout: float | None = None,
+        redactor: Redactor,
     ) -> None:
-        """Use the first of the transports that the server supports; `log` is where what it prints is kept."""
+        """Use the first of the transports that the server supports; `log` is where what it prints is kept.
+
+        `redactor` knows what a server may repeat of its settings where it says what is wrong.
+        """
         self.name = name
         self._transports = transports
         self._url = url
         self._log = log
         self._init_timeout = init_timeout
+        self._redactor = redactor
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
         self._retired: list[Connection] = []
@@ -203,10 +209,11 @@ class McpProvider:
         finally:
             current.reset(token)
         tools, was = listed.tools, self._listing
+        problems = tuple(map(self._redactor.clipped_text, listed.problems))
         connection.output_schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
         # Equality would hold True and 1 for the same.
-        changed = repr((tools, listed.problems)) != repr((was.tools, was.problems))
-        self._listing = Listing(tools=tools, problems=listed.problems, generation=was.generation + changed)
+        changed = repr((tools, problems)) != repr((was.tools, was.problems))
+        self._listing = Listing(tools=tools, problems=problems, generation=was.generation + changed)
         self._fresh_s = listed.fresh_s
         # What changed while the list was read may be missing in it.
         self._read_at = time.monotonic() if changes == self._changes else float("-inf")
@@ -244,7 +251,7 @@ class McpProvider:
             await self._connected()
 
     def _fail(self, error: ToolUnavailable) -> None:
-        reason = str(error)
+        reason = self._redactor.clipped_text(str(error))
         if self._listing.reason != reason:
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         self._failures += 1

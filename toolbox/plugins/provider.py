@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import structlog
 
 from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
+from backstay.redaction.redactor import Redactor
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
 from toolbox.plugins.plugin import Plugin, PluginTool
@@ -27,8 +28,9 @@ class PluginProvider:
 
     kind = "plugin"
 
-    def __init__(self, name: str, plugin: Plugin) -> None:
+    def __init__(self, name: str, plugin: Plugin, redactor: Redactor) -> None:
         self.name = name
+        self._redactor = redactor
         self._plugin = plugin
         self._tools: dict[str, PluginTool] = {}
         self._listing = Listing()
@@ -80,7 +82,7 @@ class PluginProvider:
         try:
             tools = await self._plugin.describe()
         except (BackstayError, OSError) as error:
-            reason = str(error)
+            reason = self._redactor.clipped_text(str(error))
             _log.warning("provider.unavailable", provider=self.name, reason=reason)
         listed = tuple(ListedTool(tool.name, tool.description, json_safe(tool.schema)) for tool in tools)
         changed = repr(listed) != repr(self._listing.tools)
