@@ -78,6 +78,8 @@ class Price(BaseModel):
     input: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """None: the same as other input."""
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """For input that the endpoint keeps to have it cached later; None: the same as other input."""
     output: float = Field(ge=0, allow_inf_nan=False)
 
 

@@ -20,6 +20,8 @@ class Price:
     input: float
     cached: float
     output: float
+    cache_write: float
+    """For input that the endpoint keeps, so that it is cached later; endpoints bill it at up to twice the input."""
     packaged: str | None = None
     """The model whose packaged price applies, tiers included."""
 
@@ -31,15 +33,17 @@ class Price:
 
     def _at_most(self, usage: ModelUsage) -> int:
         exact = (
-            Decimal(str(self.input)) * usage.input_new_tokens
+            Decimal(str(self.input)) * (usage.input_new_tokens - usage.input_written_tokens)
+            + Decimal(str(self.cache_write)) * usage.input_written_tokens
             + Decimal(str(self.cached)) * usage.input_cached_tokens
             + Decimal(str(self.output)) * usage.output_tokens
         )
         return math.ceil(exact)
 
     def worst(self, request_bytes: int, output_tokens: int) -> int:
-        """Return what a request can cost at most: one token per byte, nothing cached."""
-        return self._at_most(ModelUsage(input_new_tokens=request_bytes, output_tokens=output_tokens))
+        """Return what a request can cost at most: one token per byte, each at the dearest price of input."""
+        dearest = max(self.input, self.cached, self.cache_write)
+        return math.ceil(Decimal(str(dearest)) * request_bytes + Decimal(str(self.output)) * output_tokens)
 
 
 def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> Price | None:
@@ -49,22 +53,27 @@ def price_of(settings: Settings, model: str, entry: OwnPrice | None = None) -> P
     """
     own = entry or settings.prices.get(model)
     if own is not None:
-        return Price(own.input, own.cached if own.cached is not None else own.input, own.output)
+        cached, written = (own.input if given is None else given for given in (own.cached, own.cache_write))
+        return Price(own.input, cached, own.output, written)
     try:
         # A million tokens of each kind: dear enough that nothing is lost to rounding.
         fresh = calc_price(PricedUsage(input_tokens=MICRO, output_tokens=0), model).total_price
         cached = calc_price(
             PricedUsage(input_tokens=MICRO, cache_read_tokens=MICRO, output_tokens=0), model
         ).total_price
+        written = calc_price(
+            PricedUsage(input_tokens=MICRO, cache_write_tokens=MICRO, output_tokens=0), model
+        ).total_price
         output = calc_price(PricedUsage(input_tokens=0, output_tokens=MICRO), model).total_price
     except LookupError:
         return None
-    return Price(float(fresh), float(cached), float(output), packaged=model)
+    return Price(float(fresh), float(cached), float(output), float(written), packaged=model)
 
 
 def _as_priced(usage: ModelUsage) -> PricedUsage:
     return PricedUsage(
         input_tokens=usage.input_new_tokens + usage.input_cached_tokens,
         cache_read_tokens=usage.input_cached_tokens,
+        cache_write_tokens=usage.input_written_tokens,
         output_tokens=usage.output_tokens,
     )

@@ -282,11 +282,14 @@ def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     """Return what an answer used, and whether it says so."""
     usage = next(_usages(data), {})
     prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    cached = min(prompt or 0, _count(_dict(usage.get("prompt_tokens_details")), "cached_tokens") or 0)
+    details = _dict(usage.get("prompt_tokens_details"))
+    cached = min(prompt or 0, _count(details, "cached_tokens") or 0)
+    new = (prompt or 0) - cached
     used = ModelUsage(
         calls=1,
         input_cached_tokens=cached,
-        input_new_tokens=(prompt or 0) - cached,
+        input_new_tokens=new,
+        input_written_tokens=min(new, _count(details, "cache_write_tokens") or 0),
         output_tokens=output or 0,
         reasoning_tokens=_count(_dict(usage.get("completion_tokens_details")), "reasoning_tokens") or 0,
     )

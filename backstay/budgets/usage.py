@@ -11,6 +11,8 @@ class ModelUsage(Frozen):
     calls: int = 0
     input_cached_tokens: int = 0
     input_new_tokens: int = 0
+    input_written_tokens: int = 0
+    """Those of the new ones that the endpoint keeps, so that they are cached later."""
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cost_micro: int = 0
