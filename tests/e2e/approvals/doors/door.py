@@ -96,6 +96,8 @@ class Play:
     """From which number on the later calls are counted."""
     refused: int = 0
     late: int = 0
+    pinged: int = 0
+    """How many calls of the plugin an earlier run of the case made."""
 
     async def whole(self) -> Counter[str]:
         """Play the case, and return how it ended, and how often what was done."""
@@ -225,7 +227,8 @@ class Play:
         _check_obeyed(result, end, lines, ways)
         if end.remember == "run" or self.told is None:
             return
-        again = Play(self.world, self.door, self.case, await self.world.start_again(self.case))
+        pinged = sum(tool == "pinger.ping" for tool, _ in self.received())
+        again = Play(self.world, self.door, self.case, await self.world.start_again(self.case), pinged=pinged)
         again.wanted = {at: call for at, call in self.wanted.items() if at >= self.first_later}
         again.first_later = self.first_later
         again.unasked = self.unasked
@@ -239,7 +242,7 @@ class Play:
         await self.door.leave(again.handle)
 
     def received(self) -> list[tuple[str, dict[str, Any]]]:
-        return self.world.received(self.handle, self.case)
+        return self.world.received(self.handle, self.case, self.pinged)
 
     async def see(self, request: Request) -> None:
         """Look at a request, and find in what is shown the calls that the run wants."""

@@ -137,8 +137,11 @@ class World:
         lines = self.asked.read_text(encoding="utf-8").splitlines() if self.asked.exists() else []
         return [told for line in lines if (told := json.loads(line)).pop("mark") == form.mark]
 
-    def received(self, handle: Any, case: Case) -> list[tuple[str, dict[str, Any]]]:
-        """Return the calls of a run that change something, as they arrived at the tools."""
+    def received(self, handle: Any, case: Case, pinged: int = 0) -> list[tuple[str, dict[str, Any]]]:
+        """Return the calls of a run that change something, as they arrived at the tools.
+
+        `pinged`: how many calls of the plugin, which knows of no runs, other runs of the case made before.
+        """
         mark = f"{handle.id}/"
         found = [
             (f"desk.{call['tool']}", call["arguments"])
@@ -147,7 +150,8 @@ class World:
         ]
         lines = self.pinged.read_text(encoding="utf-8").splitlines() if self.pinged.exists() else []
         pings = [json.loads(line) for line in lines]
-        return found + [("pinger.ping", {"who": who}) for who in pings if who.startswith(f"{case.name} ")]
+        of_case = [who for who in pings if who.startswith(f"{case.name} ")]
+        return found + [("pinger.ping", {"who": who}) for who in of_case[pinged:]]
 
 
 def _question(form: Form) -> dict[str, Any]:
