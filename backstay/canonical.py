@@ -25,7 +25,7 @@ def read_json(text: str, parse_int: Callable[[str], Any] | None = None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_each_once, parse_int=parse_int)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -257,24 +257,11 @@ def _refused_calls(request: ApprovalRequest, approval: Approval) -> DecisionRefu
             return DecisionRefused(f"calls.{index}.arguments: required for modify, and only there")
         if verdict.without and verdict.verdict != "modify":
             return DecisionRefused(f"calls.{index}.without: only with verdict modify; leave it out")
-    if _approves_nothing(request, approval):
-        return DecisionRefused("calls: every call is rejected, so nothing would be approved; use verdict reject")
     if approval.verdict is Verdict.MODIFY and not any(v.verdict == "modify" for v in named.values()):
         return DecisionRefused("calls: modify needs at least one call with verdict modify and its arguments")
     if approval.verdict is Verdict.ANSWER and approval.answer is None:
         return DecisionRefused("answer: required for verdict answer")
     return None
-
-
-def _approves_nothing(request: ApprovalRequest, approval: Approval) -> bool:
-    """Return whether an approval rejects every call; of a plan the steps remain about which nobody is asked."""
-    named = approval.calls or {}
-    return (
-        approval.verdict is Verdict.APPROVE
-        and request.proposal is None
-        and bool(request.calls)
-        and all(call.index in named and named[call.index].verdict == "reject" for call in request.calls)
-    )
 
 
 def _refused_remember(request: ApprovalRequest, approval: Approval) -> DecisionRefused | None:

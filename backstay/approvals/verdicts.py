@@ -31,6 +31,17 @@ def verdict_of_each(request: ApprovalRequest, approval: Approval) -> dict[int, s
     return {index: named.get(index, approval.verdict.value) for index in sorted(asked)}
 
 
+def comes_to(request: ApprovalRequest, approval: Approval) -> Verdict:
+    """Return the verdict that records and notices say: an approval that rejects every call of a request is none.
+
+    Of a plan the steps remain about which nobody is asked.
+    """
+    each = verdict_of_each(request, approval)
+    if request.proposal is None and each and set(each.values()) == {Verdict.REJECT.value}:
+        return Verdict.REJECT
+    return most_permissive(approval)
+
+
 def unfit(approval: Approval) -> str:
     """Return which field of a decision would change nothing, or say two things, and what to do; empty for none."""
     return _unfit_fields(approval) or _unfit_memory(approval)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.proposal import Proposal
-from backstay.approvals.verdicts import most_permissive
+from backstay.approvals.verdicts import comes_to
 from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 
@@ -27,7 +27,7 @@ class Voted(NamedTuple):
 
 def comments_of(request: ApprovalRequest, approval: Approval) -> str:
     """Return what people said who decided as this approval does, each with their name where there are several."""
-    said = most_permissive(approval).value
+    said = comes_to(request, approval).value
     votes = [vote for vote in request.decided if vote.get("verdict") == said and vote.get("comment")]
     if len(votes) == 1 and votes[0].get("by") == approval.by:
         return approval.comment
@@ -58,7 +58,7 @@ def voted(
     at: str,
 ) -> Voted:
     """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
-    verdict = most_permissive(approval)
+    verdict = comes_to(request, approval)
     vote = {"by": approval.by, "verdict": verdict.value, "verified": approval.proof is not None}
     # What each of several people says stays with their vote until all have decided.
     said = {"comment": one_line(approval.comment, MOST_KEPT)} if approval.comment else {}

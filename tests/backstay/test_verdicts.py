@@ -5,7 +5,7 @@ import pytest
 from backstay.approvals import deciding
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.proposal import PlanLimits, PlanToggles, Proposal, ProposalPart, ProposedStep
-from backstay.approvals.verdicts import most_permissive, verdict_of_each
+from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each
 from backstay.approvals.voting import said_of_plan, voted
 from backstay.authority import Authority
 from backstay.errors import BackstayError
@@ -168,12 +168,16 @@ def test_one_call_cannot_be_named_under_two_spellings_of_its_index(index):
     }
 
 
-@promise("approvals:every-field")
-def test_an_approval_that_rejects_every_call_is_refused_since_it_would_be_recorded_as_an_approval():
+@promise("approvals:most-permissive")
+def test_an_approval_that_rejects_every_call_is_recorded_as_what_it_comes_to():
     rejects = {"verdict": "reject"}
     for kind, calls in {"call": {0: rejects}, "batch": {0: rejects, 1: rejects}}.items():
-        said = outcome(REQUESTS[kind], {"verdict": "approve", "calls": calls})
-        assert said == "calls: every call is rejected, so nothing would be approved; use verdict reject"
+        all_of_them = Approval(request_id="r1", verdict="approve", calls=calls, by="ana")
+        assert (comes_to(REQUESTS[kind], all_of_them), most_permissive(all_of_them)) == ("reject", "approve")
+        assert voted(REQUESTS[kind], all_of_them, all_of_them.calls, (), "now").vote["verdict"] == "reject"
+    for kind in ("batch", "plan"):
+        some = Approval(request_id="r1", verdict="approve", calls={0: rejects}, by="ana")
+        assert comes_to(REQUESTS[kind], some) == "approve"
 
 
 @promise("approvals:one-person")

@@ -21,12 +21,13 @@ from backstay.approvals.approval import (
 from backstay.approvals.edits import change_lines
 from backstay.approvals.notice import Decision, Told
 from backstay.approvals.proposal import PlanToggles
-from backstay.approvals.verdicts import most_permissive, verdict_of_each
+from backstay.approvals.verdicts import comes_to, most_permissive, verdict_of_each
 from backstay.approvals.voting import comments_of, said_of_plan, voted
 from backstay.authority import Authority
 from backstay.canonical import canonical, digest_of
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
+from backstay.quoting import named
 from backstay.shown import one_line
 from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls
@@ -55,7 +56,10 @@ def identity_of(approval: Approval) -> tuple[str, str | None]:
 
 
 def _repeated(approval: Approval, answer: dict[str, Any]) -> dict[str, Any]:
-    if (answer.get("request_id"), answer.get("verdict")) != (approval.request_id, most_permissive(approval).value):
+    each = [single.verdict for single in (approval.calls or {}).values()]
+    # Where it rejected every call, it came to that.
+    said = {most_permissive(approval).value, *(["reject"] if {*each} == {"reject"} else [])}
+    if answer.get("request_id") != approval.request_id or answer.get("verdict") not in said:
         raise errors.DecisionRefused(f"event_id: {approval.event_id} was used for another decision")
     return answer
 
@@ -288,7 +292,7 @@ class Approvals:
             if past:
                 return errors.DecisionRefused(f"request_id: {approval.request_id} is decided already: {past}")
             # A decision never waits for its request: after a reset Temporal sends old updates again.
-            unknown = one_line(approval.request_id, 80)
+            unknown = one_line(named(approval.request_id), 80)
             return errors.DecisionRefused(f"{deciding.NOT_OPEN}{unknown}; open requests: {known}")
         return deciding.refusal(pending.request, approval, self.starters, self.authority)
 
@@ -415,7 +419,7 @@ class Approvals:
         pending.request, verified = request, approval.proof is not None
         state, again = "decided" if complete else "recorded", deciding.asks_again(request, approval)
         differing = _differing(pending.calls, changes)
-        said, each = most_permissive(approval), verdict_of_each(request, approval)
+        said, each = comes_to(request, approval), verdict_of_each(request, approval)
         about = {"request_id": request.id, "args_digest": request.args_digest, "verdict": said.value}
         about |= {"calls": each} if each else {}
         about |= {"comment": one_line(approval.comment, 500)}
@@ -447,7 +451,7 @@ class Approvals:
         self, request: ApprovalRequest, approval: Approval, differing: tuple[ChangedCall, ...], *, verified: bool
     ) -> None:
         decision = Decision(
-            verdict=most_permissive(approval),
+            verdict=comes_to(request, approval),
             by=one_line(approval.by, 200),
             verified=verified,
             comment=one_line(approval.comment, 1000),
