@@ -5,6 +5,7 @@ from typing import Any
 from backstay.approvals.approval import CallVerdict
 from backstay.approvals.deciding import DecisionInvalid, changes
 from backstay.approvals.layout import changed_lines
+from backstay.quoting import named
 from backstay.shown import clipped_words, one_line, shown_arguments
 from backstay.stored_texts import REF, is_stored_text
 
@@ -21,7 +22,7 @@ def edited(arguments: dict[str, Any], seen: dict[str, Any], verdict: CallVerdict
     """
     given = verdict.arguments or {}
     for name in verdict.without:
-        shown = one_line(name, 80)
+        shown = one_line(named(name), 80)
         if name in given:
             raise DecisionInvalid(f"{where}.without: {shown} is given a value as well; name it once")
         if name not in arguments:

@@ -1,9 +1,13 @@
 """What refusals quote of what was refused."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from backstay.approvals.approval import Approval, CallVerdict
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.approvals.edits import edited
 from backstay.budgets.budget import Budget
 from backstay.errors import PolicyInvalid, SettingsInvalid, TaskInvalid, ToolboxInvalid
 from backstay.policies.policy import Policy
@@ -11,6 +15,8 @@ from backstay.settings import Settings
 from backstay.task.task import Task
 from tests.requirements import promise
 from toolbox.configuration.load import load
+from workflows.asking.approvals import Approvals
+from workflows.asking.said import said_in
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WRONG_TASKS = [
@@ -86,3 +92,15 @@ def test_a_refused_toolbox_does_not_say_its_secret(tmp_path, toolbox):
 @pytest.mark.parametrize("name", ["max_completion_tokens", "request_deadline_seconds", "url", "web_ui_url"])
 def test_a_refused_setting_does_not_say_a_secret(name):
     assert TOKEN not in refusal(SettingsInvalid, lambda: Settings.load(None, **{name: TOKEN}))
+
+
+@promise("secrets:refusals")
+def test_a_refused_decision_or_update_quotes_no_secret_that_stands_in_a_name():
+    without = CallVerdict(verdict="modify", arguments={}, without=(TOKEN,))
+    assert TOKEN not in refusal(DecisionInvalid, lambda: edited({"to": "x"}, {"to": "x"}, without, "calls.0"))
+    for update in ("pause", "resume", "undo"):
+        assert TOKEN not in refusal(DecisionInvalid, lambda update=update: said_in(update, {"by": "ana", TOKEN: 1}))
+    state = SimpleNamespace(closed={}, opened=SimpleNamespace(started_by="", policy=Policy()), task=None)
+    approvals = Approvals(state, None, lambda: None)
+    asked = Approval(request_id=TOKEN, verdict="approve", by="ana")
+    assert str(approvals.refusal(asked)).startswith("request_id: no request (a name of 40 characters)")

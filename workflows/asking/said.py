@@ -10,6 +10,7 @@ from backstay.authority import Principal
 from backstay.bounds import MOST, Name, Words
 from backstay.budgets.budget import TopUp
 from backstay.frozen import Frozen
+from backstay.quoting import named
 from backstay.shown import one_line
 from backstay.task.reading import Reading
 
@@ -37,7 +38,7 @@ def said_in(update: str, data: Any) -> tuple[Said, dict[str, Any]]:
         raise DecisionInvalid(f"{update}: expected a JSON object, got {type(data).__name__}")
     more = {key: value for key, value in data.items() if key not in Said.model_fields}
     if more and update not in _WITH_MORE:
-        raise DecisionInvalid(f"{update}: unknown field {one_line(next(iter(more)), 80)}; remove it")
+        raise DecisionInvalid(f"{update}: unknown field {one_line(named(next(iter(more))), 80)}; remove it")
     if data.get("to_step") is not None and update != "undo":
         raise DecisionInvalid(f"{update}.to_step: only an undo has one; remove it")
     try:
