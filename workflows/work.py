@@ -38,6 +38,8 @@ class Decided(Frozen):
     """Who left out which step of a plan, and why."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do."""
+    no_processes_by: str = ""
+    """Who lets it start none."""
     dry_run: bool = False
     """Whether a plan is approved for nothing but a dry run."""
     again: bool = False

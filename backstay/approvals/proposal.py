@@ -185,6 +185,12 @@ class Proposal(Frozen):
         }
 
     @property
+    def no_processes_by(self) -> str:
+        """Return who was first to let the plan start no processes; empty where nobody did."""
+        votes = [vote for part in self.parts for vote in part.decided if vote.get("no_processes")]
+        return str(min(votes, key=lambda vote: str(vote.get("at", "")))["by"])[:200] if votes else ""
+
+    @property
     def escalated(self) -> "Proposal":
         """Return the proposal with those who may decide now that nobody did in time; parts that anybody may stay so."""
 

@@ -87,6 +87,8 @@ def _voted_on_plan(  # noqa: PLR0917  # called in one place, by what they are
 ) -> Voted:
     """Count an approval for every part that this person may decide; other verdicts are for the whole plan."""
     said = {name: value for name, value in vote.items() if name not in {"at", "comment"}}
+    if approval.toggles is not None and approval.toggles.external_processes is False:
+        vote = vote | {"no_processes": True}
     decided = (*request.decided, vote)
     if approval.verdict is not Verdict.APPROVE:
         return Voted(request.model_copy(update={"decided": decided}), True, changes, said)

@@ -185,3 +185,19 @@ def test_an_approval_that_rejects_every_call_is_recorded_as_what_it_comes_to():
 def test_nobody_decides_under_a_name_of_white_space_only(by):
     with pytest.raises(BackstayError, match=r"^by: "):
         deciding.admit({"request_id": "r1", "verdict": "approve", "by": by})
+
+
+@promise("plans:left-out-by")
+def test_whoever_let_a_plan_start_no_processes_is_named_also_when_another_one_decides_last():
+    parts = (
+        ProposalPart(part=0, steps=(0,), approvers=("ana",)),
+        ProposalPart(part=1, steps=(1,), approvers=("bo",)),
+    )
+    asked = REQUESTS["plan"].model_copy(update={"proposal": PROPOSAL.model_copy(update={"parts": parts})})
+    none = {"toggles": {"external_processes": False}}
+    for at, (by, more) in enumerate({"ana": none, "bo": {}}.items()):
+        approval = deciding.admit({"request_id": "r1", "verdict": "approve", "by": by, "proof": "p", **more})
+        asked = voted(asked, approval, {}, (), str(at)).request
+    assert asked.proposal.complete
+    assert asked.proposal.no_processes_by == "ana"
+    assert PROPOSAL.no_processes_by == ""

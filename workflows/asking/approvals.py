@@ -486,4 +486,4 @@ def _of_plan(request: ApprovalRequest) -> dict[str, Any]:
     proposal, toggles = request.proposal, request.proposal.toggles
     narrowed = toggles if toggles != PlanToggles() else None
     said = {"per_step": proposal.per_step, "dry_run": proposal.dry_run, "toggles": narrowed}
-    return said | {"left_out_by": proposal.left_out_by}
+    return said | {"left_out_by": proposal.left_out_by, "no_processes_by": proposal.no_processes_by}

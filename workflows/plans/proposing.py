@@ -278,9 +278,10 @@ class Proposing:
                 # Of several people, it is not always the last one who left it out.
                 by, comment = decided.left_out_by.get(item.index, (decided.by, one_line(decided.comment, 500)))
                 left_out[item.index] = refused(errors.Rejected(f"rejected by {by}{f': {comment}' if comment else ''}"))
+        by = decided.no_processes_by or decided.by
         for index, call in enumerate(batch):
             if no_processes and call.tool.starts_process:
-                left_out[index] = refused(errors.Rejected(f"{decided.by} lets the plan start no processes"))
+                left_out[index] = refused(errors.Rejected(f"{by} lets the plan start no processes"))
         return left_out
 
 
