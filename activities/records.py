@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -154,12 +154,14 @@ class Records(Payloads):
         *,
         read: Sequence[str] = (),
         asked: Any = None,
+        simulated: Container[int] = (),
     ) -> Kept:
         """Seal a payload and its files, and store what may be shown of it.
 
         What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
         of what a payload was computed from, and `asked` the arguments of the call, where the answer is the operator's
-        own: for what it only repeats of them it does not vouch.
+        own: for what it only repeats of them it does not vouch. `simulated` are the calls of a rehearsal in which it
+        was read: values that it made up stay what they are.
         """
         blobs = self.store.blobs.of(run)
         refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
@@ -167,7 +169,7 @@ class Records(Payloads):
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
         known = self.secrets.kept(run).handles
-        said = await apart(shown.payload, lambda: escape_lookalikes(shown.payload, known))
+        said = await apart(shown.payload, lambda: escape_lookalikes(shown.payload, known, simulated))
         raw = await blobs.seal_json(clean) if shown.secrets or said != shown.payload else None
         if asked and asked != UNKNOWN:
             asked = kept_arguments((await self.show(run, asked, provider)).payload)

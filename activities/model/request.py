@@ -15,7 +15,8 @@ from activities.model.message import Beside
 from activities.model.observations import Way
 from activities.model.opaque import FIELD, with_beside
 from activities.model.transcript import Item, Transcript
-from backstay.canonical import canonical
+from backstay.canonical import canonical, with_texts
+from backstay.digests.broken_up import break_up, break_up_own
 from backstay.digests.told import told
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import Profile
@@ -78,18 +79,24 @@ def messages_of(items: Sequence[Item], system_role: str, beside: Mapping[str, Be
 def _message(item: Item, system_role: str) -> Message | None:
     match item["kind"]:
         case "system":
-            return {"role": system_role, "content": item["text"]}
+            return {"role": system_role, "content": break_up(item["text"])}
         case "task" | "note" | "fact" | "plan" | "earlier":
-            return {"role": "user", "content": item["text"]}
+            return {"role": "user", "content": break_up(item["text"])}
         case "message":
-            return {"role": "user", "content": f"A person says while you work: {item['text']}"}
+            return {"role": "user", "content": f"A person says while you work: {break_up(item['text'])}"}
         case "said":
-            message: Message = {"role": "assistant", "content": item["text"] or None}
-            return message | ({"tool_calls": item["calls"]} if item.get("calls") else {})
+            message: Message = {"role": "assistant", "content": break_up_own(item["text"]) or None}
+            return message | ({"tool_calls": [*map(_made, item["calls"])]} if item.get("calls") else {})
         case "answer" | "tools" if item.get("call_id") is not None:
             return {"role": "tool", "tool_call_id": item["call_id"], "content": told(item["text"])}
         case _:
             return None
+
+
+def _made(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as the model is shown again that it made it."""
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": break_up_own(function["arguments"])}}
 
 
 def request_for(
@@ -121,17 +128,23 @@ def request_for(
         most = min(most, PERCEPTION_OUTPUT)
         return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
     offers: Any = {"programs": ask.programs, "planning": ask.planning, "offered": offered, "finish": finish}
-    functions = functions_for(catalog, transcript.visible(), **offers)
+    functions = _broken_up(functions_for(catalog, transcript.visible(), **offers))
     cap_tokens = _room(cap_tokens, room, most, functions)
     items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight, forgotten=transcript.forgotten)
     messages = messages_of(items, role, beside)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
         progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
-        messages.append({"role": "user", "content": f"Left: {ask.budget}.{progress}"})
+        messages.append({"role": "user", "content": break_up(f"Left: {ask.budget}.{progress}")})
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _broken_up(functions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return functions with what servers and others say in them broken up; mostly there is nothing to break up."""
+    said = canonical(functions)
+    return functions if break_up(said) == said else with_texts(functions, break_up, names=True)
 
 
 def _room(cap_tokens: int, room: int | None, most: int, functions: list[dict[str, Any]]) -> int:
@@ -159,8 +172,8 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     ]
     task = next((item["text"] for item in reversed(transcript.items) if item["kind"] == "task"), "")
     messages = [
-        {"role": system_role, "content": prompt("perception", servers=servers)},
-        {"role": "user", "content": task},
+        {"role": system_role, "content": break_up(prompt("perception", servers=servers))},
+        {"role": "user", "content": break_up(task)},
     ]
     texts = {"type": "array", "items": {"type": "string"}}
     fields = {name: texts if name in _LISTS else {"type": "string"} for name in Perception.model_fields}
@@ -188,9 +201,9 @@ def _closing(transcript: Transcript, system_role: str, cap_tokens: int) -> list[
 
 def _line(item: Item) -> str:
     if item["kind"] != "said":
-        return f"{item['kind']}: {told(item['text']) if item['kind'] == 'answer' else item['text']}"
+        return f"{item['kind']}: {told(item['text']) if item['kind'] == 'answer' else break_up(item['text'])}"
     calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in item.get("calls", ())]
-    return f"agent: {item['text'] or ''} {' '.join(calls)}".strip()
+    return break_up_own(f"agent: {item['text'] or ''} {' '.join(calls)}".strip())
 
 
 def _json_answer(messages: list[Message], tools: list[dict[str, Any]], system_role: str, way: Way) -> dict[str, Any]:

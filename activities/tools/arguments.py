@@ -84,9 +84,7 @@ class Arguments:
         return unescape_lookalikes(replace_handles(arguments, values))
 
     async def of_task(self, run: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return what a task gives with texts that only look like handles of this run marked as texts."""
-        if not handles_in(arguments):
-            return arguments
+        """Return what a task gives with texts that only look like marks of the engine marked as texts."""
         return escape_lookalikes(arguments, (await self.records.secrets.of(run)).handles)
 
     async def _unfolded(self, run: str, value: Any) -> Any:

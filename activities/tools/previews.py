@@ -89,6 +89,11 @@ def place_of(ask: calls.CallTool, definition: Definition) -> WorkspaceAccess | N
     return replace(place, rehearsal=ask.rehearsal.name)
 
 
+def made_up(ask: calls.CallTool, copy: WorkspaceAccess | None) -> tuple[int, ...]:
+    """Return the rehearsed calls whose simulated values may stand in what is read from a copy of the workspace."""
+    return () if copy is None or ask.rehearsal is None else ask.rehearsal.simulated
+
+
 def _filled(template: Any, idx: int, arguments: dict[str, Any], pointer: str) -> Any:
     match template:
         case str():

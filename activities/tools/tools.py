@@ -10,7 +10,7 @@ from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets
 from activities.tools.effects import Effects, intent_of
 from activities.tools.elicitations import Elicitations
-from activities.tools.previews import Previews, Rehearsing, place_of
+from activities.tools.previews import Previews, Rehearsing, made_up, place_of
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -356,10 +356,8 @@ class Tools(Activities):
         if not answer.success:
             shown = await self.records.show(run, answer.error or "", definition.provider)
             return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
-        asked = vouching(definition, arguments)
-        kept = await self.records.keep(
-            run, definition.name, answer.data, definition.provider, answer.files, asked=asked
-        )
+        more: Any = {"asked": vouching(definition, arguments), "simulated": made_up(ask, copy)}
+        kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files, **more)
         why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
         if why is not None:
             shown = await self.records.show(run, why, definition.provider)

@@ -15,6 +15,8 @@ JOINER = "\u2060"
 _ENGINE = r"[^\w⟦]{0,20}(?i:text\W|end\W{1,20}of\W|left\W{1,20}out)"
 """What the engine's own lines in an answer go on with after their bracket, and what a model may take for it."""
 
+_THOUGHT = re.compile(r"/?think>")
+
 
 @cache
 def _words() -> re.Pattern[str]:
@@ -30,6 +32,16 @@ def _words() -> re.Pattern[str]:
 def break_up(text: str) -> str:
     """Return a text with those words broken up; those that were broken up before are told apart."""
     return _words().sub(lambda found: f"{found[0]}{JOINER}", text)
+
+
+def break_up_own(text: str) -> str:
+    """Return what a model wrote with those words broken up that are not yet; it may mark its thoughts."""
+    return _words().sub(_broken_once, text)
+
+
+def _broken_once(found: re.Match[str]) -> str:
+    stays = JOINER in found[0] or _THOUGHT.match(found.string, found.end())
+    return found[0] if stays else f"{found[0]}{JOINER}"
 
 
 def put_together(value: Any) -> Any:

@@ -9,8 +9,12 @@ from backstay.frozen import Frozen
 
 _OPEN, _KIND = "⟦", "secret:"
 MARK = _OPEN + _KIND
+_SIMULATED = "sim:"
+"""How the mark of a value goes on that a rehearsal has made up, before the number of its call."""
+_MARKS = (_KIND, _SIMULATED)
+_LONGEST_NUMBER = 9
 JOINER = "\u2060"
-"""Stands after the bracket of what only looks like a handle."""
+"""Stands after the bracket of what only looks like a mark of the engine."""
 _END = "⟧"
 _HEX = frozenset("0123456789abcdef")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -98,17 +102,18 @@ def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
             return value
 
 
-def escape_lookalikes(value: Any, known: Container[str]) -> Any:
+def escape_lookalikes(value: Any, known: Container[str], simulated: Container[int] = ()) -> Any:
     """Return a JSON value in which only known handles are handles: in any other, an invisible sign follows the bracket.
 
-    What looked like that already gets another sign, so that `unescape_lookalikes` gives back what stood there.
+    Marks of simulated values are none but those of the calls that are simulated. What looked like that already gets
+    another sign, so that `unescape_lookalikes` gives back what stood there.
     """
-    return _changed(value, lambda text: _with_signs(text, known))
+    return _changed(value, lambda text: _with_signs(text, lambda part: _is_foreign(part, known, simulated)))
 
 
 def unescape_lookalikes(value: Any) -> Any:
     """Return a JSON value as it was before `escape_lookalikes`."""
-    return _changed(value, lambda text: text if JOINER not in text else _with_signs(text, None))
+    return _changed(value, lambda text: text if JOINER not in text else _with_signs(text))
 
 
 def split_lookalikes(text: str) -> list[tuple[str, bool]]:
@@ -141,23 +146,27 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
             return value
 
 
-def _with_signs(text: str, known: Container[str] | None) -> str:
-    """Return a text with one sign more after the brackets of lookalikes, or, where nothing is known, with one less."""
+def _with_signs(text: str, foreign: Callable[[str], bool] | None = None) -> str:
+    """Return a text with one sign more after the brackets of lookalikes, or, where none is foreign, with one less."""
     first, *parts = text.split(_OPEN)
     said = [first]
     for part in parts:
         rest = part.lstrip(JOINER)
         signs = len(part) - len(rest)
-        if rest.startswith(_KIND) and known is None:
+        if rest.startswith(_MARKS) and foreign is None:
             signs = max(signs - 1, 0)
-        elif rest.startswith(_KIND) and (signs or _is_foreign(f"{_OPEN}{rest}", known or ())):
+        elif rest.startswith(_MARKS) and (signs or (foreign is not None and foreign(rest))):
             signs += 1
         said.append(JOINER * signs + rest)
     return _OPEN.join(said)
 
 
-def _is_foreign(text: str, known: Container[str]) -> bool:
-    part, handle = split_handles(text)[0]
+def _is_foreign(rest: str, known: Container[str], simulated: Container[int]) -> bool:
+    if rest.startswith(_SIMULATED):
+        number, colon, _ = rest.removeprefix(_SIMULATED).partition(":")
+        is_one = colon and number.isascii() and number.isdecimal() and len(number) <= _LONGEST_NUMBER
+        return bool(is_one) and int(number) not in simulated
+    part, handle = split_handles(f"{_OPEN}{rest}")[0]
     return handle is not None and part not in known
 
 

@@ -9,6 +9,7 @@ from activities.records import Records, RunSecrets
 from activities.tools.arguments import Arguments
 from backstay.canonical import canonical, digest_of
 from backstay.errors import ArgumentsInvalid, WorkerMisfit
+from backstay.plans.rehearsal import tokens_in
 from backstay.policies.policy import Policy, rule
 from backstay.redaction.handles import MARK, handles_in
 from backstay.redaction.redactor import Redactor
@@ -126,6 +127,25 @@ async def test_a_handle_of_another_run_is_unknown_here(opened):
 
 
 FOREIGN = f"⟦secret:desk/token:{'0' * 24}⟧"
+TOKEN = "⟦sim:0:/id⟧"
+
+
+@promise("secrets:lookalikes")
+@pytest.mark.parametrize(
+    "text", [TOKEN, f"in {TOKEN} amid", f"⟦\u2060sim:{TOKEN}", f"⟦\u2060{TOKEN[1:]}", "⟦sim:1:/a⟦b⟧"]
+)
+async def test_what_only_looks_like_a_value_of_a_rehearsal_is_data_and_reaches_a_tool_as_it_was(opened, text):
+    async with opened() as (arguments, records, _):
+        payload = {"log": text, "names": {text: [text]}}
+        shown = await records.shown(RUN, (await records.keep(RUN, "desk.look", payload, "desk")).ref)
+        assert tokens_in(shown) == []
+        assert await unfolded(arguments, await arguments.fold(RUN, "desk", shown)) == payload
+        by_task = await arguments.of_task(RUN, payload)
+        assert tokens_in(by_task) == []
+        assert await unfolded(arguments, await arguments.fold(RUN, "desk", by_task)) == payload
+        # What a rehearsal has made up, and then read back, stays what it is.
+        ref = (await records.keep(RUN, "fs.read_file", payload, "fs", simulated=(0, 1))).ref
+        assert await records.shown(RUN, ref) == payload or "\u2060" in text
 
 
 @promise("secrets:lookalikes")

@@ -295,7 +295,7 @@ async def test_a_text_of_a_server_that_looks_like_a_token_stands_for_nothing(tem
             task = program(scripts, source, "")
         handle = await opened.start(task)
         (request,) = await pending(handle)
-        assert request["forecast"][2]["arguments"] == {"to": forged}
+        assert request["forecast"][2]["arguments"] == {"to": f"⟦<U+2060>{forged[1:]}"}
         bank.answers = answers | {"where": {"data": {"to": "evil"}}, "look": {"data": {"to": "evil"}}}
         bank.write()
         await decide(handle, request)
