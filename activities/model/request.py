@@ -1,8 +1,8 @@
 """Render a transcript as a Chat Completions request."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from backstay.profile import Profile
 from backstay.requests import AskModel
 from backstay.settings import Settings
 from backstay.shown import one_line
-from backstay.task.context import BYTES_PER_TOKEN, trim, weight
+from backstay.task.context import BYTES_PER_TOKEN, SENT, trim, weight
 from backstay.task.decision import Perception
 from toolbox.catalog.catalog import Catalog
 
@@ -130,7 +130,9 @@ def request_for(
     offers: Any = {"programs": ask.programs, "planning": ask.planning, "offered": offered, "finish": finish}
     functions = _broken_up(functions_for(catalog, transcript.visible(), **offers))
     cap_tokens = _room(cap_tokens, room, most, functions)
-    items, dropped = trim(list(transcript.items), cap_tokens, total=transcript.weight, forgotten=transcript.forgotten)
+    sent = [*map(partial(_with_own, beside), transcript.items)]
+    total = transcript.weight + sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
+    items, dropped = trim(sent, cap_tokens, total=total, forgotten=transcript.forgotten)
     messages = messages_of(items, role, beside)
     if ask.budget:
         # Last, so that the prefix stays the same from step to step and can be cached.
@@ -139,6 +141,17 @@ def request_for(
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _with_own(beside: Mapping[str, Beside], item: Item) -> Item:
+    """Return an item, marked where it is sent with what stood beside it: then that has to have room as well."""
+    if FIELD not in item or item[FIELD]["ref"] not in beside:
+        return item
+    return {**item, FIELD: {**item[FIELD], SENT: True}}
+
+
+def _changed(marked: Sequence[Item], items: Sequence[Item]) -> Iterator[tuple[Item, Item]]:
+    return ((mine, item) for mine, item in zip(marked, items, strict=True) if mine is not item)
 
 
 def _broken_up(functions: list[dict[str, Any]]) -> list[dict[str, Any]]:

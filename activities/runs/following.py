@@ -2,6 +2,7 @@
 
 import structlog
 
+from activities.model.opaque import FIELD
 from activities.model.request import prompt
 from activities.model.transcript import Item, Said, Transcripts, said_by
 from activities.resources import Activities, Resources
@@ -70,7 +71,10 @@ class Following(Activities):
 
     async def weight(self, run: str, context: str) -> int:
         """Return how many bytes of a context the model is shown at most."""
-        return min((await self.transcripts.load(run, context)).weight, self.transcripts.window)
+        transcript = await self.transcripts.load(run, context)
+        # Whose model goes on with it is not known yet: it may be the one that what stands apart belongs to.
+        beside = sum(item[FIELD]["bytes"] for item in transcript.items if FIELD in item)
+        return min(transcript.weight + beside, self.transcripts.window)
 
     async def leave(self, ask: calls.CloseRun) -> str | None:
         """Store how the run ended behind its context, and return the ref for runs that follow it.

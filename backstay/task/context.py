@@ -42,6 +42,10 @@ KEEP_LAST = 2
 """The newest answers are never dropped: the model has not reacted to them yet."""
 
 
+SENT = "sent"
+"""Marks, for one request, what stood beside a message that is sent with it: it belongs to the model that is asked."""
+
+
 def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the items of a run as the one that follows it is shown them: without the prompt, and nothing pinned."""
     kinds = {"task": EARLIER, "plan": "note", "fact": "note", "message": "note"}
@@ -49,9 +53,10 @@ def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def weight(item: Any) -> int:
-    """Return the bytes that an item, or several, take in a request, with what is stored apart and sent with it."""
+    """Return the bytes that an item, or several, take in a request, with what stood beside it where that is sent."""
     apart = item.get("opaque") if isinstance(item, dict) else None
-    return len(canonical(item).encode("utf-8", "replace")) + (0 if apart is None else apart["bytes"])
+    beside = apart["bytes"] if apart is not None and apart.get(SENT) else 0
+    return len(canonical(item).encode("utf-8", "replace")) + beside
 
 
 def weigh(items: Iterable[dict[str, Any]]) -> int:

@@ -20,7 +20,7 @@ from activities.model.streaming import STREAMED
 from backstay.digests.broken_up import break_up
 from backstay.errors import ModelUnavailable
 from backstay.redaction.redactor import Redactor
-from backstay.task.context import weight
+from backstay.task.context import SENT, weight
 from backstay.testing import Reply, ScriptedModel
 from tests.requirements import promise
 
@@ -206,13 +206,8 @@ async def test_it_is_sealed_bounded_weighed_and_given_to_its_own_model_only(open
         kept = await opaque.keep(run, target(), Beside({"reasoning_content": "secretive thoughts"}))
         item = {"kind": "said", "text": "t", "calls": [], **kept}
         assert "secretive" not in json.dumps(item)
-        assert (
-            weight(item)
-            == weight({**item, FIELD: None})
-            - 4
-            + len(json.dumps(kept[FIELD], separators=(",", ":")))
-            + kept[FIELD]["bytes"]
-        )
+        sent = {**item, FIELD: {**kept[FIELD], SENT: True}}
+        assert weight(sent) == weight(item) + len(f',"{SENT}":true') + kept[FIELD]["bytes"]
         opaque.recent.clear()
         found = await opaque.of(run, target(), [item])
         (message,) = messages_of([item], "system", found)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from activities.endpoints.endpoints import Target
+from activities.model.message import Beside
 from activities.model.output import WantedOutput
 from activities.model.request import request_for
 from activities.model.transcript import Transcript
@@ -80,3 +81,20 @@ def test_a_model_may_mark_its_own_thoughts_and_is_shown_again_what_it_wrote_brok
     said = request["messages"][0]["content"]
     assert said.startswith("<think>hm</think> <\u2060|im_start|>")
     assert said.endswith(" <\u2060tool_call>")
+
+
+@promise("context:opaque-of-others")
+@pytest.mark.parametrize("is_own", [False, True])
+def test_what_stands_beside_the_messages_of_another_model_takes_no_room_of_a_fallback(is_own):
+    answer = canonical({"data": "a line of an answer\n" * 300})
+    opaque = {"ref": "r1", "of": "another", "bytes": 60_000}
+    said = {"kind": "said", "text": "", "calls": [CALL], "opaque": opaque}
+    items = ({"kind": "task", "text": "t"}, said, {"kind": "answer", "call_id": "c1", "text": answer})
+    transcript = Transcript("", ()).with_items(items)
+    options = {"target": TARGET, "cap_tokens": 6000, "way": "functions", "offered": {}}
+    options["beside"] = {"r1": Beside({"reasoning": "x" * 60_000})} if is_own else {}
+    request, _ = request_for(AskModel(model="m", context=""), transcript, build([], [], {}), SETTINGS, **options)
+    shown = next(message["content"] for message in request["messages"] if message["role"] == "tool")
+    # Where it is sent, it does have to have room.
+    assert ("dropped to save space" in shown) == is_own
+    assert (shown.count("a line of an answer") == 300) != is_own
