@@ -55,8 +55,8 @@ def with_principals(payload: dict[str, Any], fields: tuple[str, ...] = ("by",)) 
 
 
 def _kept_foreign(sign: str) -> str:
-    """Return a sign, or its code where composing would make a plain letter of a foreign one."""
-    return f"<U+{ord(sign):04X}>" if not sign.isascii() and unicodedata.normalize("NFC", sign).isascii() else sign
+    """Return a sign, or its code where it is another form of a plain one, such as a full-width letter or `@`."""
+    return f"<U+{ord(sign):04X}>" if not sign.isascii() and unicodedata.normalize("NFKC", sign).isascii() else sign
 
 
 def _in_small_letters(name: str) -> Iterator[str]:

@@ -72,6 +72,17 @@ def test_a_sign_that_cannot_be_seen_or_passes_for_another_makes_nobody_elses_nam
 
 
 @promise("approvals:nobody-else")
+@pytest.mark.parametrize(
+    "wide", ["ana\uff20example.com", "\uff41na@example.com", "ana@example\uff0ecom", "\u24d0na@x.com"]
+)
+def test_a_wide_or_circled_form_of_a_plain_sign_is_written_as_its_code_and_refused_in_a_policy(wide):
+    assert "<U+" in principal(wide)
+    assert not is_plain(wide)
+    with pytest.raises(PolicyInvalid, match="signs that cannot be seen"):
+        Policy.admit({"ask": [{"tool": "a.b", "approvers": [wide]}]})
+
+
+@promise("approvals:nobody-else")
 def test_a_policy_that_names_somebody_with_a_sign_that_cannot_be_seen_is_refused():
     with pytest.raises(PolicyInvalid, match="signs that cannot be seen"):
         Policy.admit({"ask": [{"tool": "a.b", "approvers": ["ana\u200b@example.com"]}]})
