@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -16,7 +16,7 @@ import openai
 from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
 from activities.model.message import Beside, in_one_form
 from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, wait_in
-from activities.model.streaming import AnswerBroken, Say, read_answer
+from activities.model.streaming import CALLED, AnswerBroken, Say, read_answer, read_whole
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
@@ -77,7 +77,7 @@ async def complete(
     try:
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
             kind = response.headers.get("content-type", kind)[:60]
-            data = json.loads(response.content) if say is None else await read_answer(response.aiter_bytes(), say)
+            data = await (read_whole(response.content) if say is None else read_answer(response.aiter_bytes(), say))
             if (fault := _fault_in(data, redactor)) is not None:
                 raise _by_cause(fault, _wait(fault.text, response.headers), listed=listed)
             return _parsed(data)
@@ -268,6 +268,14 @@ def _parsed(data: Any) -> Completion:
     if not isinstance(message, dict):
         raise TypeError("no message")
     message, beside = in_one_form(message)
+    if "tool_calls" not in message and choice.get("finish_reason") in CALLED:
+        # Only one answer was asked for: some gateways put its words and its calls into choices of their own.
+        others = [other.get("message") for other in data["choices"][1:] if isinstance(other, dict)]
+        apart = [in_one_form(other) for other in others if isinstance(other, dict)]
+        found = next(((other, more) for other, more in apart if other.get("tool_calls")), None)
+        if found is not None:
+            message["tool_calls"] = found[0]["tool_calls"]
+            beside = replace(found[1], message=found[1].message | beside.message)
     usage, reported = usage_in(data)
     return Completion(
         message=message,

@@ -25,6 +25,10 @@ STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": 
 Say = Callable[[str], None]
 MOST_LINES = 1_000_000
 _DONE = b"[DONE]"
+_BEGINNING = 1000
+_OF_STREAMS = (b"data:", b"event:", b"id:", b"retry:", b":")
+CALLED = frozenset({"tool_calls", "function_call", "tool_use"})
+"""What is said of an answer that ends with calls."""
 _SUMMARY = re.compile(r'\s*\{\s*"summary"\s*:\s*"')
 _LETTERS = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89aAbB])[0-9a-fA-F]{4}|u[0-9a-fA-F]{4}\\u[0-9a-fA-F]{4}))*')
 _TEXTS = ("content", "refusal")
@@ -39,6 +43,18 @@ class AnswerBroken(Exception):
         """Keep what it says."""
         super().__init__("the answer was broken off")
         self.data = data
+
+
+async def read_whole(body: bytes) -> Any:
+    """Return the completion that a body holds; some endpoints stream although nobody has asked for it."""
+    begun = body[:_BEGINNING].lstrip()
+    if not begun.startswith(_OF_STREAMS):
+        return json.loads(body)
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield body
+
+    return await read_answer(parts(), lambda _: None)
 
 
 async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
@@ -61,6 +77,9 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
         if not data:
             continue
         chunk = json.loads(data)
+        if not isinstance(chunk, dict):
+            # Some send a null to keep the connection open.
+            continue
         if answer.is_empty and _tells_of_error(chunk):
             return chunk
         answer.add(chunk)
@@ -189,6 +208,8 @@ class StreamedAnswer:
         self._calls: list[_Call] = []
         self._numbered: dict[int, _Call] = {}
         """The last call of each number."""
+        self._elsewhere: list[dict[str, Any]] = []
+        """Pieces of calls in other choices than the first."""
         self._summaries: dict[int, _Summary] = {}
         self._beside: dict[str, Any] = {}
         self._finish_reason: Any = None
@@ -205,12 +226,22 @@ class StreamedAnswer:
             raise AnswerBroken(chunk)
         self._usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage") or self._usage
         for choice in chunk.get("choices") or ():
+            if choice is None:
+                continue
             if choice.get("index"):
+                self._aside(choice.get("delta") or {})
                 continue
             if choice.get("error") is not None:
                 raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
             self._delta(choice.get("delta") or choice.get("message") or {})
+
+    def _aside(self, delta: dict[str, Any]) -> None:
+        """Keep calls of another choice: some gateways put words and calls into choices of their own."""
+        pieces = delta.get("tool_calls")
+        for piece in pieces if isinstance(pieces, list) else []:
+            self._count(len(json.dumps(piece)) + 100)
+            self._elsewhere.append(piece)
 
     def _delta(self, delta: dict[str, Any]) -> None:
         for name in _TEXTS:
@@ -226,7 +257,8 @@ class StreamedAnswer:
             grown(self._beside, more)
         calls = delta.get("tool_calls") or []
         for piece in calls if isinstance(calls, list) else [calls]:
-            self._call(piece)
+            if piece is not None:
+                self._call(piece)
         if isinstance(legacy := delta.get("function_call"), dict):
             # How functions were called before several could be.
             self._call({"index": 0, "function": legacy})
@@ -237,6 +269,9 @@ class StreamedAnswer:
             raise ValueError("no chunk")
         if not self.done and self._finish_reason is None:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
+        if not self._calls and self._finish_reason in CALLED:
+            for piece in self._elsewhere:
+                self._call(piece)
         texts = {name: "".join(parts) if parts else None for name, parts in self._texts.items()}
         calls = [call.wire() for call in self._in_order()]
         message = {**self._beside, "role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}

@@ -323,3 +323,39 @@ async def test_an_answer_counts_when_it_is_done_though_the_connection_stays_open
     async with raw_endpoint(HEAD % b"200 OK", part.encode(), 0.5) as (client, _, _sizes):
         completion = await complete(client, written({**REQUEST, **STREAMED}), say=[].append)
     assert completion.message["content"] == "hello"
+
+
+@promise("models:streamed-fragments")
+@pytest.mark.parametrize("streamed_too", [True, False])
+async def test_nulls_amid_a_stream_are_passed_over_and_a_stream_that_nobody_asked_for_is_read(streamed_too):
+    # earendil-works/pi#2468, Kilo-Org/kilocode#3083, pydantic/pydantic-ai#5165, unslothai/unsloth#6570,
+    # sgl-project/mini-sglang#51
+    nulls = 'data: null\n\ndata: {"choices": null}\n\ndata: {"choices": [null]}\n\ndata: "ping"\n\n'
+    call = fragment('{"x": 1}', index=0, id="a", name="one")
+    call["tool_calls"].append(None)
+    body = ": wait\n\n" + nulls + chunk(call) + nulls + chunk({}, finish_reason="tool_calls") + "data: [DONE]\n\n"
+    reply = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
+    completion = await asked(reply, streamed=streamed_too)
+    assert [one["function"]["name"] for one in completion.message["tool_calls"]] == ["one"]
+    assert completion.finish_reason == "tool_calls"
+
+
+CALL_OF_ONE = {"id": "a", "type": "function", "function": {"name": "one", "arguments": "{}"}}
+
+
+@promise("models:streamed-fragments")
+@pytest.mark.parametrize(("finish", "made"), [("tool_calls", True), ("stop", False)])
+async def test_words_and_calls_in_choices_of_their_own_are_one_answer_that_ends_with_calls(finish, made):
+    # HKUDS/nanobot#1555: GitHub Copilot
+    parts = [{"role": "assistant", "content": "I do it."}, {"role": "assistant", "tool_calls": [CALL_OF_ONE]}]
+    choices = [
+        {"index": index, "message": part, "finish_reason": finish if index == 0 else "tool_calls"}
+        for index, part in enumerate(parts)
+    ]
+    whole = await asked(Reply(body=json.dumps({"choices": choices}).encode()), streamed=False)
+    events = [{"choices": [{"index": index, "delta": part, "finish_reason": None}]} for index, part in enumerate(parts)]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    told = await streamed("".join(f"data: {json.dumps(event)}\n\n" for event in events))
+    for completion in (whole, told):
+        assert completion.message["content"] == "I do it."
+        assert bool(completion.message.get("tool_calls")) == made
