@@ -59,7 +59,7 @@ def _behind_thoughts(text: str) -> tuple[str, bool]:
     return found, marked
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str) -> str:
     """Return what stands in the fence around a text, else the text."""
     match = next((found for pattern in _patterns("fences") if (found := pattern.fullmatch(text)) is not None), None)
     return text if match is None else match[1].strip()
@@ -71,7 +71,7 @@ def calls_asked_for(text: str, parameters: Parameters) -> Written | None:
     Amid words only what was asked for is one, an object with `calls`.
     """
     said, marked = _behind_thoughts(text)
-    inner = _fenced(said)
+    inner = fenced(said)
     try:
         calls = _calls_of(json.loads(inner), parameters)
     except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ def _calls_of(value: Any, parameters: Parameters | None) -> tuple[Call, ...] | N
 _KEYS = (
     frozenset({"name", "tool_name", "function", "tool"}),
     frozenset({"arguments", "parameters", "args", "input"}),
-    frozenset({"id", "type"}),
+    frozenset({"id", "type", "tool_call_id"}),
 )
 
 
@@ -156,7 +156,7 @@ def _call(value: Any) -> Call | None:
     given = next((about[key] for key in ("arguments", "parameters", "args", "input") if key in about), None)
     if "name" not in about and (not isinstance(name, str) or given is None):
         return None
-    if about is value and given is None and len(value) > 1 and value.keys() - {"name", "id", "type"}:
+    if about is value and given is None and len(value) > 1 and value.keys() - {"name"} - _KEYS[2]:
         return None
     return _made(name, given)
 
@@ -184,7 +184,7 @@ def _written_down(text: str, parameters: Parameters) -> Written | None:
     said, marked_thoughts = _behind_thoughts(text)
     if not said or len(said) > MOST_READ:
         return None
-    inner = _fenced(said)
+    inner = fenced(said)
     bare = _bare(inner, parameters)
     if bare is not None:
         return Written(bare, whole=marked_thoughts)

@@ -14,7 +14,13 @@ MOST_AGAIN = 3
 
 @cache
 def _words() -> dict[str, End]:
-    return {word: end for end, words in data_beside(__file__)["words"].items() for word in words}
+    return {_letters(word): end for end, words in data_beside(__file__)["words"].items() for word in words}
+
+
+def _letters(word: str) -> str:
+    """Return the letters of a word: `tool-calls`, `toolCalls` and `TOOL_CALLS` say the same."""
+    plain = word.strip().lower()
+    return "".join(sign for sign in plain if sign.isalpha()) or plain
 
 
 @cache
@@ -24,8 +30,7 @@ def _notes() -> Mapping[str, Mapping[str, str]]:
 
 def end_of(finish_reason: str, message: Mapping[str, Any]) -> End:
     """Return how an answer ended."""
-    said = finish_reason.strip().lower().removeprefix("finishreason.").removeprefix("finish_reason_")
-    end = _words().get(said, "unknown")
+    end = _words().get(_letters(finish_reason).removeprefix("finishreason"), "unknown")
     refused = isinstance(message.get("refusal"), str) and message["refusal"].strip()
     return "refused" if refused and not message.get("content") and not message.get("tool_calls") else end
 

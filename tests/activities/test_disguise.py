@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from activities.model.disguise import calls_asked_for, calls_written_down, without_thoughts
+from activities.model.ends import end_of as ended
 from activities.model.transcript import Transcript
 from activities.model.understanding import understood
 from tests.requirements import promise
@@ -72,6 +73,16 @@ WRITTEN = [
     ),
     # MiniMax and others
     '<function_calls><invoke name="notes__add"><parameter name="text">3.10</parameter></invoke></function_calls>',
+    # Nemotron
+    f"<TOOLCALL>[{BODY}]</TOOLCALL>",
+    f"<functioncall> {json.dumps({'name': 'notes__add', 'arguments': json.dumps(ONE)})}",
+    # Cohere
+    (
+        f"<|START_ACTION|>[{json.dumps({'tool_call_id': '0', 'tool_name': 'notes__add', 'parameters': ONE})}]"
+        "<|END_ACTION|>"
+    ),
+    # langchain-ai/langchain#12892: ReAct
+    f"Action: notes__add\nAction Input: {json.dumps(ONE)}",
     f"```json\n{BODY}\n```",
     json.dumps(
         {"tool_calls": [{"type": "function", "function": {"name": "notes__add", "arguments": json.dumps(ONE)}}]}
@@ -91,7 +102,28 @@ AMID = [
     f"I will add it now.\n<tool_call>{BODY}</tool_call>",
     f"<tool_call>{BODY}</tool_call>\nThat is done now.",
     "<tool_call>notes__add(</tool_call>",
+    f"Thought: I add it.\nAction: notes__add\nAction Input: {json.dumps(ONE)}",
+    f"Action: notes__add\nAction Input: {json.dumps(ONE)}\nObservation: added",
 ]
+
+
+@promise("models:ends")
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        # openbraininstitute/neuroagent#47 names those of a widely used gateway; others are written like their enums
+        (
+            "done",
+            ["tool-calls", "toolUse", "EndTurn", "FINISH_REASON_STOP", "FinishReason.STOP", "<|im_end|>", "eot_id"],
+        ),
+        ("cut", ["max-tokens", "maxTokens", "FINISH_REASON_MAX_TOKENS", "max_new_tokens"]),
+        ("filtered", ["content-filter", "contentFilter", "PROHIBITED_CONTENT"]),
+        ("unsaid", ["", "none", "null"]),
+        ("unknown", ["other", "stopped early", "7"]),
+    ],
+)
+def test_the_words_for_an_end_are_known_however_they_are_joined(end, words):
+    assert {ended(word, {}) for word in words} == {end}
 
 
 def arguments_of(call):
