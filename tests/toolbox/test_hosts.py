@@ -151,6 +151,44 @@ def test_what_cannot_be_taken_over_is_refused_with_the_file(tmp_path, text, said
     assert len(str(caught.value)) < 500
 
 
+ENTRY = {"command": "python", "args": ["-c", "pass"]}
+SERVERS = json.dumps({"mcpServers": {"good": ENTRY}})
+FILES = {
+    # tradesdontlie/tradingview-mcp#406: what shells on Windows write
+    "mark.json": SERVERS.encode("utf-8-sig"),
+    "wide.json": SERVERS.encode("utf-16"),
+    # Codex
+    "codex.toml": b'[mcp_servers.good]\ncommand = "python"\nargs = ["-c", "pass"]\n',
+    # Continue
+    "continue.yaml": b"mcpServers:\n  - name: good\n    command: python\n    args: ['-c', 'pass']\n",
+    # goose
+    "goose.yaml": b"extensions:\n  good:\n    cmd: python\n    args: ['-c', 'pass']\n    enabled: true\n",
+    # Nothing but the servers, as a page shows them
+    "bare.json": json.dumps({"good": ENTRY}).encode(),
+}
+
+
+@promise("tools:hosts-files")
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_read_in_the_form_in_which_its_host_writes_it(tmp_path, name):
+    file = tmp_path / name
+    file.write_bytes(FILES[name])
+    servers, faults = servers_of(file, {})
+    assert [(server.name, server.entry) for server in servers] == [("good", ENTRY)]
+    assert faults == []
+
+
+@promise("tools:hosts-files")
+def test_the_servers_that_belong_to_a_folder_are_taken_over_in_that_folder(tmp_path, monkeypatch):
+    data = {"projects": {str(tmp_path): {"mcpServers": {"here": ENTRY}}}, "mcpServers": {"all": ENTRY}}
+    monkeypatch.chdir(tmp_path)
+    assert set(imported(tmp_path, data)) == {"all", "here"}
+    monkeypatch.chdir("/")
+    assert set(imported(tmp_path, data)) == {"all"}
+    with pytest.raises(ToolboxInvalid, match="names servers of other folders only; run it in one of them"):
+        imported(tmp_path, {"projects": data["projects"]})
+
+
 @promise("tools:hosts-found")
 def test_the_files_of_hosts_are_found_where_they_keep_them(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)

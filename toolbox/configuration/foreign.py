@@ -18,7 +18,9 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry with our names and forms; a field that is null is left out."""
     found: dict[str, Any] = {}
     for key, value in entry.items():
-        if value is not None and (ours := _FIELDS.get(key, key)) not in found:
+        ours = _FIELDS.get(key, key)
+        # Where a form asks for both, the one that is not used is left empty.
+        if value is not None and ours not in found and not (value == "" and ours in {"command", "url"}):
             found[ours] = value
     found = without_switches(found)
     _split_command(found)
@@ -26,7 +28,7 @@ def as_ours(entry: Mapping[str, Any]) -> dict[str, Any]:
         if key in found:
             found[key] = _assigned(found[key])
     if isinstance(found.get("args"), list):
-        found["args"] = [as_written(word) for word in found["args"]]
+        found["args"] = [as_written(word) for word in found["args"] if word is not None]
     for name in _TYPE_NAMES:
         kind = _TYPES.get(str(found.get(name)).lower())
         if kind is not None:
@@ -52,13 +54,21 @@ def _split_command(found: dict[str, Any]) -> None:
             for key in ("args", "env"):
                 if more.get(key) is not None:
                     found.setdefault(key, more[key])
+        case str() as line if "args" not in found and not {"/", "\\"} & {*line.split(" ")[0]}:
+            # A whole line, as it is typed; a path may hold spaces itself.
+            found["command"], *words = _words(line) or [line]
+            found |= {"args": words} if words else {}
         case _:
             pass
     if isinstance(words := found.get("args"), str):
-        try:
-            found["args"] = shlex.split(words)
-        except ValueError:
-            found["args"] = [words]
+        found["args"] = _words(words)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return [line]
 
 
 def _assigned(values: Any) -> Any:

@@ -1,16 +1,19 @@
-"""Read the MCP servers that other hosts know: Claude Desktop, Cursor and VS Code.
+"""Read the MCP servers that other hosts know: Claude, Cursor, VS Code, and whichever names them in JSON, YAML or TOML.
 
 Nothing is started here, and no secret stays in what is returned: each is a variable, and its value is beside it.
 """
 
+import codecs
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from backstay.errors import ToolboxInvalid
@@ -21,11 +24,15 @@ from toolbox.configuration.foreign import as_ours
 from toolbox.configuration.load import explain, is_secret_name
 
 _MOST_BYTES = 1 << 20
-_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_REFERENCE = re.compile(r"\$\{\{(?P<asked>[^{}]*)\}\}|\$\{(?P<own>[^}]*)\}|(?<!\$)\{(?P<bare>(?:env|file):[^{}]*)\}")
+"""Continue doubles the braces, and opencode leaves out the dollar."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(:-.*)?", re.DOTALL)
 _STRANGE = re.compile(r"[^A-Za-z0-9 _-]+")
 _ENGINES_OWN = ("BACKSTAY_", "OPENAI_", "TEMPORAL_", "PYTHON", "LD_", "PATH", "HOME")
 _PLACES = ("mcpServers", "servers", "mcp_servers", "context_servers", "amp.mcpServers", "cody.mcpServers")
+_LEADS = frozenset({"command", "cmd", "url", "httpUrl", "serverUrl"})
+"""One of these is a field of every server."""
+_OF_COMMANDS = ("args", "cwd", "env")
 _PROJECT_FOLDERS = frozenset({".vscode", ".cursor"})
 
 
@@ -59,15 +66,17 @@ def servers_of(path: Path, known: Mapping[str, str]) -> tuple[list[Imported], li
     No secret gets the name of a variable that is known with another value. Raises ToolboxInvalid naming file, field
     and fix when there is no server that can be taken over.
     """
-    found = _entries(_read(path))
+    data = _read(path)
+    found = _entries(data) | _of_this_folder(data)
     if not found:
-        raise ToolboxInvalid(f"{path}: names no server; it needs `mcpServers`, or `servers` as VS Code writes it")
+        raise ToolboxInvalid(f"{path}: {_why_none(data)}")
     project = _project_of(path)
     taken = dict(known)
     servers, faults = list[Imported](), list[str]()
     for name, entry in found.items():
         try:
-            servers.append(_imported(str(name), entry, project, taken))
+            names = {server.name for server in servers}
+            servers.append(_imported(str(name), entry, project, taken, names))
         except ToolboxInvalid as error:
             faults.append(str(error))
     if not servers:
@@ -83,11 +92,34 @@ def _entries(data: dict[str, Any]) -> dict[str, Any]:
         places += [inner.get("servers"), inner.get("mcpServers")]
         # One host names its servers right here.
         places.append({name: entry for name, entry in inner.items() if isinstance(entry, dict) and "type" in entry})
+    # One calls them extensions; and a file may hold nothing but servers, as a page shows them.
+    places += [data.get("extensions"), {name: entry for name, entry in data.items() if _is_server(entry)}]
     found = next((part for part in places if part), None)
     if isinstance(found, list):
         named = [entry for entry in found if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
         found = {entry["name"]: entry for entry in named}
     return found if isinstance(found, dict) else {}
+
+
+def _is_server(entry: Any) -> bool:
+    return isinstance(entry, dict) and any(entry.get(name) for name in _LEADS)
+
+
+def _of_this_folder(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the servers that Claude Code knows for the current folder alone."""
+    projects = data.get("projects")
+    project = projects.get(str(Path.cwd())) if isinstance(projects, dict) else None
+    found = project.get("mcpServers") if isinstance(project, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _why_none(data: dict[str, Any]) -> str:
+    projects = data.get("projects")
+    named = projects.items() if isinstance(projects, dict) else ()
+    folders = [str(name) for name, project in named if isinstance(project, dict) and project.get("mcpServers")]
+    if folders:
+        return f"names servers of other folders only; run it in one of them: {', '.join(folders[:5])}"
+    return "names no server; it needs `mcpServers`, or `servers` as VS Code writes it"
 
 
 def server_of(name: str, entry: Mapping[str, Any], known: Mapping[str, str]) -> Imported:
@@ -99,12 +131,28 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ToolboxInvalid(f"{path}: larger than {_MOST_BYTES} bytes; name a file of a host")
-        data = commented.read(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = _parsed(path.suffix.lower(), _text_in(path.read_bytes()))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ToolboxInvalid(f"{path}: cannot be read: {error}") from None
     if not isinstance(data, dict):
         raise ToolboxInvalid(f"{path}: no JSON object; name a file of a host")
     return data
+
+
+def _text_in(data: bytes) -> str:
+    """Return the text of a file, which editors and shells on Windows write with a mark, or in UTF-16."""
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if is_wide else "utf-8-sig")
+
+
+def _parsed(suffix: str, text: str) -> Any:
+    match suffix:
+        case ".toml":
+            return tomllib.loads(text)
+        case ".yaml" | ".yml":
+            return yaml.safe_load(text)
+        case _:
+            return commented.read(text)
 
 
 def _project_of(path: Path) -> Path | None:
@@ -113,11 +161,13 @@ def _project_of(path: Path) -> Path | None:
     return folder.parent if folder.name in _PROJECT_FOLDERS and folder.parent != Path.home() else None
 
 
-def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str]) -> Imported:
+def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str], names: Collection[str]) -> Imported:
     if not isinstance(entry, dict):
         raise ToolboxInvalid(f"the server {name[:100]!r} is no object; correct it there")
     known = dict(taken)  # what is not taken over takes no variable either
-    found = _Reader(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", project, known).read(as_ours(entry))
+    found = _Reader(_free(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", names), project, known).read(
+        as_ours(entry)
+    )
     try:
         ServerEntry.model_validate(found.entry)
     except ValidationError as error:
@@ -125,6 +175,14 @@ def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str]
         raise ToolboxInvalid(faults) from None
     taken |= known
     return found
+
+
+def _free(name: str, names: Collection[str]) -> str:
+    """Return a name of its own: in other scripts than ours, two may leave the same letters."""
+    number, free = 2, name
+    while free in names:
+        number, free = number + 1, f"{name}-{number}"
+    return free
 
 
 class _Reader:
@@ -142,10 +200,15 @@ class _Reader:
     def read(self, entry: Mapping[str, Any]) -> Imported:
         """Return the entry with what belongs to it."""
         self._referenced = {
-            _variable(name.removeprefix("input:")) for name in _REFERENCE.findall(json.dumps(entry, default=str))
+            _variable(_name_in(found).removeprefix("input:"))
+            for found in _REFERENCE.finditer(json.dumps(entry, default=str))
         }
+        is_started = bool(entry.get("command"))
         for key, value in entry.items():
-            if key in _KNOWN:
+            if key in _OF_COMMANDS and not is_started and _is_server(entry):
+                # Some hosts take them beside an address, where they mean nothing.
+                self._found.left_out += [key] if value else []
+            elif key in _KNOWN:
                 self._found.entry[key] = self._value(key, value)
             elif key not in FOREIGN:
                 self._found.left_out.append(key)
@@ -210,7 +273,7 @@ class _Reader:
         return f"${{{variable}}}"
 
     def _reference(self, found: "re.Match[str]") -> str:
-        name = found[1]
+        name = _name_in(found)
         kind, _, rest = name.partition(":")
         match kind:
             case "input":
@@ -226,11 +289,19 @@ class _Reader:
             case "/" | "pathSeparator":
                 return os.sep
             case _ if _PLAIN.fullmatch(name):
-                return found[0]
+                return f"${{{name}}}"
             case _:
                 raise ToolboxInvalid(
                     f"mcpServers.{self._found.name}: {found[0][:80]!r} is known to its own host only; write the value"
                 )
+
+
+def _name_in(found: "re.Match[str]") -> str:
+    """Return what a reference names, as VS Code would write it."""
+    if found["asked"] is None:
+        return str(found["own"] if found["bare"] is None else found["bare"])
+    name = found["asked"].strip()
+    return f"input:{name.partition('.')[2]}" if name.startswith(("secrets.", "inputs.")) else name
 
 
 def _variable(name: str) -> str:
