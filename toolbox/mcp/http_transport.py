@@ -23,8 +23,8 @@ PIECE_S = 60.0
 """How long one line or event may take to come, once it has begun: what comes after it waits for it."""
 PROBE_S = 10.0
 """How long a server may take to say whether it still knows a session."""
-GONE = frozenset({400, 404})
-"""The status of a request whose session the server does not know."""
+GONE = frozenset({400, 401, 404, 410})
+"""The status of a request whose session the server does not know; some say that it is not authorized."""
 _PROBED = "tools/list"
 """The method of a probe: each connection is asked for its tools before anything is called."""
 _ERROR_BODY = 1024 * 1024
