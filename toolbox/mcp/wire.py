@@ -40,6 +40,8 @@ _ID_FIRST = re.compile(rb'\A\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{
 _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 _ENVELOPE = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
 _EDGE = 200
+_MOST_JOINED = 1000
+"""How many messages may stand on one line."""
 _CHARSETS = re.compile(
     r"(?:iso-?8859-?\d+|latin-?1|cp125\d|windows-125\d|utf-16(?:-?[bl]e)?|gb18030|gbk|gb2312|big5"
     r"|shift[-_]jis|euc-(?:jp|kr)|koi8-[ru])"
@@ -58,7 +60,7 @@ def messages_of(raw: bytes, charset: str | None = None) -> list[JSONRPCMessage]:
         try:
             value = read_json(raw, charset)
         except (ValueError, RecursionError):
-            return []
+            value = _joined(raw, charset)
         found = [_message(item) for item in (value if isinstance(value, list) else [value])]
         messages = [message for message in found if message is not None]
     for message in messages:
@@ -71,6 +73,24 @@ def read_json(raw: bytes, charset: str | None = None) -> Any:
     """Return the JSON value of the bytes, in a form that every JSON can hold; raises ValueError and RecursionError."""
     text = _text(raw, charset).strip(_MARKS)
     return json_safe(json.loads(text, strict=False, parse_float=_float, parse_int=_int))
+
+
+def _joined(raw: bytes, charset: str | None) -> list[Any]:
+    """Return the objects of a line on which nothing stands between them; none where anything else is on it."""
+    text = _text(raw, charset).strip(_MARKS)
+    found: list[Any] = []
+    decoder, place = json.JSONDecoder(strict=False, parse_float=_float, parse_int=_int), 0
+    while place < len(text):
+        if text[place] != "{" or len(found) == _MOST_JOINED:
+            return []
+        try:
+            value, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            return []
+        found.append(json_safe(value))
+        while place < len(text) and text[place] in _MARKS:
+            place += 1
+    return found
 
 
 def answer_to(asked: RequestId, raw: bytes, charset: str | None = None) -> JSONRPCResponse | JSONRPCError | None:
