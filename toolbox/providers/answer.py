@@ -20,12 +20,17 @@ from toolbox.providers.json_safe import as_written, json_safe
 BESIDE = "_content"
 """Where text, pictures and links stand that came beside structured content and say more than it."""
 _OF_THE_PROTOCOL = frozenset({"_meta", "content", "isError", "resultType", "structuredContent", "toolResult"})
+_WIRE = {"is_error": "isError", "structured_content": "structuredContent", "tool_result": "toolResult"}
+"""The fields of a result as servers in Python write them that know no other names."""
 _BY_FIELD = {"text": "text", "resource": "resource", "uri": "resource_link"}
 """What a part is that does not say it, by a field of it."""
+_NAMES_OF_TEXT = ("text", "value", "content")
 _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
+_PLACES = ("uri", "url")
+_LONGEST_PLACE = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ def refused(reason: str) -> Answer:
 def answer_of(said: Mapping[str, Any]) -> Answer:
     """Return the answer that the result of a call holds: structured content, else its parts, else all it holds."""
     files: dict[str, bytes] = {}
+    said = {_WIRE.get(name, name): value for name, value in said.items() if _WIRE.get(name) not in said}
     failed = _is_true(said.get("isError"))
     if said.get("content") is None and (wrapped := said.get("toolResult")) is not None:
         # As the first revision of the protocol had it.
@@ -102,7 +108,14 @@ def _parts_of(content: Any) -> list[dict[str, Any]]:
                 parts.append({"type": "text", "text": part})
             case _:
                 parts.append({"type": "text", "text": json.dumps(json_safe(part), ensure_ascii=False)})
-    return [part for part in parts if not (_kind(part) == "text" and part.get("text") is None)]
+    return [part for part in parts if _says_something(part)]
+
+
+def _says_something(part: dict[str, Any]) -> bool:
+    """Return whether a part is more than the frame of a text that is missing."""
+    return _kind(part) != "text" or any(
+        value is not None for key, value in part.items() if key not in {"type", "_meta", "annotations"}
+    )
 
 
 def _kind(part: dict[str, Any]) -> str:
@@ -115,10 +128,12 @@ def _kind(part: dict[str, Any]) -> str:
 
 
 def _text(part: dict[str, Any]) -> str | None:
-    """Return the text of a text part; None for every other part."""
+    """Return the text of a text part, under whichever name; None for every other part."""
     if _kind(part) != "text":
         return None
-    text = part.get("text")
+    text = next((part[name] for name in _NAMES_OF_TEXT if part.get(name) is not None), None)
+    if text is None:
+        return None
     return json_safe(text) if isinstance(text, str) else json.dumps(json_safe(text), ensure_ascii=False)
 
 
@@ -151,7 +166,15 @@ def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
         # Another kind than the protocol's: all that it says is shown, and only bytes are kept apart.
         known = {"type", "data", "mimeType", "_meta", "annotations"}
         shown = {**json_safe({key: value for key, value in part.items() if key not in known}), **shown}
-    return shown | (_file(part["data"], files) if "data" in part else {})
+    for key in _PLACES:
+        if isinstance(part.get(key), str):
+            shown[key] = _plain(part[key][:_LONGEST_PLACE])
+    if "data" not in part:
+        return shown
+    if isinstance(data := part["data"], str) and data[:8].lower().startswith(("http://", "https://")):
+        # Where the bytes are, in place of the bytes.
+        return shown | {"uri": _plain(data[:_LONGEST_PLACE])}
+    return shown | _file(data, files)
 
 
 def _plain(value: Any) -> Any:
