@@ -31,6 +31,9 @@ QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# The tests start a thousand processes: what Python has compiled is kept for the next, also where the environment (such
+# as that of a container) says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install demo demo-crash test quick lint bench soak mutants image-check test-matrix conformance screenshots promises
 
@@ -63,7 +66,9 @@ test: $(STAMP) $(NODE) $(TYPESCRIPT) $(BROWSER) $(PROMETHEUS)  ## Run all checks
 lint-beside:
 	@nice $(SHELL) -c '$(CHECKS)' >build/lint.log 2>&1
 
+# Processes that begin together would each compile all tests; the first line does it once, beside the checks.
 tests:
+	@$(PYTEST) --collect-only --quiet --quiet -m "not soak" >/dev/null 2>&1 || true
 	$(PYTEST) $(PARALLEL) -m "not soak"
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
