@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 from activities.model.functions import NAMES
 from activities.records import PERSON, Records
 from backstay.canonical import canonical
-from backstay.digests.long_texts import shared
+from backstay.digests.cutting import size_of_text
+from backstay.digests.long_texts import LEAST_CUT, shared
+from backstay.digests.told import told as as_told
 from backstay.provenance.source import Source
+from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, ContextItem, as_earlier, shorten, weigh, weight
 from backstay.tools.tool import Tool
 from toolbox.catalog.catalog import Catalog
@@ -23,6 +26,9 @@ MOST_PIECES = 200
 """From so many pieces on, a run that follows others keeps their context in one piece of its own."""
 CACHED = 256
 STEP_ROOMS = 3
+_TRIES = 3
+_NAMED = 5
+"""So many tools that a search has found are named where there is no room for what is known of them."""
 """All answers of a step together may take so many times what one of them may."""
 Item = dict[str, Any]
 HITS = "!engine.search_tools"
@@ -229,19 +235,38 @@ class Transcripts:
     async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits.
 
-        All answers of a step share a room: small ones stay as they are, and large ones are cut to what is left.
+        All answers of a step share a room: small ones stay as they are, and large ones are cut to what is left. Where
+        that is too little, the largest are left out, and only said to be there.
         """
         items = [await self._item(run, added) for added in append]
-        large = (at for at, added in enumerate(append) if added.ref and added.kind == "answer")
-        answers = {str(at): weight(items[at]) for at in large}
+        sizes = {at: _told_bytes(item) for at, item in enumerate(items) if item.get("call_id") is not None}
         room = STEP_ROOMS * self.records.digest_characters
-        if sum(answers.values()) <= room:
+        if sum(sizes.values()) <= room:
             return items
-        for at, share in shared(answers, room).items():
-            if share < answers[at]:
-                digest = await self.records.smaller_digest(run, append[int(at)].ref or "", share)
-                items[int(at)] = await self._item(run, append[int(at)], digest)
+        large = {str(at): sizes[at] for at in sizes if append[at].ref and append[at].kind == "answer"}
+        left = max(room - sum(size for at, size in sizes.items() if str(at) not in large), 0)
+        for name, share in shared(large, left).items():
+            if share < large[name]:
+                at = int(name)
+                items[at] = await self._smaller(run, append[at], items[at], share)
+                sizes[at] = _told_bytes(items[at])
+        for at in sorted(sizes, key=lambda at: (-sizes[at], -at)):
+            if sum(sizes.values()) > room and (less := _left_out(append[at], items[at])) is not None:
+                items[at], sizes[at] = less, _told_bytes(less)
         return items
+
+    async def _smaller(self, run: str, added: ContextItem, item: Item, share: int) -> Item:
+        """Return an answer that takes no more than its share of the room, as far as that can be said of it."""
+        most, size = share, share + 1
+        for _ in range(_TRIES):
+            if size <= share or most < LEAST_CUT:
+                break
+            digest = await self.records.smaller_digest(run, added.ref or "", most)
+            item = await self._item(run, added, digest)
+            size = _told_bytes(item)
+            # A digest is counted in characters, and what is told of it takes lines of its own.
+            most = min(most * share // max(size, 1), most - 1)
+        return item
 
     async def _item(self, run: str, added: ContextItem, digest: dict[str, Any] | None = None) -> Item:
         if added.kind == "tools":
@@ -269,12 +294,12 @@ class Transcripts:
 
         Those are named apart, each by its tool and its ref.
         """
-        left = STEP_ROOMS * self.records.digest_characters
+        left = STEP_ROOMS * self.records.digest_characters - weight(told)
         steps: list[Any] = []
         answers: list[tuple[str, str]] = []
         for step in told["steps"]:
             data = (await self.records.digest(run, step["ref"])).get("data") if step.get("ref") else None
-            size = weight(data)
+            size = size_of_text(as_told(canonical({"data": data})))
             if data is not None and size <= left:
                 left -= size
                 answers.append((str(step.get("tool")), step["ref"]))
@@ -288,6 +313,25 @@ class Transcripts:
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript
+
+
+def _told_bytes(item: Item) -> int:
+    """Return the bytes that a model is told of an answer."""
+    return size_of_text(as_told(item["text"]))
+
+
+def _left_out(added: ContextItem, item: Item) -> Item | None:
+    """Return an answer of which nothing is told but that it is there; None for one that says too little for that."""
+    if added.kind == "tools":
+        hits = json.loads(item["text"])["tools"]
+        names = [one_line(str(hit.get("tool")), 80) for hit in hits[:_NAMED]]
+        return {**item, "text": canonical({"tools": names, "left_out": f"{len(hits)} tools, of which these are named"})}
+    if added.ref is None:
+        return None
+    how = f"{_told_bytes(item):,} bytes had no room beside the other answers of this step; read_result reads them"
+    said = json.loads(item["text"])
+    beside = {name: said.get(name) for name in json.loads(added.text or "{}")}
+    return {**item, "text": canonical({"left_out": how, "ref": added.ref} | beside)}
 
 
 def _doubted(said: Said) -> Said:

@@ -13,7 +13,7 @@ MOST_TEXTS = 8
 _DEEPEST = 4
 _SHORT = 200
 LEAST_CUT = 400
-"""A text is never cut to less than this."""
+"""A text of which less has room is left out, and only said to be there."""
 _REST = 2048
 
 
@@ -81,17 +81,26 @@ class LongTexts:
         """Return `rest`, and as `texts` the pieces of each that fit into the room together."""
         sizes = {pointer: size_of_text(text) for pointer, text in self.texts.items()}
         shares = shared(sizes, room - self.around)
-        pieces = {at: _kept(cut_text(text, shares[at], wanted)) for at, text in self.texts.items()}
+        pieces = {at: _kept(_pieces_of(text, shares[at], wanted)) for at, text in self.texts.items()}
         return {"rest": self.rest, "texts": pieces}
 
 
 def shared(sizes: dict[str, int], room: int) -> dict[str, int]:
-    """Return how much of a room each may take: what small ones leave goes to the large ones."""
+    """Return how much of a room each may take: what small ones leave goes to the large ones.
+
+    They never take more than the room together; the last ones get nothing where it is too small for all.
+    """
     shares: dict[str, int] = {}
     for count, name in enumerate(sorted(sizes, key=lambda name: (sizes[name], name))):
-        shares[name] = max(min(sizes[name], room // (len(sizes) - count)), LEAST_CUT)
-        room = max(room - shares[name], 0)
+        least = min(sizes[name], LEAST_CUT)
+        share = min(sizes[name], max(room // (len(sizes) - count), least))
+        shares[name] = share if share <= room else 0
+        room -= shares[name]
     return shares
+
+
+def _pieces_of(text: str, share: int, wanted: AbstractSet[str]) -> list[str | Gap]:
+    return cut_text(text, share, wanted) if share else [Gap(0, len(text), text.count("\n"))]
 
 
 def _kept(pieces: list[str | Gap]) -> list[Any]:

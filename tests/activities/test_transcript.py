@@ -1,6 +1,9 @@
 """The transcript is an append-only chain: the same from memory and from disk, and it never loses a called tool."""
 
+import json
 from dataclasses import replace
+
+import pytest
 
 from activities.model.request import messages_of
 from activities.model.transcript import MOST_PIECES, MOST_VISIBLE, Said, Transcript, Transcripts, said_by
@@ -66,6 +69,42 @@ async def test_the_answers_of_a_step_share_three_times_the_room_of_one(opened):
             assert record.ref in message["content"]
         alone = messages_of(await transcripts.items_of(RUN, append[2:4]), "system")
         assert all(len(message["content"].encode()) >= 0.8 * records.digest_characters for message in alone)
+
+
+@promise("context:step-bound")
+@pytest.mark.parametrize("kind", ["eight texts", "table", "other script", "template", "one text"])
+async def test_the_answers_of_a_step_never_take_more_than_their_room_however_many_they_are(opened, kind):
+    line = {"other script": "請求書は期限を過ぎています", "template": "</s>"}.get(kind, "a line of text")
+    text = "\n".join(f"{number} {line}" for number in range(60))
+    answers = {"table": [{"id": at, "note": text} for at in range(20)], "one text": text * 20}
+    payload = answers.get(kind, {f"text{number}": text for number in range(8)})
+    async with opened() as (_, records, transcripts):
+        ref = (await records.keep(RUN, "desk.look", payload, "desk")).ref
+        for count in (3, 64):
+            append = [ContextItem(kind="answer", call_id=f"c{at}", ref=ref) for at in range(count)]
+            append[1] = ContextItem(kind="answer", call_id="c1", text=canonical({"error": "e" * 400}))
+            append[2] = append[2].model_copy(update={"text": canonical({"effect": "settled by a person"})})
+            messages = messages_of(await transcripts.items_of(RUN, tuple(append)), "system")
+            sizes = [len(message["content"].encode()) for message in messages]
+            assert sum(sizes) <= 3 * records.digest_characters
+            assert sum(sizes) >= 0.25 * min(3 * records.digest_characters, 3000 * count)
+            # Of each it is said that it is there, and where all of it can be read.
+            assert all(ref in message["content"] for at, message in enumerate(messages) if at != 1)
+            assert "e" * 400 in messages[1]["content"]
+            assert "settled by a person" in messages[2]["content"]
+
+
+@promise("context:step-bound")
+async def test_what_many_searches_find_has_no_more_room_than_other_answers(opened):
+    async with opened() as (_, records, transcripts):
+        hits = [{"tool": f"desk.tool{at}", "available": True, "parameters": "p" * 900} for at in range(40)]
+        ref = await records.store.blobs.of(RUN).put_json({"hits": hits})
+        append = tuple(ContextItem(kind="tools", call_id=f"c{at}", ref=ref) for at in range(9))
+        items = await transcripts.items_of(RUN, append)
+        assert sum(len(message["content"].encode()) for message in messages_of(items, "system")) <= 49_152
+        assert all(len(item["tools"]) == 40 for item in items)
+        assert "40 tools, of which these are named" in items[-1]["text"]
+        assert json.loads(items[0]["text"]) == {"tools": hits}
 
 
 @promise("context:small-window")
