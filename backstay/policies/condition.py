@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from backstay.canonical import pointer_to
+from backstay.policies.companions import companions
 from backstay.policies.operators import (
     FROM,
     compare,
@@ -78,12 +79,16 @@ def judge(
 ) -> tuple[Judgement, str]:
     """Return whether all conditions hold, and name the path of an argument that cannot be looked into.
 
+    A condition that permits a recipient by an address must hold for each other recipient of the call as well.
     `sources` says where the arguments came from; without it, a condition on that is in doubt. In `whole` arguments
     nothing stands for anything else but secrets.
     """
     hidden = SECRETS if whole else UNSEEN
     outcome, opaque_path = Judgement.HOLDS, ""
-    for path, operators in conditions.items():
+    every = [*conditions.items()]
+    if widens:
+        every += [(other, conditions[path]) for path, other in companions(conditions, arguments)]
+    for path, operators in every:
         reached = _reach(arguments, path, hidden)
         for operator, operand in operators.items():
             if operator == FROM:

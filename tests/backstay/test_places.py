@@ -121,6 +121,39 @@ def test_a_part_of_an_address_permits_no_other_address(operator, operand, value)
     assert not lets(operator, operand, value)
 
 
+@promise("policy:allowed-address")
+@pytest.mark.parametrize("other", ["bcc", "cc", "Bcc", "reply_to", "replyTo", "ccRecipients", "BCC_Emails"])
+def test_whom_an_address_permits_brings_no_other_recipient_along(other):
+    operands = {
+        "ends_with": EXAMPLE,
+        "contains": "bo@example.com",
+        "equals": "bo@example.com",
+        "in": ["bo@example.com"],
+    }
+    for operator, operand in operands.items():
+        for section, word in (("allow", "when"), ("deny", "unless")):
+            conditions = {word: {"to": {operator: operand}}}
+            to = {"to": "bo@example.com", "body": "eve@evil.test"}
+            for eve in ("eve@evil.test", ["bo@example.com", "eve@evil.test"], "Bo <bo@example.com>", {"email": "x"}):
+                assert verdict(section, conditions, to | {other: eve}) != "allow", (operator, eve)
+            for nobody in ("", [], None, "bo@example.com", ["bo@example.com"]):
+                assert verdict(section, conditions, to | {other: nobody}) == "allow", (operator, nobody)
+
+
+@promise("policy:allowed-address")
+def test_another_recipient_has_a_condition_of_its_own_or_is_none():
+    own = {"when": {"to": {"ends_with": EXAMPLE}, "cc": {"in": ["cy@else.test"]}}}
+    assert verdict("allow", own, {"to": "bo@example.com", "cc": "cy@else.test"}) == "allow"
+    assert verdict("allow", own, {"to": "bo@example.com", "cc": "cy@else.test", "bcc": "eve@evil.test"}) == "ask"
+    below = {"when": {"to.email": {"ends_with": EXAMPLE}}}
+    assert verdict("allow", below, {"to": {"email": "bo@example.com"}, "cc": [{"email": "eve@evil.test"}]}) == "ask"
+    assert verdict("allow", below, {"to": {"email": "bo@example.com"}, "cc": [{"email": "cy@example.com"}]}) == "allow"
+    other = {"when": {"subject": {"starts_with": "Re:"}}}
+    assert verdict("allow", other, {"subject": "Re: x", "to": "a@x.test", "bcc": "eve@evil.test"}) == "allow"
+    stops = {"when": {"to": {"ends_with": "@evil.test"}}}
+    assert verdict("deny", stops, {"to": "bo@example.com", "bcc": "bo@example.com"}) == "allow"
+
+
 @promise("policy:allowed-url")
 @pytest.mark.parametrize(
     ("operator", "operand", "value"),
