@@ -3,9 +3,17 @@
 What stands beside them means nothing to the engine. Some endpoints want it back, unchanged.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from activities.model.disguise import fenced
+from activities.model.output import strict_json
+from backstay.canonical import canonical
+from backstay.data_files import data_beside
 
 OWN = frozenset({"role", "content", "name", "id", "arguments", "type", "function", "tool_calls", "tool_call_id"})
 """The fields of messages, calls and functions that the engine writes itself."""
@@ -14,6 +22,8 @@ _READ = OWN | {"index", "function_call", "refusal", "audio", "annotations", "par
 _TEXTS = ("text", "output_text")
 _GROWS = frozenset({"text", "thinking", "summary", "content", "reasoning"})
 """Texts of a part that come in pieces when an answer is streamed."""
+MOST_NESTED = 2
+"""So many times arguments may be written as JSON in a text of JSON."""
 
 
 @dataclass(frozen=True)
@@ -158,3 +168,59 @@ def _goes_on(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
     if "index" in last or "index" in part:
         return last.get("index") == part.get("index")
     return bool(last.keys() & part.keys() & _GROWS or part.get("signature")) and not last.get("signature")
+
+
+class NoObject(ValueError):
+    """Arguments are a JSON value that is no object."""
+
+
+@cache
+def _behind() -> re.Pattern[str]:
+    return re.compile("|".join(data_beside(__file__)["behind"]))
+
+
+@cache
+def _names() -> tuple[re.Pattern[str], re.Pattern[str], str]:
+    found = data_beside(__file__)["names"]
+    return re.compile(found["before"]), re.compile(found["behind"], re.DOTALL), found["around"]
+
+
+def named(name: str, is_function: Callable[[str], bool]) -> str:
+    """Return the function that a name is meant to be; the name itself where that is none or another."""
+    if is_function(name):
+        return name
+    before, behind, around = _names()
+    found = behind.sub("", name.strip(around)).strip(around)
+    for candidate in (found, before.sub("", found, count=1)):
+        if is_function(candidate):
+            return candidate
+    return name
+
+
+def arguments_in(raw: Any) -> dict[str, Any]:
+    """Return the arguments of a call; raises NamedTwice, NoObject, and another ValueError for what is no JSON."""
+    value = raw if raw is None or isinstance(raw, str) else strict_json(canonical(raw))
+    for _ in range(MOST_NESTED + 1):
+        if not isinstance(value, str):
+            break
+        value = _value_of(value)
+    if value is None or value == []:
+        # Without arguments some write nothing, null, or a list, which is all that their language knows.
+        return {}
+    if not isinstance(value, dict):
+        raise NoObject("the arguments are no object")
+    return value
+
+
+def _value_of(text: str) -> Any:
+    """Return the value of a text; texts in it may hold line breaks as they are."""
+    text = text.strip()
+    if not text:
+        return None
+    try:
+        return strict_json(text, breaks=True)
+    except json.JSONDecodeError:
+        inner = fenced(_behind().sub("", text))
+        if inner == text:
+            raise
+        return strict_json(inner, breaks=True)

@@ -110,9 +110,12 @@ def value_in(text: str) -> Any:
     return put_together(value)
 
 
-def strict_json(text: str) -> Any:
-    """Return a JSON value; raises ValueError for NaN, lone surrogates, and names that an object holds twice."""
-    value = json.loads(text, object_pairs_hook=_object)
+def strict_json(text: str, *, breaks: bool = False) -> Any:
+    """Return a JSON value; raises ValueError for NaN, lone surrogates, and names that an object holds twice.
+
+    `breaks`: whether texts may hold line breaks and tabs as they are, which JSON wants written out.
+    """
+    value = json.loads(text, object_pairs_hook=_object, strict=not breaks)
     canonical(value).encode()
     return value
 

@@ -9,7 +9,8 @@ from activities.definitions import input_fault
 from activities.model.disguise import without_thoughts
 from activities.model.ends import MOST_AGAIN, End, why_again, why_failed
 from activities.model.functions import FINISH, NAMES, PROGRAM
-from activities.model.output import NamedTwice, WantedOutput, strict_json, value_in
+from activities.model.message import NoObject, arguments_in, named
+from activities.model.output import NamedTwice, WantedOutput, value_in
 from activities.model.planning import PlanParser, marked, may_read
 from activities.model.transcript import Item
 from activities.offloading import CALLS_BYTES, offload, refuse_deep
@@ -37,6 +38,8 @@ from backstay.task.decision import (
 )
 from backstay.tools.tool import Tool, ToolCall
 from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.definition import Definition
+from toolbox.meant import as_meant
 
 MOST_CALLS = 64
 OUTPUT_BYTES = 16_384
@@ -236,7 +239,7 @@ class CompletionParser:
         call_id = clean_text(given[:200]) if isinstance(given, str) and given else f"call-{index}"
         if any(other["id"] == call_id for other in made):
             call_id = f"{call_id}-{index}"
-        name = clean_text(str(function.get("name") or "")[:64])
+        name = clean_text(named(str(function.get("name") or "")[:200], self._is_function)[:64])
         called = {"name": name or "nothing", "arguments": "{}"}
         made.append({"id": call_id, "type": "function", "function": called})
         try:
@@ -268,14 +271,20 @@ class CompletionParser:
 
     def _parsed(self, raw: Any) -> dict[str, Any]:
         try:
-            arguments = {} if raw in (None, "") else strict_json(raw if isinstance(raw, str) else canonical(raw))
+            return put_together(arguments_in(raw))
         except NamedTwice as error:
             raise ArgumentsInvalid(f"the arguments cannot be read: {error}") from None
+        except NoObject:
+            raise ArgumentsInvalid("the arguments must be one JSON object") from None
         except (ValueError, TypeError, RecursionError):
             raise ArgumentsInvalid(f"the arguments are not valid JSON{self._was_cut}; send one JSON object") from None
-        if not isinstance(arguments, dict):
-            raise ArgumentsInvalid("the arguments must be one JSON object")
-        return put_together(arguments)
+
+    def _is_function(self, name: str) -> bool:
+        return name in NAMES or name in self.offered or self._definition(name) is not None
+
+    def _definition(self, name: str) -> Definition | None:
+        definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
+        return None if definition is None or definition.hidden else definition
 
     async def _add(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> dict[str, Any]:
         """Add the action that a call asks for, and return its arguments as they may be shown."""
@@ -285,16 +294,16 @@ class CompletionParser:
             return shown
         if (kept := self.offered.get(name)) is not None:
             return await self._add_defined(call_id, kept, arguments)
-        definition = self.catalog.by_function.get(name) or self.catalog.definitions.get(name)
-        if definition is None or definition.hidden:
+        definition = self._definition(name)
+        if definition is None:
             raise ToolNotFound(f"there is no function {name!r}; search_tools finds what there is")
         if self.planning and not may_read(definition):
             raise Denied(f"{name}: nothing is done before a plan is approved; put the call into propose_plan")
         shown = await self.arguments.show(self.run, definition.provider, arguments)
+        checked = await self._checked(name, definition, arguments)
+        if checked is not arguments:
+            arguments, shown = checked, await self.arguments.show(self.run, definition.provider, checked)
         folded = await self.arguments.fold_shown(self.run, shown)
-        fault = await definition.check(arguments)
-        if fault is not None:
-            raise ArgumentsInvalid(f"{name}: {fault}")
         if (refusal := definition.refusal(arguments)) is not None:
             raise Denied(f"{name}: {refusal}")
         self.size += len(canonical(folded).encode())
@@ -308,6 +317,16 @@ class CompletionParser:
         sources = None if self.trace is None else await self.trace(facts, shown)
         self.calls.append(call if sources is None else call.model_copy(update={"sources": sources}))
         return folded
+
+    async def _checked(self, name: str, definition: Definition, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments that fit; a value that stands as text where no text fits is taken for what it says."""
+        fault = await definition.check(arguments)
+        if fault is None:
+            return arguments
+        meant = await asyncio.to_thread(as_meant, arguments, definition.parameters)
+        if meant == arguments or await definition.check(meant) is not None:
+            raise ArgumentsInvalid(f"{name}: {fault}")
+        return meant
 
     async def _add_defined(self, call_id: str, kept: PlanDefinition, arguments: dict[str, Any]) -> dict[str, Any]:
         """Take a call of a definition as a plan that the model proposes."""

@@ -1,0 +1,102 @@
+"""Read values that stand as texts where a schema takes none, as some models write them.
+
+A text stays one wherever the schema takes a text, or does not say what it takes.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_DEPTH = 20
+_LETTERS = {"true": True, "false": False, "null": None, "none": None}
+
+
+def as_meant(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the values that texts stand for, wherever the schema takes something else than text."""
+    return _meant(arguments, schema, schema, 0)
+
+
+def _meant(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+    schema = _resolved(schema, root)
+    if not isinstance(schema, dict) or depth > _DEPTH:
+        return value
+    if isinstance(value, str):
+        kinds = _kinds(schema, root, 0)
+        found = value if not kinds or "string" in kinds else _from_text(value, kinds)
+        return found if found is value or isinstance(found, str) else _meant(found, schema, root, depth + 1)
+    match value:
+        case dict():
+            given = schema.get("properties")
+            known: Mapping[str, Any] = given if isinstance(given, dict) else {}
+            return {name: _meant(item, known.get(name), root, depth + 1) for name, item in value.items()}
+        case list():
+            return [_meant(item, schema.get("items"), root, depth + 1) for item in value]
+        case _:
+            return value
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return what a reference within the schema leads to."""
+    for _ in range(_DEPTH):
+        if not isinstance(schema, dict) or not isinstance(target := schema.get("$ref"), str):
+            break
+        schema = root if target.startswith("#") else None
+        for part in target.removeprefix("#").split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901  # as JSON pointers write it
+            schema = schema.get(part) if isinstance(schema, dict) else None
+    return schema
+
+
+def _kinds(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
+    """Return which types a schema takes; none where it does not say it."""
+    schema = _resolved(schema, root)
+    if not isinstance(schema, dict) or depth > _DEPTH:
+        return frozenset()
+    said = schema.get("type")
+    if isinstance(said, str | list):
+        return frozenset([said] if isinstance(said, str) else [kind for kind in said if isinstance(kind, str)])
+    ways = next((schema[key] for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), [])
+    kinds = [_kinds(way, root, depth + 1) for way in ways]
+    return frozenset().union(*kinds) if kinds and all(kinds) else frozenset()
+
+
+def _from_text(text: str, kinds: frozenset[str]) -> Any:
+    """Return the value that a text stands for if it is of one of the types, else the text."""
+    plain = text.strip()
+    if plain.lower() in _LETTERS:
+        value = _LETTERS[plain.lower()]
+    else:
+        try:
+            value = json.loads(plain, strict=False, parse_constant=_refused, object_pairs_hook=_once)
+        except (ValueError, RecursionError):
+            return text
+    return value if _kind_of(value) & kinds else text
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _kind_of(value: Any) -> frozenset[str]:
+    match value:
+        case None:
+            return frozenset({"null"})
+        case bool():
+            return frozenset({"boolean"})
+        case int():
+            return frozenset({"integer", "number"})
+        case float():
+            return frozenset({"number"})
+        case list():
+            return frozenset({"array"})
+        case dict():
+            return frozenset({"object"})
+        case _:
+            return frozenset()
