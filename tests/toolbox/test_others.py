@@ -299,6 +299,25 @@ async def test_a_failure_is_never_read_as_a_success(opened, tmp_path, raw):
 
 
 @promise("tools:others-answers")
+async def test_what_an_error_says_in_its_data_is_told(opened, tmp_path, raw):
+    # spring-ai-community/mcp-annotations#94, vercel/ai#10746
+    said = {"detail": {"detail": "no such page"}, "text": "no such page", "none": None, "same": "Internal error"}
+    answers = {
+        name: {"error": {"code": -32603, "message": "Internal error", "data": data}} for name, data in said.items()
+    }
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in answers]
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=tools, answers=answers)}}) as toolbox:
+        definitions = (await toolbox.catalog("anyone")).definitions
+        told = {name: (await toolbox.call(definitions[f"raw.{name}"], {}, deadline_s=10)).error for name in answers}
+    assert told == {
+        "detail": 'Internal error: {"detail": "no such page"}',
+        "text": "Internal error: no such page",
+        "none": "Internal error",
+        "same": "Internal error",
+    }
+
+
+@promise("tools:others-answers")
 async def test_an_answer_that_cannot_be_read_leaves_a_write_unknown_and_is_told_to_a_read(opened, tmp_path, raw):
     value = json.loads("[" * 600 + "]" * 600)
     answers = {

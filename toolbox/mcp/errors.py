@@ -1,5 +1,6 @@
 """What an MCP or HTTP error says about a call: refused, not sent, or unknown outcome."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from backstay.shown import message_line, one_line
 from toolbox.mcp.http_transport import HttpExchange
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, refused
+from toolbox.providers.json_safe import json_safe
 from toolbox.providers.provider import NotSent
 
 _UNSENT = frozenset({401, 403, 407, 429})
@@ -30,6 +32,8 @@ _MAY_PASS = frozenset({408, 421, 423, 425, 429})
 """Refusals of HTTP that another try may not meet."""
 _UNKNOWN_REVISION = re.compile(r"Unsupported protocol version from the server: (.*)", re.DOTALL)
 _PLACES = 3
+_DATA = 1000
+"""So much of an error's data is told."""
 _BEFORE_EXECUTION = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
 
 
@@ -43,6 +47,15 @@ def of_protocol_error(code: int, message: str, exchange: HttpExchange | None) ->
     if exchange is not None or code in _LOCAL:
         raise OutcomeUnknown(message_line(exchange.fault if exchange and exchange.fault else message))
     return _refused(code, message)
+
+
+def worded(error: MCPError) -> str:
+    """Return the message of an error, and what its data says beside it: many messages name no cause."""
+    data = error.error.data
+    said = data if isinstance(data, str) else json.dumps(json_safe(data), ensure_ascii=False)
+    if data in (None, "", [], {}) or said in error.message:
+        return error.message
+    return f"{error.message}: {said[:_DATA]}"
 
 
 def of_fault(error: BaseException) -> Exception:

@@ -12,7 +12,7 @@ from backstay.errors import OutcomeUnknown
 from backstay.shown import message_line
 from toolbox.mcp.connection import Connection
 from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
-from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error
+from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import CAP, GONE, HttpExchange, current
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
@@ -117,7 +117,7 @@ class ToolCallRequest:
             reason = f"the answer is larger than {CAP // 1024**2} MB, which is the most one result may have"
             return self._unusable(OutcomeUnknown(reason), lasting=True)
         try:
-            return of_protocol_error(error.code, error.message, exchange)
+            return of_protocol_error(error.code, worded(error), exchange)
         except OutcomeUnknown as unknown:
             lasting = error.code == MALFORMED or (exchange is not None and is_lasting(exchange, error.code))
             return self._unusable(unknown, lasting=lasting)

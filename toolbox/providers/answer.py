@@ -29,6 +29,7 @@ _COMPARED = 400_000
 """How many characters of structured content are compared with the text beside it."""
 _PARTS = 1000
 _LONGEST_SCALAR = 4000
+_OF_BYTES = frozenset({"image", "audio", "video", "file", "blob", "binary"})
 _PLACES = ("uri", "url")
 _LONGEST_PLACE = 2000
 
@@ -174,7 +175,16 @@ def _part(part: dict[str, Any], files: dict[str, bytes]) -> Any:
     if isinstance(data := part["data"], str) and data[:8].lower().startswith(("http://", "https://")):
         # Where the bytes are, in place of the bytes.
         return shown | {"uri": _plain(data[:_LONGEST_PLACE])}
+    if not _is_bytes(kind, part.get("mimeType")) or not isinstance(data, str | None):
+        return shown | {"data": parsed(data) if isinstance(data, str) else json_safe(data)}
     return shown | _file(data, files)
+
+
+def _is_bytes(kind: str, mime: Any) -> bool:
+    """Return whether the data of such a part is written in base64."""
+    if kind in {"image", "audio"} or not isinstance(mime, str):
+        return kind in _OF_BYTES
+    return not mime.startswith("text/") and "json" not in mime
 
 
 def _plain(value: Any) -> Any:
