@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from backstay.approvals.layout import argument_lines
 from backstay.canonical import KeyTwice, read_json
+from backstay.shown import LINE_BREAK
 
 Kind = Literal["text", "whole number", "number", "yes or no", "choice", "choices", "nothing", "JSON"]
 _YES, _NO = frozenset({"y", "yes", "true"}), frozenset({"n", "no", "false"})
@@ -51,10 +52,15 @@ class FormField(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """Return the default as it stands in a field that nobody has touched; empty for none."""
+        """Return the default as it stands in a field that nobody has touched; empty for none.
+
+        A form that is shown has marks for the line breaks of its texts; whoever changes a text changes its lines.
+        """
         if self.default is None:
             return ""
-        if self.kind in {"text", "choice"}:
+        if self.kind == "text":
+            return as_typed(self.default).replace(LINE_BREAK, "\n") or '""'
+        if self.kind == "choice":
             return as_typed(self.default) or '""'
         return json.dumps(self.default, ensure_ascii=False)
 
@@ -121,6 +127,10 @@ class FormField(NamedTuple):
                 return choice.value
         if self.numbered and typed.isdecimal() and 1 <= int(typed) <= len(self.choices):
             return self.choices[int(typed) - 1].value
+        # In quotes, line breaks can be typed, for which a form that is shown has marks.
+        lines = _quoted(typed).replace("\n", LINE_BREAK)
+        if lines != typed and any(choice.value == lines for choice in self.choices):
+            return lines
         raise ValueError(f"choose from {self._choices()}")
 
 

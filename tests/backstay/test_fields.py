@@ -103,3 +103,14 @@ def test_a_schema_that_is_no_form_is_one_field():
     assert list(form_lines({"type": "boolean"})) == ["answer (yes or no; required)"]
     assert typed({"type": "boolean"}, answer="yes") is True
     assert typed({"type": "array"}, answer='["a"]') == ["a"]
+
+
+@promise("approvals:typed")
+def test_line_breaks_of_a_form_that_is_shown_stand_in_its_field_and_can_be_typed():
+    schema = {"properties": {"text": {"type": "string", "default": "one⏎two"}, "pick": {"enum": ["a⏎b", "1"]}}}
+    text, pick = fields_of(schema)
+
+    assert text.default_text == "one\ntwo"
+    assert pick.parse('"a\\nb"') == "a⏎b"
+    with pytest.raises(ValueError, match="choose from"):
+        pick.parse("a b")

@@ -25,7 +25,7 @@ LONGEST = 3000
 """What Slack lets an input hold."""
 MOST_OPTIONS = 100
 _OPTION = 75
-_LABEL = 150
+_LABEL = 2000
 _HINT = 1500
 _METADATA = 3000
 

@@ -252,7 +252,10 @@ class Play:
         self.places = {}
         for shown in seen:
             left = self.wanted.keys() - self.places.values()
-            at = next((at for at in sorted(left) if self._is(request, shown, at)), None)
+            # A later call may be one that was made before: what nobody has approved comes first.
+            later = {at for at in left if at >= self.first_later and at not in self.kept}
+            order = sorted(left, key=lambda at: (at not in later, at))
+            at = next((at for at in order if self._is(request, shown, at)), None)
             assert at is not None, f"nobody wants {shown}, but {self.wanted}"
             self.places[shown.index] = at
             self.shown[at] = shown

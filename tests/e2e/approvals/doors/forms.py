@@ -85,7 +85,7 @@ class Field:
         if not isinstance(value, str):
             return json.dumps(value)
         simple = value.isprintable() and value == value.strip() and value not in {"", "."} and value[0] != '"'
-        return value if simple or self.kind == "choice" else json.dumps(value)
+        return value if simple or (self.kind == "choice" and "\n" not in value) else json.dumps(value)
 
 
 @dataclass(frozen=True)

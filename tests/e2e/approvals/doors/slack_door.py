@@ -97,7 +97,9 @@ class SlackDoor:
 
     async def approve(self, handle: Any, request: Request, end: End, by: str) -> Told | None:
         message = await self._message(handle, request)
-        if "backstay.approve" not in message.buttons or (end.remember and (end.leave_out or end.no_processes)):
+        if "backstay.approve" not in message.buttons or (
+            end.remember and (end.leave_out or end.no_processes or end.seconds)
+        ):
             raise NotHere
         if end.remember:
             return await self._remembered(message, request, end, by)
