@@ -16,6 +16,7 @@ from activities.endpoints.home_file import HomeFile
 from backstay.frozen import Frozen
 
 FILE = "dialects.json"
+FORGOTTEN = "forgotten.json"
 HELD_S = 86_400.0
 """Endpoints change: after a day it is tried again whether they take what they have refused."""
 MOST_ENDPOINTS = 1000
@@ -58,6 +59,20 @@ class LearnedDialects:
         found = self._file.entries().get(_key(target))
         return {} if found is None or self._clock() - found.at > HELD_S else found.lesson
 
+    def at(self, target: Target) -> float | None:
+        """Return when the first of what still counts was learned of a model; None where nothing does."""
+        found = self._file.entries().get(_key(target))
+        return found.at if found is not None and self.of(target) else None
+
+    def forget(self, model: str) -> bool:
+        """Forget what was learned of a model, at whatever endpoint; return whether anything was."""
+        known = self._file.entries()
+        kept = {key: found for key, found in known.items() if found.model != model}
+        if len(kept) == len(known):
+            return False
+        self._file.keep(kept)
+        return True
+
     def note(self, target: Target, lesson: Mapping[str, Any], why: str) -> None:
         """Note what was learned besides what is known."""
         known = dict(self._file.entries())
@@ -73,6 +88,39 @@ class LearnedDialects:
         at = replaced.at if replaced is not None and last else self._clock()
         known[key] = Learned(model=target.name, where=target.where, lesson=together, why=why, at=at)
         self._file.keep(known)
+
+
+class Forgotten(Frozen):
+    """Hold when an operator told the workers of a home to forget what a model has shown."""
+
+    model: str
+    at: float
+    """Unix seconds."""
+
+
+class ForgottenModels:
+    """Know which models are to be asked as at first, whatever a worker or a run has learned before."""
+
+    def __init__(self, home: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """Keep it in the folder, or in memory only."""
+        self._file = HomeFile(None if home is None else home / FORGOTTEN, Forgotten, most=MOST_ENDPOINTS)
+        self.clock = clock
+
+    def at(self, model: str) -> float:
+        """Return when a model was last forgotten; 0 where it never was."""
+        found = self._file.entries().get(model)
+        return 0.0 if found is None else found.at
+
+    def holds(self, model: str, learned_at: Any) -> bool:
+        """Return whether what was learned of a model then still counts."""
+        if not isinstance(learned_at, int | float) or self.clock() - learned_at > HELD_S:
+            return False
+        return learned_at > self.at(model)
+
+    def forget(self, model: str) -> None:
+        """Tell the workers of this home to forget what the model has shown until now."""
+        known = {name: found for name, found in self._file.entries().items() if name != model}
+        self._file.keep({**known, model: Forgotten(model=model, at=self.clock())})
 
 
 def _key(target: Target) -> str:

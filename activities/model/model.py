@@ -12,6 +12,7 @@ from activities.endpoints.endpoints import Target
 from activities.endpoints.pricing import Price
 from activities.model.completion import Completion
 from activities.model.disguise import MOST_READ, without_thoughts
+from activities.model.learned import ForgottenModels
 from activities.model.message import Beside
 from activities.model.observations import Observations
 from activities.model.opaque import Opaque, maker
@@ -48,7 +49,7 @@ class Model(Activities):
         """Share the worker's transcripts."""
         super().__init__(resources)
         self.transcripts = transcripts
-        self.observations = Observations()
+        self.observations = Observations(forgotten=ForgottenModels(self.settings.home))
         self.sending = Sending(resources, self.observations)
         self.opaque = Opaque(self.records, transcripts)
         self.tracing = Tracing(self.records)
@@ -200,14 +201,15 @@ class Model(Activities):
             form = "text"
         if not found.written and (form is not None or message.get("tool_calls")):
             self.observations.note_form(ask.model, ask.run, form)
-        seen = (transcript.last_said(target.by) or {}).get("refuses", ())
+        seen, since = self.observations.refused_in(target, transcript)
         notes: dict[str, Any] = {
             "form": form or ("text" if sent.way != "functions" else None),
             "by": target.by,
             "refuses": sorted({*seen, *sent.refused} - {sent.way}),
             "written": found.written,
-            "dialect": {"of": maker(target), "lesson": sent.lesson} if sent.lesson else None,
+            "dialect": {"of": maker(target), "lesson": sent.lesson, "at": sent.lesson_at} if sent.lesson else None,
         }
+        notes["refused_at"] = since if notes["refuses"] else None
         for item in parser.items[:1]:
             if item["kind"] == "said":
                 item |= {name: note for name, note in notes.items() if note}

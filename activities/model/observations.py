@@ -9,6 +9,7 @@ from typing import Any, Literal
 import structlog
 
 from activities.endpoints.endpoints import Target
+from activities.model.learned import ForgottenModels
 from activities.model.transcript import Transcript
 from system.clock import uptime
 
@@ -55,19 +56,24 @@ class Observed:
     """Until when it is asked for no stream, because one was refused or did not say what it used."""
     tokens_per_byte: float = TOKENS_PER_BYTE
     """The most that it has counted for a request."""
+    since: float = 0.0
+    """Unix seconds."""
 
 
 class Observations:
     """Choose by evidence how a model is asked."""
 
-    def __init__(self, clock: Callable[[], float] = uptime) -> None:
-        """Know nothing."""
+    def __init__(self, clock: Callable[[], float] = uptime, forgotten: ForgottenModels | None = None) -> None:
+        """Know nothing; what an operator tells the workers to forget is forgotten."""
         self._clock = clock
+        self.forgotten = forgotten or ForgottenModels()
         self._models: OrderedDict[str, Observed] = OrderedDict()
 
     def of(self, model: str) -> Observed:
         """Return what is known of a model."""
-        self._models.setdefault(model, Observed())
+        seen = self._models.get(model)
+        if seen is None or seen.since <= self.forgotten.at(model):
+            self._models[model] = Observed(since=self.forgotten.clock())
         self._models.move_to_end(model)
         while len(self._models) > MOST_MODELS:
             self._models.popitem(last=False)
@@ -78,7 +84,7 @@ class Observations:
 
         What a run has found out stands in its transcript too, where it survives the worker.
         """
-        last = transcript.last_said(target.by) or {}
+        last = self._last_of(target, transcript)
         refused = self._refused(target.name) | set(last.get("refuses", ()))
         schemas: list[Way] = [way for way in _SCHEMAS[target.strict] if way not in refused]
         if perceives or target.tools is False:
@@ -97,9 +103,22 @@ class Observations:
         """Return how to ask a model for JSON whose endpoint suddenly takes no functions."""
         if target.tools is True:
             return []
-        last = transcript.last_said(target.by) or {}
+        last = self._last_of(target, transcript)
         refused = self._refused(target.name) | set(last.get("refuses", ()))
         return [*(way for way in _SCHEMAS[target.strict] if way not in refused), "free"]
+
+    def refused_in(self, target: Target, transcript: Transcript) -> tuple[set[Way], float]:
+        """Return what a run still holds against an endpoint, and since when."""
+        last = self._last_of(target, transcript)
+        return set(last.get("refuses", ())), last.get("refused_at", self.forgotten.clock())
+
+    def _last_of(self, target: Target, transcript: Transcript) -> Mapping[str, Any]:
+        """Return what the run keeps of the last answer of a model, without what was refused too long ago."""
+        last = transcript.last_said(target.by) or {}
+        if "refuses" not in last or self.forgotten.holds(target.name, last.get("refused_at")):
+            return last
+        # What the model has written in reply to another way of asking says no more of functions.
+        return {name: said for name, said in last.items() if name not in {"refuses", "form"}}
 
     def note_refused(self, model: str, way: Way) -> None:
         """Note that the endpoint has refused to be asked so."""

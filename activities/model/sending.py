@@ -65,6 +65,8 @@ class Sent:
     """What the run knows of how the endpoint is spoken to."""
     news: dict[str, Any]
     """What of it this request has taught."""
+    lesson_at: float
+    """When the first of what the run knows was learned: endpoints change, so it counts for a day only."""
 
 
 @dataclass
@@ -77,6 +79,8 @@ class _Trial:
     begun: Dialect
     cap: int
     target: Target
+    begun_at: float | None
+    """When the run learned the first of what it has begun with; None where it has learned nothing."""
     refused: list[Way] = field(default_factory=list[Way])
     halvings: int = 0
     first: RequestRefused | None = None
@@ -112,6 +116,7 @@ class Sending:
         self.observations = observations
         self.bills = Bills(self.settings.home)
         self.learned = LearnedDialects(self.settings.home)
+        self.forgotten = observations.forgotten
 
     async def send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
         """Send once; only what was refused, and so not billed, is sent again: shorter, or in another form."""
@@ -133,16 +138,24 @@ class Sending:
             lesson = trial.dialect.lesson(self._given(target))
             news = trial.dialect.lesson(trial.begun)
             ways = tuple(trial.refused)
-            return Sent(completion, prepared.worst, trial.ways[0], ways, prepared.dropped, lesson, news)
+            known: Any = {"lesson": lesson, "news": news, "lesson_at": self._learned_at(trial)}
+            return Sent(completion, prepared.worst, trial.ways[0], ways, prepared.dropped, **known)
+
+    def _learned_at(self, trial: _Trial) -> float:
+        known = (trial.begun_at, self.learned.at(trial.target))
+        return min((at for at in known if at is not None), default=self.forgotten.clock())
 
     def _trial(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> _Trial:
         known = self._given(target).taught(self.learned.of(target))
         own = maker(target)
         kept = (item.get("dialect") for item in reversed(loaded.transcript.items) if item["kind"] == "said")
         last = next((found for found in kept if found is not None and found.get("of") == own), None)
+        if last is not None and not self.forgotten.holds(target.name, last.get("at")):
+            last = None
         begun = known if last is None else known.taught(last["lesson"])
         ways = self._ways(ask, loaded, target)
-        return _Trial(ways, tuple(ways), Lessons(begun), begun, self.settings.context_tokens, target)
+        begun_at = None if last is None else float(last["at"])
+        return _Trial(ways, tuple(ways), Lessons(begun), begun, self.settings.context_tokens, target, begun_at)
 
     def _given(self, target: Target) -> Dialect:
         """Return how an endpoint is spoken to before anything was learned."""

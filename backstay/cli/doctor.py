@@ -37,7 +37,10 @@ Finding = tuple[str, str, str]
 
 
 async def doctor(
-    *, every: Annotated[bool, Parameter(name="--all", negative="")] = False, believe: str | None = None
+    *,
+    every: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    believe: str | None = None,
+    forget: str | None = None,
 ) -> int:
     """Check Temporal, worker, store, policy, tools, model and sandbox, and say how to fix each; costs no money.
 
@@ -47,11 +50,15 @@ async def doctor(
         Show every check, also those that found all well.
     believe
         A model whose bill above what was asked for was a mistake: nothing more is reserved for it from now on.
+    forget
+        A model whose endpoint was mended: what workers and runs have learned of it is forgotten, bills included.
     """
     settings = Settings.load()
     settings.claim_home()
     if believe is not None:
         return _believe(settings, believe)
+    if forget is not None:
+        return _forget(settings, forget)
     silence_logs(settings)
     terminal, counts = Terminal(), Counter[str]()
     async for state, what, finding in _findings(await _as_served(settings)):
@@ -70,6 +77,21 @@ def _believe(settings: Settings, model: str) -> int:
         terminal.say(f"no bill of {model} is doubted here", "yellow")
         return _NOT_WELL
     terminal.say(f"the bills of {model} are believed again", "green")
+    return 0
+
+
+def _forget(settings: Settings, model: str) -> int:
+    """Let workers of this home, and runs, ask a model as at first."""
+    learned, terminal = room("activities.model.learned"), Terminal()
+    listed = room("activities.endpoints.models_file").read_models(settings).file.models
+    dialects = learned.LearnedDialects(settings.home).forget(model)
+    doubts = room("activities.model.bills").Bills(settings.home).believe(model)
+    if not dialects and not doubts and model not in {*listed, settings.model}:
+        terminal.say(f"nothing is known of {one_line(model, 80)} here, and models.yaml has no such entry", "yellow")
+        return _NOT_WELL
+    learned.ForgottenModels(settings.home).forget(model)
+    what = " and ".join([*(["what it refused"] if dialects else []), *(["what it billed"] if doubts else [])])
+    terminal.say(f"{model} is asked as at first again{f'; forgotten: {what}' if what else ''}", "green")
     return 0
 
 

@@ -1,11 +1,13 @@
 """What is believed of a model by the evidence of its answers; one odd answer is none."""
 
+import time
 from dataclasses import replace
 
 import openai
 import pytest
 
 from activities.endpoints.endpoints import Target
+from activities.model.learned import HELD_S, ForgottenModels
 from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
 from activities.model.transcript import Transcript
 from tests.requirements import promise
@@ -91,6 +93,7 @@ def test_what_an_endpoint_refuses_is_not_sent_again_for_an_hour():
 @promise("models:capabilities")
 def test_what_a_run_found_out_holds_where_the_worker_knows_nothing():
     said = {"kind": "said", "text": "", "calls": [], "form": "json", "refuses": ["functions", "strict"]}
+    said |= {"refused_at": time.time()}
     assert Observations().ways(target(), Transcript("", (said,))) == ["loose", "free"]
     # Another model of the same run is asked as it is known itself.
     assert Observations().ways(replace(target(), listed=True), Transcript("", (said,)))[0] == "functions"
@@ -113,3 +116,26 @@ def test_what_the_operator_says_of_a_model_is_not_tried_out(declared, ways):
     assert seen.ways(target(**declared), NEW) == ways
     seen.note_form("m", "run", None)
     assert seen.ways(target(**declared), CALLED) == ways
+
+
+@promise("models:dialects-age")
+def test_what_a_run_found_out_holds_for_a_day_and_until_an_operator_lets_it_be_forgotten():
+    now = [1_000_000.0]
+    forgotten = ForgottenModels(clock=lambda: now[0])
+    seen = Observations(forgotten=forgotten)
+    said = {"kind": "said", "text": "", "form": "json", "refuses": ["functions"], "refused_at": now[0]}
+    known = Transcript("", (said,))
+    now[0] += HELD_S
+    assert seen.ways(target(), known) == ["strict", "loose", "free"]
+    assert seen.refused_in(target(), known) == ({"functions"}, 1_000_000.0)
+    seen.note_refused("m", "loose")
+    now[0] += 1
+    assert seen.ways(target(), known) == ["functions"]
+    now[0] -= 1
+    forgotten.forget("other")
+    assert seen.ways(target(), known) == ["strict", "free"]
+    now[0] += 0.5
+    forgotten.forget("m")
+    now[0] -= 0.4
+    assert seen.ways(target(), known) == ["functions"]
+    assert seen.ways(target(), NEW) == ["functions", "strict", "loose", "free"]

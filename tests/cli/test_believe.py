@@ -1,8 +1,11 @@
 """An operator clears what is held against a model whose endpoint billed more than was asked for."""
 
+import openai
 import pytest
 
+from activities.endpoints.endpoints import Target
 from activities.model.bills import Bills
+from activities.model.learned import ForgottenModels, LearnedDialects
 from tests.cli.commands import bare, forked
 from tests.requirements import promise
 
@@ -53,3 +56,26 @@ async def test_to_believe_a_model_that_nobody_doubts_changes_nothing_and_says_so
 
     assert (done.code, done.err) == (1, "no bill of deer is doubted here\n")
     assert Bills(home).factor("k") > 4
+
+
+@promise("models:dialects-age")
+async def test_an_operator_lets_a_model_be_asked_as_at_first_whatever_was_learned_of_it(doctor, home):
+    for model in ("dear", "other"):
+        target = Target(model, False, model, ENDPOINTS[0], openai.AsyncOpenAI(api_key="none"), None)
+        LearnedDialects(home).note(target, {"limit": "max_tokens"}, "")
+    Bills(home).note("k", "dear", ENDPOINTS[0], billed=5_000_000, most=1_000_000)
+    told = await doctor("--forget", "dear")
+    unknown = await doctor("--forget", "deer")
+
+    assert (told.code, told.err) == (
+        0,
+        "dear is asked as at first again; forgotten: what it refused and what it billed\n",
+    )
+    assert (unknown.code, unknown.err) == (
+        1,
+        "nothing is known of deer here, and models.yaml has no such entry\n",
+    )
+    assert [found.model for found in LearnedDialects(home).lately()] == ["other"]
+    assert Bills(home).factor("k") == 1
+    # Workers and runs forget what they keep themselves.
+    assert (ForgottenModels(home).at("dear") > 0, ForgottenModels(home).at("deer")) == (True, 0)

@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 import pytest_asyncio
 
+from activities.model.learned import ForgottenModels, LearnedDialects
 from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
@@ -259,6 +260,8 @@ def leaking(conversation):
 
 SCRIPTS = Labelled(
     **{name: taking(rule) for name, rule in RULES.items()},
+    daily=taking(max_tokens_only),
+    forgotten=taking(max_tokens_only),
     deepseek=deepseek,
     google=google,
     gateways=gateways,
@@ -355,3 +358,38 @@ async def test_a_person_reads_what_the_endpoint_said_and_a_filter_is_asked_once(
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
         result = await asyncio.wait_for(handle.result(), 150)
         assert (result["outcome"], result["usage"]["llm_cost_usd"]) == ("failed", 0.0)
+
+
+def limits(requests):
+    return ["max_completion_tokens" if "max_completion_tokens" in body else "max_tokens" for body in requests]
+
+
+@promise("models:dialects-age")
+async def test_what_a_run_has_learned_holds_no_longer_for_it_than_for_its_worker(opened, monkeypatch):
+    monkeypatch.setattr("activities.model.learned.HELD_S", -1)
+    result, requests = await ran(opened, "daily")
+    assert (result["outcome"], result["final_summary"]) == ("completed", "seen")
+    # At each step it is found out anew whether the endpoint takes by now what it has refused.
+    assert limits(requests) == ["max_completion_tokens", "max_tokens"] * 3
+
+
+@promise("models:dialects-age")
+async def test_what_an_operator_lets_be_forgotten_is_forgotten_by_a_run_under_way(opened):
+    home = opened.settings.home
+
+    def forgetting(conversation):
+        if len(answers(conversation.body)) == 2:
+            LearnedDialects(home).forget("forgotten-model")
+            ForgottenModels(home).forget("forgotten-model")
+        return taking(max_tokens_only)(conversation)
+
+    SCRIPTS.scripts["forgotten"] = forgetting
+    result, requests = await ran(opened, "forgotten")
+    assert (result["outcome"], result["final_summary"]) == ("completed", "seen")
+    assert limits(requests) == [
+        "max_completion_tokens",
+        "max_tokens",
+        "max_tokens",
+        "max_completion_tokens",
+        "max_tokens",
+    ]
