@@ -8,6 +8,7 @@ import pytest
 from backstay.errors import ToolboxInvalid
 from tests.requirements import promise
 from toolbox.configuration.hosts import host_files, server_of, servers_of
+from toolbox.configuration.load import load
 
 GITHUB_TOKEN = "ghp_" + "A1b2C3d4" * 5
 
@@ -17,6 +18,13 @@ def imported(folder, data, known=None, name="mcp.json"):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
     return {server.name: server for server in servers_of(file, known or {})[0]}
+
+
+def load_again(folder, servers):
+    """Return the names under which a toolbox of ours knows the servers."""
+    ours = folder / "ours.json"
+    ours.write_text(json.dumps({"mcpServers": {name: found.entry for name, found in servers.items()}}))
+    return set(load(ours, {})[0].servers)
 
 
 @promise("tools:other-hosts")
@@ -119,6 +127,13 @@ def test_no_imported_value_takes_the_place_of_a_setting_or_of_another_variable(t
     }
     assert servers["b"].entry["env"]["API_KEY"] == "${API_KEY_OWN}"
     assert servers["c"].unset == ["MCP_OPENAI_API_KEY"]
+
+
+@promise("tools:hosts-engines-names")
+def test_a_server_whose_name_belongs_to_the_engine_is_taken_over_under_another_one(tmp_path):
+    servers = imported(tmp_path, {"mcpServers": {name: {"command": "x"} for name in ("shell", "fs", "engine", "a")}})
+    assert set(servers) == {"shell-server", "fs-server", "engine-server", "a"}
+    assert load_again(tmp_path, servers) == set(servers)
 
 
 @promise("tools:hosts-typed")

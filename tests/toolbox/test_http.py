@@ -154,3 +154,10 @@ async def test_a_server_gone_before_the_intent_is_unavailable_and_the_intent_is_
         with pytest.raises(ToolUnavailable):
             await call(toolbox, "fine", commit)
     assert committed == []
+
+
+@promise("tools:answer-in-stream")
+@pytest.mark.parametrize("name", ["open_200", "open_400", "open_500"])
+async def test_an_answer_in_a_stream_counts_at_once_whatever_its_status_and_however_long_it_stays_open(toolbox, name):
+    answer = await call(toolbox, name)
+    assert (answer.success, answer.data) == (True, "fine")

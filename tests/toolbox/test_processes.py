@@ -23,6 +23,9 @@ def is_running(process):
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+LAST = "cannot start: no licence"
+
+
 async def intent():
     """Stand for a committed intent."""
 
@@ -44,7 +47,7 @@ async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kep
     async with opened(tmp_path, {"mcpServers": {"raw": raw(exit=True)}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
     log = tmp_path / "home/logs/raw.stderr"
-    assert catalog.unavailable["raw"] == f"the server exited before it answered; see its output in {log}"
+    assert catalog.unavailable["raw"] == f"the server exited before it answered: {LAST}; see its output in {log}"
     assert "no licence" in log.read_text()
 
 
@@ -69,6 +72,17 @@ async def test_a_server_that_ends_without_a_word_names_no_file(opened, tmp_path)
     async with opened(tmp_path, {"mcpServers": {"quiet": {"command": "python", "args": ["-c", ""]}}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
     assert catalog.unavailable["quiet"] == "the server exited before it answered; it printed nothing"
+
+
+@promise("tools:missing")
+async def test_what_an_earlier_start_printed_is_no_reason_of_this_one_and_secrets_are_masked(opened, tmp_path):
+    key = "the-crm-key-of-the-operator"
+    said = f"import sys; sys.stderr.write('starting' + chr(10) + 'no: {key}'); sys.exit(3)"
+    for code, reason in ((said, ": no: [REDACTED:known]; see its output in"), ("", "; it printed nothing")):
+        loud = {"command": "python", "args": ["-c", code], "env": {"KEY": "${CRM_KEY}"}}
+        async with opened(tmp_path, {"mcpServers": {"loud": loud}}, CRM_KEY=key) as toolbox:
+            told = (await toolbox.catalog("anyone")).unavailable["loud"]
+        assert told.startswith(f"the server exited before it answered{reason}")
 
 
 @promise("tools:silent")

@@ -6,6 +6,7 @@ import pytest
 
 from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
+from toolbox.mcp.http_transport import ObservedTransport, current
 from toolbox.providers.elicitation import InputResponse, input_required_of
 
 
@@ -64,6 +65,22 @@ async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to
     forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
     answer = await call(office, "office.give_away", {"room": "attic"}, reply=InputResponse(forgotten, {"sure": True}))
     assert "attic given 1 times" in str(answer.data)
+
+
+@promise("tools:questions")
+async def test_what_was_seen_of_a_refused_answer_says_nothing_of_the_request_that_follows(office, monkeypatch):
+    seen, send = [], ObservedTransport.handle_async_request
+
+    async def watched(transport, request):
+        if b'"tools/call"' in request.content:
+            seen.append(current.get())
+        return await send(transport, request)
+
+    monkeypatch.setattr(ObservedTransport, "handle_async_request", watched)
+    asked = (await call(office, "remote.give_away", {"room": "cellar"})).question
+    forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
+    await call(office, "remote.give_away", {"room": "cellar"}, reply=InputResponse(forgotten, {"sure": True}))
+    assert len(seen) == len({id(exchange) for exchange in seen}) == 4
 
 
 @promise("approvals:nothing-sent")

@@ -21,7 +21,7 @@ from backstay.redaction.redactor import Redactor
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import FOREIGN, ServerEntry
 from toolbox.configuration.foreign import as_ours
-from toolbox.configuration.load import explain, is_secret_name
+from toolbox.configuration.load import RESERVED, explain, is_secret_name
 
 _MOST_BYTES = 1 << 20
 _REFERENCE = re.compile(r"\$\{\{(?P<asked>[^{}]*)\}\}|\$\{(?P<own>[^}]*)\}|(?<!\$)\{(?P<bare>(?:env|file):[^{}]*)\}")
@@ -165,9 +165,10 @@ def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str]
     if not isinstance(entry, dict):
         raise ToolboxInvalid(f"the server {name[:100]!r} is no object; correct it there")
     known = dict(taken)  # what is not taken over takes no variable either
-    found = _Reader(_free(_STRANGE.sub("-", name).strip(" -_")[:48] or "server", names), project, known).read(
-        as_ours(entry)
-    )
+    plain = _STRANGE.sub("-", name).strip(" -_")[:48] or "server"
+    # In its own host the name was free; here it belongs to the engine.
+    plain = _free(f"{plain}-server" if plain in RESERVED else plain, names)
+    found = _Reader(plain, project, known).read(as_ours(entry))
     try:
         ServerEntry.model_validate(found.entry)
     except ValidationError as error:

@@ -161,7 +161,8 @@ def _model_at(path: list[str]) -> type[Strict]:
             return Configuration
 
 
-_RESERVED = frozenset({"engine", *BUILTIN})
+RESERVED = frozenset({"engine", *BUILTIN})
+"""Names that no server, plugin or module may have."""
 _NAME = TypeAdapter(ProviderName)
 
 
@@ -256,13 +257,15 @@ def _parsed(text: str, path: Path) -> Any:
 
 def _check_names(configuration: Configuration, plugins: Collection[str]) -> None:
     for name in configuration.servers:
-        if name in _RESERVED:
-            raise ToolboxInvalid(f"mcpServers.{name}: this name belongs to the engine; choose another")
+        if name in RESERVED:
+            raise ToolboxInvalid(
+                f"mcpServers.{name}: this name belongs to the engine; name it {name}-server, or otherwise"
+            )
     for name in plugins:
         _check_plugin_name(configuration, name)
     sources = [*configuration.servers, *plugins]
     for name, entry in configuration.python.items():
-        if name in _RESERVED or name in sources:
+        if name in RESERVED or name in sources:
             raise ToolboxInvalid(f"python.{name}: this name belongs to another provider or the engine; choose another")
         if entry.provider is not None and entry.provider not in sources:
             known = ", ".join(sources) or "none"
@@ -290,7 +293,7 @@ def _check_plugin_name(configuration: Configuration, name: str) -> None:
     field = f"plugins: the folder {name!r}"
     if name in configuration.servers:
         raise ToolboxInvalid(f"{field} has the name of an entry in mcpServers; rename one of them")
-    if name in _RESERVED:
+    if name in RESERVED:
         raise ToolboxInvalid(f"{field}: this name belongs to the engine; choose another")
     try:
         _NAME.validate_python(name)

@@ -12,7 +12,7 @@ from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
-from backstay.shown import one_line
+from backstay.shown import message_line, one_line
 from backstay.version import version
 from toolbox.mcp.elicitation import ElicitationRouter
 from toolbox.mcp.errors import describe_fault, of_status, unwrap
@@ -28,6 +28,7 @@ FIRST_START_S = 60.0
 _CLOSE_S = 5.0
 _LISTEN_AGAIN_S = 1.0
 _LISTEN_MOST_S = 300.0
+_TAIL = 8192
 _log = structlog.get_logger("toolbox")
 
 
@@ -37,6 +38,7 @@ class Connection:
     def __init__(self, transport: Transport, changed: Any, within_s: float, log: Path | None = None) -> None:
         self._within_s = within_s
         self._log = log
+        self._log_begun = _size(log)
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -185,7 +187,26 @@ class Connection:
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(of_status(self.seen.status, error))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
-            said = self._log is not None and self._log.is_file()
-            where = f"see its output in {self._log}" if said else "it printed nothing"
-            return ToolUnavailable(f"the server exited before it answered; {where}")
+            return ToolUnavailable(f"the server exited before it answered{self._last_words()}")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")
+
+    def _last_words(self) -> str:
+        """Return what the server printed last, and where the rest stands; the log holds no secrets."""
+        try:
+            if self._log is None or _size(self._log) == self._log_begun:
+                return "; it printed nothing"
+            with self._log.open("rb") as file:
+                # A log that is full begins anew.
+                file.seek(max(self._log_begun if _size(self._log) > self._log_begun else 0, _size(self._log) - _TAIL))
+                lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
+        except OSError:
+            return "; its output cannot be read"
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return f": {message_line(last, 200)}; see its output in {self._log}"
+
+
+def _size(log: Path | None) -> int:
+    try:
+        return 0 if log is None else log.stat().st_size
+    except OSError:
+        return 0

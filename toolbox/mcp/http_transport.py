@@ -15,7 +15,7 @@ import httpx2
 from mcp.types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse, RequestId
 
 from toolbox.mcp.event_stream import EventReader
-from toolbox.mcp.wire import answer_to, as_handed_on, dumped, names
+from toolbox.mcp.wire import answer_to, as_handed_on, dumped, messages_of, names
 
 CAP = 64 * 1024 * 1024
 """How many bytes one answer may have."""
@@ -118,7 +118,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             self._tell(request)
             return seen
         try:
-            body = await seen.aread()
+            body = await _refusing_body(seen)
         except httpx2.StreamError:
             self._tell(request)
             return seen
@@ -200,6 +200,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
 
 _JSON = {"content-type": "application/json"}
+_EVENT_STREAM = "text/event-stream"
 
 
 def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream, **headers: str) -> httpx2.Response:
@@ -207,6 +208,35 @@ def _with(response: httpx2.Response, stream: httpx2.AsyncByteStream, **headers: 
     if headers:
         kept.pop("content-length", None)
     return httpx2.Response(response.status_code, headers=kept, stream=stream, extensions=response.extensions)
+
+
+async def _refusing_body(response: httpx2.Response) -> bytes:
+    """Return the body of a refusal; of a stream of events, which may stay open, no more than its first answer."""
+    if _kind_of(response) != _EVENT_STREAM:
+        return await response.aread()
+    reader = EventReader(None)
+    told = b""
+    async for chunk in response.aiter_raw():
+        events = reader.feed(chunk)
+        told += events
+        if (said := _answer_in(events)) is not None:
+            await response.aclose()
+            return said
+    events = reader.end()
+    return _answer_in(events) or told + events
+
+
+def _answer_in(events: bytes) -> bytes | None:
+    """Return the first answer in whole events, as its server wrote it."""
+    for line in events.split(b"\n"):
+        data = line.removeprefix(b"data: ")
+        if data != line and any(isinstance(said, JSONRPCResponse | JSONRPCError) for said in messages_of(data)):
+            return data
+    return None
+
+
+def _kind_of(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _readable(
@@ -218,8 +248,7 @@ def _readable(
     endless: bool,
 ) -> httpx2.Response:
     """Return the response with a body that the MCP client can read."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "text/event-stream":
+    if _kind_of(response) == _EVENT_STREAM:
         # The charset of a stream is UTF-8 whatever it says.
         events = _Events(stream, exchange, EventReader(asked))
         return _with(response, events, **{"content-type": "text/event-stream"})

@@ -33,7 +33,8 @@ class ToolCallRequest:
         self._connection = connection
         self._call = call
         self._ends = ends
-        self._exchange = HttpExchange(ends=ends) if over_http else None
+        self._over_http = over_http
+        self._exchange: HttpExchange | None = None
 
     @property
     def _reads(self) -> bool:
@@ -48,6 +49,8 @@ class ToolCallRequest:
         return _with_elicitations(answer, asked) if asked.unanswered else answer
 
     async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
+        # What was seen of one request says nothing of the next.
+        self._exchange = HttpExchange(ends=self._ends) if self._over_http else None
         token = current.set(self._exchange)
         try:
             async with asyncio.timeout_at(self._ends):

@@ -15,6 +15,8 @@ headers: list[dict[str, str]] = []
 left: list[str] = []
 """The bodies without an end that nobody reads any more."""
 ENDLESS = ("drip", "drip_401", "drip_500", "event", "flood")
+OPEN = ("open_200", "open_400", "open_500")
+"""Those that answer in a stream which stays open behind the answer."""
 STATUSES = (200, 202, 302, 401, 403, 404, 407, 429, 500, 502, 503)
 
 
@@ -22,8 +24,9 @@ def _tool(name: str) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}}
 
 
-async def _endless(name: str, chunk: bytes, pause_s: float) -> AsyncIterator[bytes]:
+async def _endless(name: str, chunk: bytes, pause_s: float, first: bytes = b"") -> AsyncIterator[bytes]:
     try:
+        yield first
         while True:
             yield chunk
             await asyncio.sleep(pause_s)
@@ -51,6 +54,10 @@ def _call(name: str, identity: dict[str, Any]) -> Response:
             return StreamingResponse(_endless(name, b" ", 0.05), int(status), media_type="application/json")
         case ["event"]:
             return StreamingResponse(_endless(name, b"data: x\n", 0.05), media_type="text/event-stream")
+        case ["open", status]:
+            answer = identity | {"result": {"content": [{"type": "text", "text": "fine"}]}}
+            whole = _endless(name, b"\n: still here\n\n", 0.05, first=f"data: {json.dumps(answer)}\n\n".encode())
+            return StreamingResponse(whole, int(status), media_type="text/event-stream")
         case ["flood"]:
             return StreamingResponse(_endless(name, b" " * 1_000_000, 0), media_type="application/json")
         case ["packed"]:
@@ -74,7 +81,8 @@ async def endpoint(request: Request) -> Response:
         case "tools/list":
             kinds = [f"{kind}_{status}" for kind in ("http", "json", "rpc", "params") for status in STATUSES]
             return JSONResponse(
-                identity | {"result": {"tools": [_tool(n) for n in [*kinds, *ENDLESS, "broken", "packed", "fine"]]}}
+                identity
+                | {"result": {"tools": [_tool(n) for n in [*kinds, *ENDLESS, *OPEN, "broken", "packed", "fine"]]}}
             )
         case "tools/call":
             return _call(body["params"]["name"], identity)
