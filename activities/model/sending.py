@@ -179,9 +179,7 @@ class Sending:
         request = request | {LIMIT: most}
         # What servers say of their tools is no answer, and can be made to carry a secret all the same.
         clean = masked(request, held.redactor) if held.handles else request
-        clean = self._within_tokens(ask, clean, dialect)
-        asked = shaped(clean, dialect)
-        content = written(asked)
+        clean, asked, content = self._within_tokens(ask, clean, dialect)
         # An endpoint that takes no limit writes as much as its model can.
         most = clean[LIMIT] if dialect.limit != "none" else target.context_tokens or self.settings.context_tokens
         price = target.price
@@ -200,20 +198,28 @@ class Sending:
         options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside}
         return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
 
-    def _within_tokens(self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
-        """Return the request with no longer an answer than the token limit holds beside it.
+    def _within_tokens(
+        self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect
+    ) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+        """Return the request with no longer an answer than the token limit holds beside it, shaped and written.
 
         Raises ReservationTooSmall where it holds no answer that is worth the question.
         """
+        asked = shaped(request, dialect)
+        content = written(asked)
         if ask.tokens_left is None:
-            return request
+            return request, asked, content
         most = request[LIMIT]
-        told = self.observations.tokens_of(ask.model, len(written(shaped(request, dialect))))
+        told = self.observations.tokens_of(ask.model, len(content))
         least = min(most, LEAST_ANSWER)
         if ask.tokens_left < told + least:
             said = f"the call may take {told + least} tokens: {told} to ask, {least} to answer"
             raise ReservationTooSmall(said, asks_tokens=told, answer_tokens=least)
-        return request | {LIMIT: min(most, ask.tokens_left - told)}
+        if most <= ask.tokens_left - told:
+            return request, asked, content
+        request = request | {LIMIT: ask.tokens_left - told}
+        asked = shaped(request, dialect)
+        return request, asked, written(asked)
 
     async def _completed(self, ask: calls.AskModel, held: Held, prepared: _Prepared, trial: _Trial) -> Completion:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""

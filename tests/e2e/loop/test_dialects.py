@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 import pytest_asyncio
 
+from activities.model.completion import written
 from activities.model.learned import ForgottenModels, LearnedDialects
 from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
@@ -262,6 +263,7 @@ SCRIPTS = Labelled(
     **{name: taking(rule) for name, rule in RULES.items()},
     daily=taking(max_tokens_only),
     forgotten=taking(max_tokens_only),
+    counted=taking(lambda body: None),
     deepseek=deepseek,
     google=google,
     gateways=gateways,
@@ -281,9 +283,9 @@ async def opened(temporal, tmp_path_factory):
         yield made
 
 
-async def ran(opened, label):
+async def ran(opened, label, **more):
     text = f"<{label}> look at the desk and read the barometer"
-    handle = await opened.start({"text": text, "model": f"{label}-model"})
+    handle = await opened.start({"text": text, "model": f"{label}-model", **more})
     result = await asyncio.wait_for(handle.result(), 150)
     assert_no_task_failure(await handle.fetch_history())
     return result, [body for body in opened.model.requests if body["model"] == f"{label}-model"]
@@ -393,3 +395,17 @@ async def test_what_an_operator_lets_be_forgotten_is_forgotten_by_a_run_under_wa
         "max_completion_tokens",
         "max_tokens",
     ]
+
+
+@promise("budget:written-once")
+async def test_a_request_is_written_once_where_the_token_limit_leaves_room_for_its_answer(opened, monkeypatch):
+    sizes = []
+
+    def counted(request):
+        sizes.append(content := written(request))
+        return content
+
+    monkeypatch.setattr("activities.model.sending.written", counted)
+    result, requests = await ran(opened, "counted", budget={"max_tokens": 1_000_000})
+    assert (result["outcome"], len(requests)) == ("completed", 3)
+    assert len(sizes) == 3
