@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -151,7 +152,8 @@ def compile_schema(schema: Any, *, called: str = _TOOLS, of_a_server: bool = Fal
     """Return a validator for the schema, or one line that says why the schema cannot be used.
 
     `called`: what that line calls the schema. `of_a_server`: it says what a server takes, and is read as servers mean
-    theirs: what has a default may be missing whatever is required, and what is `nullable` may be null.
+    theirs: what has a default may be missing whatever is required, and what is `nullable` or null by default may be
+    null.
     """
     if not isinstance(schema, dict):
         return f"{called} is no object"
@@ -295,7 +297,13 @@ def _extended(dialect: Any, rules: dict[str, Any], *, of_a_server: bool = False)
 
 def _replaced(dialect: Any) -> dict[str, Any]:
     """Return the rules of a dialect, with those replaced that could take long by themselves."""
-    own = {"pattern": _pattern, "patternProperties": _pattern_properties, "enum": _enum, "uniqueItems": _unique_items}
+    own: dict[str, Any] = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "enum": _enum,
+        "uniqueItems": _unique_items,
+        "multipleOf": _multiple_of,
+    }
     return dict(dialect.VALIDATORS) | own
 
 
@@ -306,8 +314,8 @@ def _counted(rule: Callable[..., Any], *, of_a_server: bool) -> Callable[..., It
         if spent.rules_left < 0:
             raise _TooLong
         spent.step()
-        if of_a_server and instance is None and schema.get("nullable") is True:
-            return  # as OpenAPI 3.0 writes it
+        if of_a_server and instance is None and (schema.get("nullable") is True or schema.get("default", 0) is None):
+            return  # as OpenAPI 3.0 writes it, and as those do whose values may be missing
         yield from rule(validator, value, instance, schema) or ()
 
     return check
@@ -320,6 +328,18 @@ def _enum(_validator: Any, choices: Any, instance: Any, _schema: Any) -> Iterato
         if _comparable(choice) == given:
             return
     yield ValidationError("enum")
+
+
+def _multiple_of(_validator: Any, divisor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    """Divide as it is written: for floats, 4.02 would be no multiple of 0.01."""
+    if not _is_number(instance) or not divisor:
+        return
+    if Fraction(str(instance)) % Fraction(str(divisor)):
+        yield ValidationError("multipleOf")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
