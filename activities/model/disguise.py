@@ -21,6 +21,7 @@ MOST_BEGINNINGS = 40
 MOST_CALLS = 65
 MOST_NESTED = 2
 """So many marks stand around a call that is read."""
+_TAGGED = re.compile(r"<([\w.-]{1,64})>(.*?)</\1>", re.DOTALL)
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]
 """Returns the schema of a function's arguments; None for a name that is no function."""
@@ -212,7 +213,26 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
             calls = None
         if calls and all(_names(call, parameters) for call in calls[:MOST_CALLS]):
             return calls
+    if text.endswith(">"):
+        return _named_by_tags(text, parameters)
     return _python(text, parameters) if text.endswith((")", ")]")) and len(text) <= 20_000 else None
+
+
+def _named_by_tags(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
+    """Return the call of a text such as `<look><page>1</page></look>`, with a function and its arguments for tags."""
+    whole = _TAGGED.fullmatch(text)
+    schema = None if whole is None else parameters(whole[1])
+    if whole is None or schema is None:
+        return None
+    given, body, found = schema.get("properties"), whole[2].strip(), dict[str, Any]()
+    properties: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    while body:
+        match = _TAGGED.match(body)
+        if match is None or match[1] not in properties or match[1] in found:
+            return None
+        found[match[1]] = _value(match[2], properties[match[1]], None)
+        body = body[match.end() :].strip()
+    return (_made(whole[1], found),)
 
 
 def _names(call: Call, parameters: Parameters) -> bool:

@@ -73,6 +73,8 @@ WRITTEN = [
     ),
     # MiniMax and others
     '<function_calls><invoke name="notes__add"><parameter name="text">3.10</parameter></invoke></function_calls>',
+    # signalnine/q27#24 (kind): a function and its arguments for tags, as Cline and Roo ask for calls
+    "<notes__add>\n<text>3.10</text>\n</notes__add>",
     # Nemotron
     f"<TOOLCALL>[{BODY}]</TOOLCALL>",
     f"<functioncall> {json.dumps({'name': 'notes__add', 'arguments': json.dumps(ONE)})}",
@@ -96,6 +98,9 @@ NONE = [
     "See the notes (there are 3)",
     "look_elsewhere(text='x')",
     "<b>Done</b>",
+    "<notes__add>see the page</notes__add>",
+    "<notes__add><other>1</other></notes__add>",
+    "<report><text>3.10</text></report>",
     "",
 ]
 AMID = [
