@@ -1,6 +1,7 @@
-"""Read values that stand as texts where a schema takes none, as some models write them.
+"""Read values that stand as texts where a schema takes none, and whole numbers where it takes a text alone.
 
-A text stays one wherever the schema takes a text, or does not say what it takes.
+Some models and endpoints write them so. A text stays one wherever the schema takes a text, or does not say what it
+takes; a number with a fraction stays one everywhere, for nobody knows how it was written.
 """
 
 import json
@@ -8,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _DEPTH = 20
+_TEXT_ALONE = frozenset({"string"})
 _LETTERS = {"true": True, "false": False, "null": None, "none": None}
 
 
 def as_meant(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with the values that texts stand for, wherever the schema takes something else than text."""
+    """Return the arguments as the schema takes them, where a text stands for a value or a whole number for a text."""
     return _meant(arguments, schema, schema, 0)
 
 
@@ -31,6 +33,8 @@ def _meant(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
             return {name: _meant(item, known.get(name), root, depth + 1) for name, item in value.items()}
         case list():
             return [_meant(item, schema.get("items"), root, depth + 1) for item in value]
+        case int() if not isinstance(value, bool):
+            return str(value) if _kinds(schema, root, 0) == _TEXT_ALONE else value
         case _:
             return value
 

@@ -59,6 +59,8 @@ MEANT = {
         once(json.dumps({"text": "7", "tags": '["a"]', "count": "5", "loud": "True", "place": '{"page": "1.5"}'})),
         TYPED,
     ),
+    # lmstudio-ai/lmstudio-bug-tracker#1626: a text that looks like a number
+    "number": (once('{"text": 12}'), {"text": "12"}),
 }
 SCRIPTS = Labelled(**{label: [raw(message), DONE] for label, (message, _) in MEANT.items()})
 
@@ -106,6 +108,9 @@ def test_a_name_that_is_not_that_of_a_function_stays_as_it_is(name):
     "given",
     [
         {"text": "5"},
+        {"text": 3.1},
+        {"text": True},
+        {"other": 5},
         {"text": '["a"]'},
         {"other": "5"},
         {"count": "5.5"},
@@ -116,5 +121,5 @@ def test_a_name_that_is_not_that_of_a_function_stays_as_it_is(name):
         {"place": '{"page": NaN}'},
     ],
 )
-def test_a_text_that_does_not_stand_for_what_is_wanted_stays_a_text(given):
+def test_a_value_that_does_not_stand_for_what_is_wanted_stays_as_it_is(given):
     assert as_meant(given, SCHEMA) == given
