@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "rich": ("backstay/cli*",),
         "prompt_toolkit": ("backstay/cli/chat/*",),
         "httpx2": ("backstay/cli/chat/*",),
-        "yaml": ("backstay/cli*",),
+        "yaml": ("backstay/cli*", "backstay/yaml_text.py"),
         "starlette": ("backstay/testing/*",),
         "uvicorn": ("backstay/testing/*",),
     },
