@@ -257,6 +257,8 @@ class RecordedDecision(Frozen):
     """How long it was to be remembered."""
     handle: str = ""
     """The secret that was shown, by its handle."""
+    stop: bool = Field(default=False, exclude_if=lambda stop: not stop)
+    """Whether it ends the run."""
     option: str = ""
     """How a plan was approved."""
     left_out: tuple[int, ...] = ()

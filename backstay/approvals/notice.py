@@ -5,8 +5,11 @@ from typing import Any
 
 from pydantic import Field
 
-from backstay.approvals.approval import ApprovalRequest, ChangedCall, Links, Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest, ChangedCall, Links, Verdict
+from backstay.approvals.proposal import PlanToggles
+from backstay.approvals.verdicts import comes_to, verdict_of_each
 from backstay.frozen import Frozen
+from backstay.shown import one_line
 
 
 class Told(StrEnum):
@@ -30,8 +33,42 @@ class Decision(Frozen):
     comment: str = ""
     option: str = ""
     """How a plan was approved."""
+    calls: dict[int, str] = Field(default_factory=dict, exclude_if=lambda calls: not calls)
+    """The verdict of each call, by index, where they are not all that of the whole; nothing for a plan."""
+    left_out: tuple[int, ...] = Field(default=(), exclude_if=lambda steps: not steps)
+    """The steps of a plan that people rejected while they approved the rest."""
+    toggles: PlanToggles | None = Field(default=None, exclude_if=lambda toggles: toggles is None)
+    """What an approved plan may not do, though it was proposed so."""
+    stop: bool = Field(default=False, exclude_if=lambda stop: not stop)
+    """Whether it ends the run."""
+    remember: str = Field(default="", exclude_if=lambda remember: not remember)
+    """How long it was to be remembered."""
     changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     """What it changed of calls."""
+
+    @classmethod
+    def of(
+        cls, request: ApprovalRequest, approval: Approval, changed: tuple[ChangedCall, ...], *, verified: bool
+    ) -> "Decision":
+        """Return what is told of the decision that completed a request."""
+        proposal, toggles = request.proposal, approval.toggles
+        verdict, each = comes_to(request, approval), verdict_of_each(request, approval)
+        if proposal is not None and proposal.no_processes_by:
+            # Whoever decided last may not be the one who said so.
+            toggles = (toggles or PlanToggles()).model_copy(update={"external_processes": False})
+        return cls(
+            verdict=verdict,
+            by=one_line(approval.by, 200),
+            verified=verified,
+            comment=one_line(approval.comment, 1000),
+            option=approval.option or "",
+            calls=each if proposal is None and {*each.values()} != {verdict.value} else {},
+            left_out=() if proposal is None else tuple(sorted(proposal.left_out)),
+            toggles=toggles,
+            stop=approval.stop,
+            remember=approval.remember or "",
+            changed=changed,
+        )
 
 
 class NoticeDraft(Frozen):

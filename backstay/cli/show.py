@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from temporalio.client import WorkflowExecution
 from temporalio.service import RPCError
 
+from backstay.approvals.decided_words import decided_words
 from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
 from backstay.cli.flags import Output, Workflow
@@ -238,6 +239,19 @@ async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any
     )
 
 
+def _decision_lines(decision: dict[str, Any]) -> Iterator[str]:
+    what = " ".join(str(decision[name]) for name in ("request_id", "verdict", "handle") if decision.get(name))
+    sure = "" if decision["verified"] else " (unverified)"
+    yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
+    if said := decided_words(decision):
+        yield f"    {one_line('; '.join(said), 500)}"
+    if decision["comment"]:
+        yield f"    {one_line(decision['comment'], 500)}"
+    for changed in decision.get("changed", ()):
+        yield f"    changed call {changed['index']} (digest {changed['args_digest']}):"
+        yield from (f"      {line}" for line in changed["lines"])
+
+
 def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[str]:
     if invalid := seen.get("invalid"):
         yield f"{workflow}: invalid"
@@ -254,16 +268,7 @@ def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[
                 yield from terminal.wrapped(line)
             yield from (f"    {command}" for command in commands(workflow, request))
     for decision in seen.get("decisions", []):
-        what = " ".join(
-            str(decision[name]) for name in ("request_id", "verdict", "remember", "handle") if decision.get(name)
-        )
-        sure = "" if decision["verified"] else " (unverified)"
-        yield f"{decision['at']}  {decision['update']} {what} by {decision['by']}{sure}"
-        if decision["comment"]:
-            yield f"    {one_line(decision['comment'], 500)}"
-        for changed in decision.get("changed", ()):
-            yield f"    changed call {changed['index']} (digest {changed['args_digest']}):"
-            yield from (f"      {line}" for line in changed["lines"])
+        yield from _decision_lines(decision)
     undo = seen.get("undo", {})
     if effects := undo.get("effects", []):
         yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"

@@ -32,6 +32,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from backstay.approvals.decided_words import decided_words
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
@@ -79,7 +80,7 @@ class Page:
             lstrip_blocks=True,
         )
         filters: dict[str, Any] = self._templates.filters
-        filters.update(FILTERS, foldable=FoldedArgument.of, is_folded=is_folded)
+        filters.update(FILTERS, decided_words=decided_words, foldable=FoldedArgument.of, is_folded=is_folded)
         known: dict[str, Any] = self._templates.globals
         known.update(request_path=request_path, run_path=run_path, version=version())
 

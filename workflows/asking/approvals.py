@@ -424,6 +424,7 @@ class Approvals:
         about |= {"calls": each} if each else {}
         about |= {"comment": one_line(approval.comment, 500)}
         about |= {"remember": approval.remember} if approval.remember else {}
+        about |= {"stop": True} if approval.stop else {}
         about |= said_of_plan(approval) if request.proposal is not None else {}
         about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
@@ -442,23 +443,11 @@ class Approvals:
                 again=again,
                 **_of_plan(request),
             )
-            self._tell_decided(request, approval, differing, verified=verified)
+            decision = Decision.of(request, approval, differing, verified=verified)
+            self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
         self.changed()
         answer = {"request_id": request.id, "verdict": said.value, "state": state, "by": approval.by}
         return answer | ({"asked_again": True} if again else {})
-
-    def _tell_decided(
-        self, request: ApprovalRequest, approval: Approval, differing: tuple[ChangedCall, ...], *, verified: bool
-    ) -> None:
-        decision = Decision(
-            verdict=comes_to(request, approval),
-            by=one_line(approval.by, 200),
-            verified=verified,
-            comment=one_line(approval.comment, 1000),
-            option=approval.option or "",
-            changed=differing,
-        )
-        self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
 
     def _record(self, name: str, request: ApprovalRequest, text: str, **data: Any) -> None:
         kind = RequestKind(request.kind).value

@@ -6,6 +6,7 @@ from datetime import datetime
 from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, PlainTextObject
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.decided_words import decided_words
 from backstay.approvals.forecast import forecast_lines
 from backstay.approvals.notice import Decision
 from backstay.approvals.proposal import Proposal
@@ -99,6 +100,8 @@ def _drawn(shown: Shown) -> Page:
     page.end()
     page.fine(page.unseen, view.masked)
     page.fine(*map(_sentence, view.standing(expiry=False)), *view.votes)
+    if shown.decision is not None and (said := decided_words(shown.decision)):
+        page.fine(_sentence(one_line("; ".join(said), 500)))
     if shown.decision is not None and shown.decision.comment:
         page.say(f"Comment: {_lines_of(shown.decision.comment, _QUESTION)}")
     if shown.decision is not None and shown.decision.changed:
