@@ -9,6 +9,7 @@ from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words
 from backstay.approvals.whole import unseen
+from backstay.policies.companions import is_recipient
 from backstay.provenance.telling import Told, told_together
 from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.tools.tool import Safety
@@ -93,6 +94,16 @@ class CallView(NamedTuple):
         return self.safety.level > 0
 
     @property
+    def says(self) -> str:
+        """Return what the author of the plan says of it, marked as that."""
+        return summary_words(self.summary)
+
+    @property
+    def telling(self) -> ArgumentView | None:
+        """Return the argument by which people know it from others: to whom it goes, or else its first one."""
+        return next((each for each in self.arguments if is_recipient(each.name)), next(iter(self.arguments), None))
+
+    @property
     def unseen(self) -> str:
         """Return what of it is not shown, in words."""
         return unseen_words(*self.hidden)
@@ -107,7 +118,7 @@ class CallView(NamedTuple):
         head = f"[{self.number}] {self.tool}  ({self.safety.value})"
         yield Line("call", f"{head}  {self.marks}" if self.marks else head)
         if self.summary:
-            yield Line("summary", summary_words(self.summary))
+            yield Line("summary", self.says)
         for argument in self.arguments:
             yield from (Line("argument", line) for line in argument_lines(argument.name, argument.value))
             if argument.told.text:

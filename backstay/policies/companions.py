@@ -22,7 +22,7 @@ def companions(conditions: Mapping[str, Mapping[str, Any]], arguments: Mapping[s
     by_address = [path for path, operators in conditions.items() if _names_addresses(path, operators)]
     if not by_address:
         return
-    others = [name for name, value in arguments.items() if name not in judged and _is_recipient(name) and value]
+    others = [name for name, value in arguments.items() if name not in judged and is_recipient(name) and value]
     for path in by_address:
         _, dot, rest = path.partition(".")
         yield from ((path, f"{name}{dot}{rest}") for name in others)
@@ -30,7 +30,7 @@ def companions(conditions: Mapping[str, Mapping[str, Any]], arguments: Mapping[s
 
 def _names_addresses(path: str, operators: Mapping[str, Any]) -> bool:
     """Return whether a condition says of a recipient whose address it may be."""
-    return _is_recipient(path.partition(".")[0]) and any(
+    return is_recipient(path.partition(".")[0]) and any(
         is_place(operator, operand) or (operator in ("equals", "in") and _holds_address(operand))
         for operator, operand in operators.items()
     )
@@ -41,5 +41,6 @@ def _holds_address(operand: Any) -> bool:
     return any(isinstance(each, str) and "@" in each for each in operands)
 
 
-def _is_recipient(name: str) -> bool:
+def is_recipient(name: str) -> bool:
+    """Return whether an argument says, by its name, whom a message goes to."""
     return "".join(filter(str.isalnum, name[:_LONGEST])).casefold() in _RECIPIENTS

@@ -16,6 +16,7 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import RequestedCall
 from backstay.errors import DecisionRefused
+from backstay.policies.companions import is_recipient
 from backstay.shown import one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
@@ -133,11 +134,15 @@ def several_input(
 
 
 def options_of(calls: Sequence[RequestedCall]) -> list[tuple[str, str]]:
-    """Return calls as options."""
+    """Return calls as options, each with to whom it goes first: of a long one, the rest may not fit."""
     return [
-        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, call.arguments.values()))}", 70))
+        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, _telling_first(call)))}", 70))
         for call in calls
     ]
+
+
+def _telling_first(call: RequestedCall) -> list[Any]:
+    return [call.arguments[name] for name in sorted(call.arguments, key=lambda name: not is_recipient(name))]
 
 
 def _options(options: Sequence[tuple[str, str]]) -> list[Option]:
