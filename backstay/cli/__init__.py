@@ -6,6 +6,19 @@ backstay.frozen, backstay.logs, backstay.policies, backstay.redaction, backstay.
 backstay.shown, backstay.task, backstay.tools, backstay.trust, backstay.version, backstay.yaml_text.
 """
 
-from backstay.cli.app import main
+import gc
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run one command and exit with its code."""
+    # What is imported stays until the end: a collection would only walk through it, and each later one once more.
+    gc.disable()
+    from backstay.cli.app import main as run_and_exit  # noqa: PLC0415 - a worker needs a module of this package, and no command
+
+    gc.freeze()
+    gc.enable()
+    run_and_exit()
+
 
 __all__ = ["main"]
