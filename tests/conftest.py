@@ -1,6 +1,10 @@
 """What all tests share: one real Temporal server, and engines made to order."""
 
 import gc
+
+# Until all tests are collected there is nothing to collect but what stays.
+gc.disable()
+
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -79,10 +83,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Set aside what was imported, or every later garbage collection would go through half a million objects of it."""
-    gc.collect()
-    gc.freeze()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
