@@ -26,6 +26,7 @@ from backstay.cli.render import remembered_lines
 from backstay.cli.session import account_name, find, open_request, require_store, session, session_of, silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
+from backstay.rooms import room
 from backstay.settings import Settings
 
 PlanOption = Annotated[
@@ -191,9 +192,11 @@ async def _decide(
         answered = await decided_by_name(run, request_id, by or account_name(), args_digest, choice, **entered)
     terminal = Terminal()
     which = f" of {run.id}" if workflow == "last" else ""
-    terminal.say(f"{answered.get('state')}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
+    words = room("people.decide.deciding")
+    state = words.state_words(answered)
+    terminal.say(f"{state}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
     if answered.get("asked_again"):
-        terminal.say("nothing was sent; the calls are asked about again with the change", "yellow")
+        terminal.say(words.ASKED_AGAIN, "yellow")
     for line in answered.get("remembered", ()):
         for said, style in remembered_lines(line):
             terminal.say(said, style)

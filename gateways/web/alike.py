@@ -23,6 +23,7 @@ from gateways.web.deciding import decided
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.sent import Sent
+from people.decide.deciding import state_words
 from people.decide.looking import Stale, hindrance, look
 from store.notices.requests import RequestRow
 
@@ -145,5 +146,4 @@ async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, sa
         answer = await decided(page, visitor, known, said, pick.shown, nonce=pick.nonce)
     except BackstayError as error:
         return Outcome(*named, "refused", one_line(str(error), 300))
-    state = str(answer.get("state", "decided"))
-    return Outcome(*named, state, "recorded; it waits for others" if state == "recorded" else state)
+    return Outcome(*named, str(answer.get("state", "decided")), state_words(answer))

@@ -11,7 +11,7 @@ from backstay.shown import one_line
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.sent import text_in, without_names
-from people.decide.deciding import decide
+from people.decide.deciding import decide, outcome_words
 from people.decide.looking import KnownRequest, look
 
 
@@ -47,12 +47,7 @@ def from_program(visitor: Visitor, body: dict[str, Any]) -> tuple[dict[str, Any]
     return {name: value for name, value in said.items() if name not in {"f", "d"}}, shown
 
 
-def outcome_words(answer: dict[str, Any], visitor: Visitor) -> str:
-    """Return what people are told after they have decided."""
-    state = "recorded; it waits for others" if answer.get("state") == "recorded" else "decided"
-    said = [f"{state}: {answer.get('verdict')} by {visitor.by}"]
-    if answer.get("asked_again"):
-        said.append("it is asked again with the change, and nothing is sent before that")
-    for line in answer.get("remembered", ()):
-        said += remembered_words(line)
-    return "; ".join(one_line(part, 300) for part in said)
+def outcome_line(answer: dict[str, Any], visitor: Visitor) -> str:
+    """Return what people are told after they have decided, and how far it is remembered."""
+    remembered = [words for line in answer.get("remembered", ()) for words in remembered_words(line)]
+    return "; ".join([*outcome_words(answer, visitor.by), *(one_line(part, 300) for part in remembered)])

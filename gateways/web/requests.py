@@ -16,7 +16,7 @@ from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen, with_all
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import kept_texts, one_line
-from gateways.web.deciding import decided, from_program, outcome_words
+from gateways.web.deciding import decided, from_program, outcome_line
 from gateways.web.failures import status_of
 from gateways.web.forms import EditedField, edit_in, edited_fields, entered_in, field_name
 from gateways.web.guard import wants_json
@@ -69,7 +69,7 @@ class Requests:
         path = request_path(*_names(request))
         if answer.get("asked_again") and (again := await asked_again(self._page.backstay.run(known.workflow_id))):
             path = request_path(known.workflow_id, again)
-        return self._page.done(request, visitor, path, outcome_words(answer, visitor), answer)
+        return self._page.done(request, visitor, path, outcome_line(answer, visitor), answer)
 
     async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> KnownRequest:
         """Return a request that the visitor may see; another's is as if there were none."""

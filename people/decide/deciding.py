@@ -56,6 +56,21 @@ async def decide(
     return await run.decide(approval)
 
 
+ASKED_AGAIN = "it is asked again with the change, and nothing is sent before that"
+
+
+def state_words(answer: Mapping[str, Any]) -> str:
+    """Return whether a decision has decided its request, or counts as one of several that are needed."""
+    state = str(answer.get("state") or "decided")
+    return "recorded; it waits for others" if state == "recorded" else one_line(state, 100)
+
+
+def outcome_words(answer: Mapping[str, Any], by: str) -> list[str]:
+    """Return what a person is told after they have decided, at whatever door; what is remembered stands apart."""
+    said = [f"{state_words(answer)}: {answer.get('verdict')} by {by}"]
+    return [one_line(part, 300) for part in (*said, *([ASKED_AGAIN] if answer.get("asked_again") else ()))]
+
+
 def _event_id(door: str, about: Sequence[Any]) -> str:
     return f"{door}-{hashlib.sha256(canonical(about).encode('utf-8', 'replace')).hexdigest()[:40]}"
 

@@ -524,7 +524,7 @@ async def test_calls_that_the_flag_changes_are_named_all_or_asked_about_again_an
     await asked.result()
 
     assert "arguments.too: unknown name; did you mean to?" in refused.err
-    assert "nothing was sent; the calls are asked about again with the change" in again.err
+    assert "it is asked again with the change, and nothing is sent before that" in again.err
     assert before == []
     assert (all_named.code, all_named.err) == (0, "decided: modify r2\n")
     sent = sorted(to for to in opened.mailbox.sent() if to.endswith("@flags.example"))

@@ -17,6 +17,7 @@ from backstay.cli.terminal import Terminal
 from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import HOLDS, AcceptedLine
+from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import shell_words
 
@@ -123,9 +124,8 @@ class Prompt:
             return False
         if answer is None:
             return False
-        again = "; the change is not accepted yet: it is asked again with it, and nothing is sent before that"
-        more = again if answer.get("asked_again") else ""
-        self.terminal.say(f"{answer.get('state', 'decided')}: {answer.get('verdict')} by {self.by}{more}", "green")
+        said = room("people.decide.deciding").outcome_words(answer, self.by)
+        self.terminal.say("; ".join(said), "green")
         return True
 
     async def _send(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:

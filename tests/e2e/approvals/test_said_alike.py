@@ -8,7 +8,7 @@ from backstay.approvals.view import RequestView
 from backstay.cli.render import remembered_lines, request_lines
 from backstay.policies.accepted import HOLDS, remembered_words
 from gateways.slack.drawing.request import Shown, request_blocks
-from gateways.web.deciding import outcome_words
+from gateways.web.deciding import outcome_line
 from gateways.web.identity import Visitor
 from people.requests.form import DecisionForm
 from tests.requirements import promise
@@ -65,7 +65,7 @@ def test_every_door_says_for_what_a_decision_holds_and_what_it_waits_for(holds):
     line = {"line": "abc", "tool": "mail.send", "holds": holds, "waits": "" if holds == "always" else "1 more"}
     answer = {"state": "decided", "verdict": "approve", "remembered": [line]}
     at_terminal = "\n".join(text for text, _ in remembered_lines(line))
-    on_page = outcome_words(answer, Visitor(by="ana@example.com"))
+    on_page = outcome_line(answer, Visitor(by="ana@example.com"))
     in_slack = "; ".join(remembered_words(line))
 
     for said in (at_terminal, on_page, in_slack):

@@ -247,7 +247,7 @@ class TerminalDoor:
     async def _taken(self, handle: Any, by: str, verdict: str, within_s: float = 150) -> None:
         """Wait until a decision is taken; raises Refused, with the menu standing there again, if it is not."""
         terminal = await self._seat(handle, by)
-        taken = (f"decided: {verdict} by", f"recorded: {verdict} by")
+        taken = (f"decided: {verdict} by", f"recorded; it waits for others: {verdict} by")
         async with asyncio.timeout(within_s):
             while not any(text in terminal.screen for text in taken):
                 terminal.changed.clear()
