@@ -107,9 +107,10 @@ def told(notice: Notice) -> str:
 
 
 def parked_line(undone: Undone) -> str:
-    """Return which effect could not be taken back, and what a person must do."""
+    """Return which effect could not be taken back, what a person must do, and why."""
     called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), _LINE)
-    return f"{called}: not taken back; {one_line(undone.by_hand, _LINE)}"
+    why = f" ({one_line(undone.detail, _PARKED_LINE)})" if undone.detail else ""
+    return f"{called}: not taken back; {one_line(undone.by_hand, _LINE)}{why}"
 
 
 def _left_to_people(result: dict[str, Any]) -> list[str]:

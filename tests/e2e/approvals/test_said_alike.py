@@ -1,18 +1,25 @@
 """What people must know of a request, and of what they decided, is said in the same words at every door."""
 
+import html
+
 import pytest
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.proposal import PlanToggles, Proposal, ProposedStep
 from backstay.approvals.view import RequestView
-from backstay.cli.render import remembered_lines, request_lines
+from backstay.cli.render import ending_lines, remembered_lines, request_lines
 from backstay.policies.accepted import HOLDS, remembered_words
+from backstay.task.result import Result, Undone
 from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.drawing.run import parked_line
 from gateways.web.deciding import outcome_line
 from gateways.web.identity import Visitor
 from people.requests.form import DecisionForm
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
+from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
 from tests.slack_blocks import text_of
+from tests.web.pages import behind_a_proxy, served_page
 
 
 def terminal(request):
@@ -71,3 +78,23 @@ def test_every_door_says_for_what_a_decision_holds_and_what_it_waits_for(holds):
     for said in (at_terminal, on_page, in_slack):
         assert f"remembered for {HOLDS[holds]}: mail.send" in said
         assert ("1 more" in said, "backstay policy accept abc" in said) == (holds != "always",) * 2
+
+
+@promise("approvals:unknown-alike")
+async def test_every_door_says_of_an_error_that_it_may_have_come_after_the_call_took_effect(temporal, tmp_path):
+    check = {"tool": "found", "arguments": {}, "applied_if": "{{ result.found }}"}
+    answers = {"pay": {"error": "the connection to the bank was lost"}, "found": {"error": "busy"}}
+    bank = ScriptedServer(tmp_path / "bank.json", [writes("pay"), reads("found")], answers, {"pay": {"verify": check}})
+    policy = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
+    given = {"toolbox": toolbox_of_servers(tmp_path, bank=bank), "policy": policy}
+    async with engine(temporal, tmp_path, Scripts(), **given, **behind_a_proxy()) as running:
+        handle = await running.start({"plan": {"title": "pay", "steps": [{"tool": "bank.pay", "arguments": {}}]}})
+        result = await ended(handle)
+        async with served_page(running) as served, served.person("ana@example.com") as person:
+            at_page = html.unescape((await person.get(f"/runs/{handle.id}")).text)
+    (undone,) = result["undone"]
+    at_terminal = "\n".join(line for line, _ in ending_lines(Result.model_validate(result)))
+    in_slack = parked_line(Undone.model_validate(undone))
+    for said in (at_terminal, at_page, in_slack):
+        assert "the error may have come after it took effect: the connection to the bank was lost" in said
+        assert "check by hand whether it took effect" in said
