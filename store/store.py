@@ -66,7 +66,7 @@ class Store:
         self.posts = Posts(database, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
-        self.revealing = Revealing(self.runs, self.decisions, self.secrets)
+        self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self.pruning = Pruning(database, blobs, clock)
         self.fitness = Fitness(database, blobs, clock, lambda: self.identity)
 

@@ -1,12 +1,13 @@
 """Show a person with the authority the secret behind a handle, after it is recorded that they were shown it."""
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from backstay.approvals import proof
 from backstay.approvals.approval import RecordedDecision
-from backstay.approvals.deciding import authority_over_secret, refused_person
+from backstay.approvals.deciding import WORDS_HOLD_S, authority_over_secret, refused_person
 from backstay.authority import principal
 from backstay.errors import ArgumentsInvalid, NotVerified, QuorumPending, RunNotFound
 from backstay.frozen import Frozen
@@ -30,8 +31,9 @@ class Wish(Frozen):
 class Revealing:
     """Reveal secrets of runs, open or ended; nothing but the answer to the caller holds the value in clear."""
 
-    def __init__(self, runs: Runs, decisions: Decisions, secrets: SecretHandles) -> None:
+    def __init__(self, runs: Runs, decisions: Decisions, secrets: SecretHandles, clock: Callable[[], float]) -> None:
         """Read and record in these parts of the store."""
+        self._clock = clock
         self._runs = runs
         self._decisions = decisions
         self._secrets = secrets
@@ -85,15 +87,15 @@ class Revealing:
     async def _record(self, wish: Wish, run: str, handle: str, quorum: int) -> None:
         """Record who is shown the secret; raises QuorumPending while that is nobody yet."""
         # The proof is for the name as it was sent.
-        by = principal(wish.by)
+        by, at = principal(wish.by), datetime.fromtimestamp(self._clock(), UTC)
 
         def decision(earlier: list[RecordedDecision]) -> dict[str, Any]:
-            asked = _waiting(earlier, handle) | {by}
+            asked = _waiting(earlier, handle, at) | {by}
             return {"state": "decided" if len(asked) >= quorum else "recorded"}
 
         made = RecordedDecision(
             n=0,
-            at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            at=at.isoformat(timespec="microseconds"),
             update=proof.REVEAL,
             by=by,
             verified=wish.proof is not None,
@@ -101,15 +103,19 @@ class Revealing:
         )
         recorded, earlier = await self._decisions.add(run, made, decision)
         if recorded.state != "decided":
-            asked = sorted(_waiting(earlier, handle) | {by})
+            asked = sorted(_waiting(earlier, handle, at) | {by})
             missing = quorum - len(asked)
             raise QuorumPending(f"{', '.join(asked)} asked for this secret; {missing} more must ask for the same")
 
 
-def _waiting(earlier: list[RecordedDecision], handle: str) -> set[str]:
-    """Return who asked for a secret since it was shown last."""
+def _waiting(earlier: list[RecordedDecision], handle: str, now: datetime) -> set[str]:
+    """Return who asked for a secret since it was shown last; nobody's old word makes up a number with a new one."""
     asked: set[str] = set()
     for decision in earlier:
-        if decision.update == proof.REVEAL and decision.handle == handle:
-            asked = asked | {decision.by} if decision.state == "recorded" and decision.verified else set()
+        if decision.update != proof.REVEAL or decision.handle != handle:
+            continue
+        if decision.state != "recorded" or not decision.verified:
+            asked = set()
+        elif (now - datetime.fromisoformat(decision.at)).total_seconds() <= WORDS_HOLD_S:
+            asked |= {decision.by}
     return asked

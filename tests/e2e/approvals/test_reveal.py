@@ -1,13 +1,15 @@
 """A secret in an answer is shown to whom it is theirs, recorded, and nowhere in clear."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
 
+from backstay.approvals.approval import RecordedDecision
 from backstay.client import Backstay
 from backstay.errors import ArgumentsInvalid, DecisionRefused, NotVerified, QuorumPending, RunNotFound
-from backstay.redaction.handles import MARK, handles_in
+from backstay.redaction.handles import MARK, handle_named, handles_in
 from store.opening import open_store
 from tests import signing
 from tests.cli.commands import command, environment_of
@@ -178,3 +180,19 @@ async def test_every_proof_that_does_not_hold_is_refused_where_secrets_are_shown
         await run.reveal(found, by=ANA, proof=good)
     with pytest.raises(NotVerified, match="used already"):
         await run.reveal(found, by=ANA, proof=good)
+
+
+@promise("approvals:old-word")
+@pytest.mark.parametrize("office", [True], indirect=True)
+async def test_an_old_wish_to_be_shown_a_secret_makes_up_no_number_with_a_new_one(office):
+    handle, found = await finished(office)
+    run, now = f"{handle.id}/{handle.first_execution_run_id}", datetime.now(UTC)
+    wish = RecordedDecision(n=0, at="", update="reveal", by=ANA, verified=True, handle=handle_named(found))
+    wish = wish.model_copy(update={"state": "recorded"})
+    async with open_store(database_url=None, home=office.settings.home) as store:
+        old = (now - timedelta(hours=25)).isoformat(timespec="microseconds")
+        await store.decisions.add(run, wish.model_copy(update={"at": old}), lambda _earlier: {})
+    person = Backstay(office.client, approver_key=KEY).run(handle.id)
+    with pytest.raises(QuorumPending, match=r"^cy@example.com asked for this secret; 1 more must ask"):
+        await person.reveal(found, by=CY)
+    assert await person.reveal(found, by=BO) == SECRET
