@@ -233,6 +233,9 @@ def _quoted(typed: str) -> str:
 
 
 def _number(typed: str, *, whole: bool) -> float:
+    if "_" in typed:
+        # Python would leave it out, and read 1_5 as 15.
+        raise ValueError("type a whole number, without _" if whole else "type a number, without _")
     try:
         return int(typed)
     except ValueError:

@@ -133,12 +133,19 @@ def _toggles(form: DecisionForm, entered: Entered, faults: dict[Entry, str]) -> 
         limit = known.get(field)
         whole = limit is not None and limit.whole
         try:
-            limits[field] = int(typed) if whole else _finite(typed)
+            limits[field] = int(_plain(typed)) if whole else _finite(_plain(typed))
         except (ValueError, OverflowError):
             most = "" if limit is None else f", at most {limit.most:g}"
             faults[f"toggles.limits.{field}"] = f"type a {'whole ' if whole else ''}number{most}"
     toggles: dict[str, Any] = {"external_processes": False} if entered.no_processes else {}
     return toggles | ({"limits": limits} if limits else {})
+
+
+def _plain(typed: str | float) -> str | float:
+    if isinstance(typed, str) and "_" in typed:
+        # Python would leave it out, and read 1_5 as 15.
+        raise ValueError("not plain")
+    return typed
 
 
 def _finite(typed: str | float) -> float:

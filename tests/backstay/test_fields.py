@@ -80,6 +80,7 @@ def test_choices_that_read_as_numbers_are_named_and_never_counted():
     [
         ("day", "sunday", r"choose from \[1\] friday"),
         ("seats", "2.5", "type a whole number"),
+        ("seats", "1_5", "type a whole number, without _"),
         ("lunch", "perhaps", "type yes or no"),
         ("extras", "1, sauna", "choose from"),
     ],

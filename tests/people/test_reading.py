@@ -156,6 +156,17 @@ def chosen_in_slack(asked, **values):
             {"toggles.limits.timeout_s": "type a number, at most 20"},
             id="no finite number",
         ),
+        pytest.param(
+            plan(),
+            {"step_timeout": "1_5", "step_memory": "1_00"},
+            {"timeout_s": "1_5", "memory_mb": "1_00"},
+            {"limits": {"timeout_s": "1_5", "memory_mb": "1_00"}},
+            {
+                "toggles.limits.timeout_s": "type a number, at most 20",
+                "toggles.limits.memory_mb": "type a whole number, at most 512",
+            },
+            id="a number with what Python would leave out",
+        ),
     ],
 )
 def test_what_is_approved_in_part_is_read_alike(asked, page, slack, flags, expected):
