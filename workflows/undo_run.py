@@ -210,6 +210,12 @@ class UndoRun(Handlers):
         if decided.verdict is not Verdict.APPROVE:
             raise rejected(decided)
 
+    @property
+    def _nothing_left(self) -> str:
+        """Say that nothing is there to undo; what a step before did may stand."""
+        after = self.ask.to_step
+        return "already undone" if after is None else f"nothing that was done after step {after} is left to undo"
+
     def _result(self, undone: UndoOutcome) -> Result:
         outcome = Outcome.ROLLED_BACK if undone.compensated else Outcome.COMPLETED
         info = workflow.info()
@@ -220,7 +226,7 @@ class UndoRun(Handlers):
         return Result(
             outcome=Outcome.ROLLBACK_FAILED if undone.parked else outcome,
             success=not undone.parked,
-            final_summary=summary if undone.count else "already undone",
+            final_summary=summary if undone.count else self._nothing_left,
             undone=undone.last,
             events=tuple(self.context.state.events),
             workflow_id=info.workflow_id,

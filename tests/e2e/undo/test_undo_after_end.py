@@ -55,6 +55,8 @@ def standing(opened, workflow_id):
 async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example", "c@free.example"))
     assert (await ended(handle))["outcome"] == "completed"
+    later = await ended(await undo_run(opened, handle.id, to_step=99))
+    assert later["final_summary"] == "nothing that was done after step 99 is left to undo"
     some = await ended(await undo_run(opened, handle.id, to_step=2))
     assert (some["outcome"], [effect["effect"] for effect in some["undone"]]) == ("rolled_back", [3])
     assert standing(opened, handle.id) == ["a@free.example", "b@free.example"]
