@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import difflib
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -29,24 +30,39 @@ EVENTS = "text/event-stream"
 """What a request accepts whose answer is streamed."""
 
 
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+
+
 class BodyRefused(httpx2.ReadError):
     """The body of an answer is not read; the text says why."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Read at most so many bytes of a body."""
+    """Read at most so many bytes of a body, also of one that is compressed."""
 
-    def __init__(self, body: Any, most: int) -> None:
+    def __init__(self, body: Any, most: int, *, packed: bool = False) -> None:
         self._body = body
         self._most = most
+        self._unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = self._most
         async for part in self._body:
-            left -= len(part)
+            read = self._unpacked(part, left + 1)
+            left -= len(read)
             if left < 0:
                 raise BodyRefused(f"it answers with more than {self._most} bytes")
-            yield part
+            yield read
+        if self._unpacking is not None and not self._unpacking.eof:
+            raise BodyRefused("its compressed answer is not whole")
+
+    def _unpacked(self, part: bytes, most: int) -> bytes:
+        if self._unpacking is None:
+            return part
+        try:
+            return self._unpacking.decompress(part, most)
+        except zlib.error:
+            raise BodyRefused("its compressed answer cannot be read") from None
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -54,10 +70,15 @@ class _Bounded(httpx2.AsyncByteStream):
 
 async def _bound(response: httpx2.Response) -> None:
     """Bound the body of a response before it is read, that of an error too."""
-    if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    packed = encoding in {"gzip", "x-gzip", "deflate"}
+    if encoding not in {"", "identity"} and not packed:
         raise BodyRefused("it compresses its answers, though it was asked not to")
+    if packed:
+        # It is read here, within bounds, and not by the HTTP client.
+        del response.headers["content-encoding"]
     is_streamed = response.status_code < 400 and response.request.headers.get("accept") == EVENTS
-    response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES)
+    response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
 
 
 async def _without_key(request: httpx2.Request) -> None:

@@ -15,7 +15,7 @@ import openai
 
 from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
 from activities.model.message import Beside, in_one_form
-from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, wait_in
+from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, tells_of_loading, wait_in
 from activities.model.streaming import CALLED, AnswerBroken, Say, read_answer, read_whole
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
@@ -223,6 +223,8 @@ def _is_unbilled(refusal: Refusal) -> bool:
         return False
     if 400 <= refusal.status < 500:
         return refusal.status != 408 or cause in _UNASKED - {"quota"}
+    if refusal.status == 503 and tells_of_loading(refusal.text):
+        return True
     return cause in _UNASKED and (cause != "quota" or refusal.status == 200)
 
 
@@ -264,7 +266,8 @@ def _wait(text: str, headers: httpx2.Headers) -> float | None:
 
 def _parsed(data: Any) -> Completion:
     choice = data["choices"][0]
-    message = choice["message"]
+    # Some write what belongs to a stream.
+    message = choice["message"] if "message" in choice or "delta" not in choice else choice["delta"]
     if not isinstance(message, dict):
         raise TypeError("no message")
     message, beside = in_one_form(message)

@@ -80,7 +80,17 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):
         # How functions were called before several could be.
         return [{"type": "function", "function": legacy}]
-    return [_as_function(call) for call in calls]
+    return [_as_function(call) for call in _once(calls)]
+
+
+def _once(calls: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Yield calls without those that their endpoint repeats whole, under the same id."""
+    known: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        given = call.get("id")
+        if isinstance(given, str) and given and known.setdefault(given, call) is not call and known[given] == call:
+            continue
+        yield call
 
 
 def _as_function(call: dict[str, Any]) -> dict[str, Any]:

@@ -31,10 +31,12 @@ Cause = Literal[
 """Why an endpoint does not answer; empty where nobody can tell."""
 MOST_READ = 8192
 MOST_TOLD = 400
+LOADING_S = 10.0
+"""How long is waited for a model that its endpoint is loading."""
 _DEPTH = 6
 _TEXTS = (
     *("message", "msg", "detail", "error", "errors", "title", "status_msg", "error_msg", "base_resp", "reason"),
-    *("description", "raw", "metadata"),
+    *("description", "raw", "metadata", "fault", "faultstring", "cause", "innererror", "Message", "text"),
 )
 _NUMBER = re.compile(r"\d[\d,_]*")
 _MASKED = Redactor(())
@@ -239,5 +241,13 @@ def seconds_in(span: str) -> float | None:
 
 def wait_in(text: str) -> float | None:
     """Return the seconds after which an endpoint says in words that it may be asked again."""
-    found = next((match for pattern in _waits() if (match := pattern.search(text.lower())) is not None), None)
-    return None if found is None else seconds_in(found[1])
+    said = text.lower()
+    found = next((match for pattern in _waits() if (match := pattern.search(said)) is not None), None)
+    if found is not None:
+        return seconds_in(found[1])
+    return LOADING_S if tells_of_loading(said) else None
+
+
+def tells_of_loading(text: str) -> bool:
+    """Return whether an endpoint says that its model is not there yet, so that none was asked."""
+    return any(re.search(words, text.lower()) for words in data_beside(__file__)["loading"])

@@ -49,7 +49,7 @@ async def read_whole(body: bytes) -> Any:
     """Return the completion that a body holds; some endpoints stream although nobody has asked for it."""
     begun = body[:_BEGINNING].lstrip()
     if not begun.startswith(_OF_STREAMS):
-        return json.loads(body)
+        return _json(body)
 
     async def parts() -> AsyncIterator[bytes]:
         yield body
@@ -68,7 +68,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
     async for line in _lines(parts):
         if not line.startswith(b"data:"):
             if answer.is_empty and line.lstrip()[:1] in {b"{", b"["}:
-                return json.loads(line)
+                return _json(line)
             continue
         data = line.removeprefix(b"data:").strip()
         if data == _DONE:
@@ -76,7 +76,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
             break
         if not data:
             continue
-        chunk = json.loads(data)
+        chunk = _json(data)
         if not isinstance(chunk, dict):
             # Some send a null to keep the connection open.
             continue
@@ -84,6 +84,14 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
             return chunk
         answer.add(chunk)
     return answer.completion()
+
+
+def _json(raw: bytes) -> Any:
+    """Return the JSON value of the bytes; those that are no UTF-8 become replacement characters."""
+    try:
+        return json.loads(raw)
+    except UnicodeDecodeError:
+        return json.loads(raw.decode("utf-8", "replace"))
 
 
 def _tells_of_error(chunk: Any) -> bool:
@@ -144,6 +152,19 @@ class _Call:
         given = function.get("arguments")
         begins = isinstance(given, dict) or (isinstance(given, str) and given.lstrip()[:1] == "{")
         return begins and self._is_whole()
+
+    def is_repeated(self, piece: dict[str, Any]) -> bool:
+        """Return whether a piece is this call once more, as some send it behind its pieces."""
+        function = piece.get("function")
+        if not self.id or piece.get("id") != self.id or not isinstance(function, dict):
+            return False
+        whole = "".join(self.arguments) if self.whole is None else self.whole
+        return (
+            bool(whole)
+            and function.get("name") == self.name
+            and function.get("arguments") == whole
+            and self._is_whole()
+        )
 
     def _is_whole(self) -> bool:
         if self.whole is not None:
@@ -234,7 +255,13 @@ class StreamedAnswer:
             if choice.get("error") is not None:
                 raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
-            self._delta(choice.get("delta") or choice.get("message") or {})
+            delta = choice.get("delta")
+            # Some send the whole message once more behind its pieces.
+            self._delta(delta or (None if self._is_begun else choice.get("message")) or {})
+
+    @property
+    def _is_begun(self) -> bool:
+        return bool(self._calls) or any(self._texts.values())
 
     def _aside(self, delta: dict[str, Any]) -> None:
         """Keep calls of another choice: some gateways put words and calls into choices of their own."""
@@ -289,6 +316,8 @@ class StreamedAnswer:
             begins = not self._calls or (piece.get("id") or self._numbered[last].id) != self._numbered[last].id
             index = last + 1 if begins or self._numbered[last].is_over(piece) else last
         call = self._numbered.get(index)
+        if any(known.is_repeated(piece) for known in self._calls):
+            return
         if call is None or call.is_over(piece):
             call = self._numbered[index] = _Call(number=index)
             self._calls.append(call)

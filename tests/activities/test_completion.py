@@ -1,7 +1,9 @@
 """One request over a real socket: what the endpoint makes of it, and what it is taken for."""
 
 import asyncio
+import gzip
 import json
+import zlib
 from contextlib import asynccontextmanager, suppress
 
 import httpx2
@@ -236,14 +238,6 @@ async def test_an_answer_that_drips_is_given_up_although_it_never_falls_silent(s
     assert len(written_bytes) > 1
 
 
-@promise("models:bounded")
-async def test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_not_unpacked():
-    async with raw_endpoint(HEAD % (b"200 OK", b"content-encoding: gzip\r\n"), ENDLESS) as (client, _):
-        with pytest.raises(ModelUnavailable) as caught:
-            await complete(client, written(REQUEST))
-    assert "it compresses its answers" in str(caught.value)
-
-
 @promise("secrets:echoed-reason")
 @pytest.mark.parametrize("before", [20, 360])
 async def test_an_endpoint_that_repeats_the_key_tells_it_to_nobody(before):
@@ -253,3 +247,66 @@ async def test_an_endpoint_that_repeats_the_key_tells_it_to_nobody(before):
         await asked(reply, key=key)
     assert "x the key" in str(refused.value)
     assert "plain/words" not in str(refused.value)
+
+
+@promise("models:bounded")
+@pytest.mark.parametrize(
+    ("encoding", "packed", "said"),
+    [
+        ("gzip", gzip.compress(b" " * (ANSWER_BYTES + 1)), f"it answers with more than {ANSWER_BYTES} bytes"),
+        ("gzip", gzip.compress(b"{}" * 1000)[:-9], "its compressed answer is not whole"),
+        ("gzip", b"no such thing", "its compressed answer cannot be read"),
+        ("br", b"no such thing", "it compresses its answers"),
+    ],
+)
+async def test_an_answer_that_is_compressed_though_nobody_asked_for_that_is_unpacked_within_bounds(
+    encoding, packed, said
+):
+    with pytest.raises(ModelUnavailable, match=said) as caught:
+        await bounded(Reply(body=packed, headers={"content-encoding": encoding}))
+    assert caught.value.facts["unbilled"] is False
+
+
+async def bounded(reply, **options):
+    async with (
+        ScriptedModel([reply]) as model,
+        openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0, http_client=open_http()) as client,
+    ):
+        return await complete(client, written(REQUEST | options))
+
+
+@promise("models:bodies")
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+async def test_an_answer_that_is_compressed_is_read(pack):
+    body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}]})
+    encoding = "gzip" if pack is gzip.compress else "deflate"
+    completion = await bounded(Reply(body=pack(body.encode()), headers={"content-encoding": encoding}))
+    assert completion.message["content"] == "hello"
+
+
+@promise("models:bodies")
+async def test_bytes_that_are_no_text_and_a_message_that_calls_itself_a_delta_are_read():
+    for body in (
+        b'{"choices": [{"message": {"role": "assistant", "content": "caf\xe9"}, "finish_reason": "stop"}]}',
+        '{"choices": [{"delta": {"role": "assistant", "content": "caf\ufffd"}, "finish_reason": "stop"}]}'.encode(),
+    ):
+        completion = await asked(Reply(body=body))
+        assert (completion.message["content"], completion.finish_reason) == ("caf\ufffd", "stop")
+
+
+@promise("models:retry-after")
+@pytest.mark.parametrize(
+    ("status", "said", "waits", "unbilled"),
+    [
+        # mostlygeek/llama-swap#146, containers/ramalama#2343
+        (503, "Loading model", 10.0, True),
+        (503, "Model meta/llama is currently loading", 10.0, True),
+        (503, "overloaded", None, False),
+        (500, "Loading model", 10.0, False),
+    ],
+)
+async def test_a_model_that_is_being_loaded_is_waited_for_and_costs_nothing(status, said, waits, unbilled):
+    body = json.dumps({"error": {"code": status, "message": said, "type": "unavailable_error"}}).encode()
+    with pytest.raises(ModelUnavailable) as caught:
+        await asked(Reply(status=status, body=body))
+    assert (caught.value.facts.get("retry_after"), caught.value.facts["unbilled"]) == (waits, unbilled)

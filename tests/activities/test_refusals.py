@@ -223,6 +223,11 @@ def test_the_cause_of_a_refusal_is_known_by_its_words_and_not_by_its_status(stat
         # musistudio/claude-code-router#1204: the JSON of another error in a text
         {"error": {"message": '{"error": {"message": "no such thing"}}'}},
         {"error": {"message": "Provider returned error", "metadata": {"raw": "no such thing"}}},
+        {"error": {"message": {"text": "no such thing"}}},
+        {"fault": {"faultstring": "no such thing", "detail": {"errorcode": "x"}}},
+        {"Message": "no such thing"},
+        {"error": {"cause": "no such thing"}},
+        {"error": {"code": "x", "innererror": {"message": "no such thing"}}},
         "no such thing",
     ],
 )

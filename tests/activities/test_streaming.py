@@ -359,3 +359,32 @@ async def test_words_and_calls_in_choices_of_their_own_are_one_answer_that_ends_
     for completion in (whole, told):
         assert completion.message["content"] == "I do it."
         assert bool(completion.message.get("tool_calls")) == made
+
+
+CALL = {"index": 0, "id": "a", "type": "function", "function": {"name": "one", "arguments": '{"x": 1}'}}
+
+
+@promise("models:streamed-fragments")
+@pytest.mark.parametrize(
+    "last",
+    [
+        {
+            "index": 0,
+            "delta": {"role": "assistant", "content": "Now.", "tool_calls": [CALL]},
+            "finish_reason": "tool_calls",
+        },
+        {"index": 0, "delta": {}, "message": {"content": "Now.", "tool_calls": [CALL]}, "finish_reason": "tool_calls"},
+        {"index": 0, "message": {"content": "Now.", "tool_calls": [CALL]}, "finish_reason": "tool_calls"},
+    ],
+)
+async def test_a_call_that_is_repeated_behind_its_pieces_is_one_call(last):
+    # perplexityai/api-discussion#209 (kind): the whole message once more
+    pieces = [
+        {"tool_calls": [{**CALL, "function": {"name": "one", "arguments": '{"x":'}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": " 1}"}}]},
+    ]
+    told = await streamed("".join(map(chunk, pieces)) + f"data: {json.dumps({'choices': [last]})}\n\n")
+    message = {"role": "assistant", "tool_calls": [CALL, CALL]}
+    whole = await asked(Reply(body=json.dumps({"choices": [{"message": message}]}).encode()), streamed=False)
+    for completion in (told, whole):
+        assert [one["function"]["arguments"] for one in completion.message["tool_calls"]] == ['{"x": 1}']
