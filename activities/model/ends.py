@@ -35,6 +35,13 @@ def end_of(finish_reason: str, message: Mapping[str, Any]) -> End:
     return "refused" if refused and not message.get("content") and not message.get("tool_calls") else end
 
 
+def ends_with_calls(finish_reason: str) -> bool:
+    """Return whether an answer says that it ends with calls."""
+    return _letters(finish_reason).removeprefix("finishreason") in {
+        _letters(word) for word in data_beside(__file__)["calls"]
+    }
+
+
 def why_again(end: End, finish_reason: str = "") -> str:
     """Return what a model is told of an answer that cannot be taken as it ended."""
     return _notes()[end]["again"].format(said=finish_reason[:60])

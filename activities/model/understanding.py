@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.model.disguise import Written, calls_asked_for, calls_written_down
-from activities.model.ends import End, end_of
+from activities.model.ends import End, end_of, ends_with_calls
 from activities.model.functions import BUILT_IN, NAMES, PLANNING
 from activities.model.observations import Form, Way
 from activities.model.output import WantedOutput
@@ -69,7 +69,8 @@ def understood(
         return Understood(message, "disguised")
     written = calls_written_down(content, functions)
     if written is None:
-        return Understood(message, end)
+        # It says that it ends with calls, and none has come: its words are not the end of the task.
+        return Understood(message, "malformed" if ends_with_calls(finish_reason) else end)
     known = all(functions(str(call["function"]["name"])) is not None for call in written.calls)
     if written.whole and known and not _calls(transcript, by) and not _was_read(written, transcript):
         return Understood(_with_calls(written, f"s{step}-text"), end, written=True)

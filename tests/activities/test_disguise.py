@@ -368,3 +368,14 @@ def _seconds(text):
     begun = time.process_time()
     calls_written_down(text, SCHEMAS.get)
     return time.process_time() - begun
+
+
+@promise("models:ends")
+@pytest.mark.parametrize(
+    ("finish_reason", "end"),
+    [("tool_calls", "malformed"), ("tool-calls", "malformed"), ("stop", "done"), ("", "unsaid")],
+)
+def test_words_that_are_to_end_with_calls_and_hold_none_end_no_task(finish_reason, end):
+    # HKUDS/nanobot#1555, askui/python-sdk#278
+    options = {"way": "functions", "step": 1, "transcript": Transcript("", ()), "by": None, "functions": SCHEMAS.get}
+    assert understood({"role": "assistant", "content": "I do it now!"}, finish_reason, **options).end == end
