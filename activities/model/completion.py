@@ -23,6 +23,7 @@ from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
 
 MOST_TOKENS = 10**9
+_LONGEST_COUNT = 20
 # What is not compressed does not grow while it is read.
 _PLAIN = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 HEADERS: Any = {"headers": _PLAIN}
@@ -292,7 +293,7 @@ def _parsed(data: Any) -> Completion:
 def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     """Return what an answer used, and whether it says so."""
     usage = next(_usages(data), {})
-    prompt, output = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    prompt, output = _count(usage, *_PROMPT), _count(usage, *_OUTPUT)
     details = _dict(usage.get("prompt_tokens_details"))
     cached = min(prompt or 0, _count(details, "cached_tokens") or 0)
     new = (prompt or 0) - cached
@@ -307,9 +308,17 @@ def usage_in(data: Any) -> tuple[ModelUsage, bool]:
     return used, bool(prompt) and output is not None
 
 
-def _count(usage: dict[str, Any], name: str) -> int | None:
+_PROMPT = ("prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
+_OUTPUT = ("completion_tokens", "output_tokens", "completionTokens", "outputTokens")
+
+
+def _count(usage: dict[str, Any], *names: str) -> int | None:
     """Return a count of tokens, or None when there is none that can be believed."""
-    value = usage.get(name)
+    value = next((usage[name] for name in names if usage.get(name) is not None), None)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _LONGEST_COUNT:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 

@@ -67,6 +67,23 @@ async def test_a_usage_that_cannot_be_believed_counts_as_not_reported(usage):
 
 
 @promise("models:budget-usage")
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": "100", "completion_tokens": "20"},
+        {"prompt_tokens": 100.0, "completion_tokens": 20.0},
+        {"input_tokens": 100, "output_tokens": 20},
+        {"promptTokens": 100, "completionTokens": 20},
+        {"prompt_tokens": None, "completion_tokens": None, "input_tokens": 100, "output_tokens": 20},
+    ],
+)
+async def test_usage_is_read_in_other_words_and_forms_too(usage):
+    body = {"choices": [{"message": {"content": "hello"}}], "usage": usage}
+    completion = await asked(Reply(body=json.dumps(body).encode()))
+    assert (completion.reported, completion.usage.input_new_tokens, completion.usage.output_tokens) == (True, 100, 20)
+
+
+@promise("models:budget-usage")
 async def test_more_cached_than_there_is_is_cut_to_what_there_is():
     usage = {"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}
     completion = await asked(Reply(body=json.dumps({"choices": [{"message": {}}], "usage": usage}).encode()))
