@@ -6,7 +6,7 @@ import smtplib
 import ssl
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -18,7 +18,9 @@ from urllib.parse import unquote, urlsplit
 import structlog
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import Notice, Told
+from backstay.approvals.view import RequestView
 from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -30,6 +32,7 @@ TIMEOUT_S = 10
 PATIENCE_S = 1800.0
 """How long the mailbox of one person that takes nothing now may keep what comes next of the run from the others."""
 _THREADS = 4
+_MOST_CALLS = 10
 _MOST_PEOPLE = 50
 _MOST_NOTICES = 1000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
@@ -248,13 +251,15 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     about = f"<{_hash(notice.workflow_id, notice.run_id, notice.request_id)}@backstay>"
     message["References"] = about
     message["Auto-Submitted"] = "auto-generated"
-    counts = Counter(str(call.get("tool", "")) for call in request.get("calls", ()))
+    view = RequestView.of(ApprovalRequest.model_validate(request))
+    counts = Counter(call.tool for call in view.calls if call.asked)
     tools = ", ".join(f"{tool} ({count} times)" if count > 1 else tool for tool, count in counts.items())
     text = _TEXTS.get_template("asked.txt.j2").render(
         question=question,
         task=one_line(notice.task, 200),
         user="" if notice.user_id == NOBODY else one_line(notice.user_id, 200),
         tools=one_line(tools, 500),
+        calls=[*_call_lines(view)],
         expires=request.get("expires_at") or "",
         link=notice.links.page,
         reminder=notice.reminder,
@@ -263,6 +268,21 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     )
     message.set_content(text)
     return message
+
+
+def _call_lines(view: RequestView) -> Iterator[str]:
+    """Yield what is to be known of each call beside its arguments, which no mail holds; of many, the first ones."""
+    asked = [call for call in view.calls if call.asked]
+    for call in asked[:_MOST_CALLS]:
+        yield next(line.text for line in call.lines() if line.kind == "call")
+        if warned := call.sources(minded=True):
+            yield f"    Warning: {warned}"
+        if said := call.sources(minded=False):
+            yield f"    {said}"
+        if call.writes:
+            yield f"    {'can be undone' if call.undoable else 'CANNOT BE UNDONE'}"
+    if len(asked) > _MOST_CALLS:
+        yield f"and {len(asked) - _MOST_CALLS} more"
 
 
 def _hash(*parts: str) -> str:

@@ -11,13 +11,13 @@ from email.policy import default
 import pytest
 from aiosmtpd.controller import UnthreadedController
 
-from backstay.approvals.approval import Links
+from backstay.approvals.approval import Links, RequestedCall
 from backstay.approvals.notice import Notice, Told
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.delivering import NotTaken
-from gateways.mail.mail import Mail, Server, is_address, mail_of
+from gateways.mail.mail import Mail, Server, _message, is_address, mail_of
 from tests.engine import ended, pending
 from tests.requirements import promise
 
@@ -253,8 +253,8 @@ def test_where_nobody_is_named_those_of_the_settings_are_mailed_and_still_are_af
     assert mail.people(notice) == people
 
 
-def asked(number, *people):
-    request = {"id": "r1", "question": "May it?", "approvers": list(people)}
+def asked(number, *people, **more):
+    request = {"id": "r1", "kind": "call", "question": "May it?", "approvers": list(people), **more}
     return Notice(
         id=f"task-1/f/{number}/now",
         sequence=number,
@@ -279,6 +279,39 @@ async def taken(mail, notice):
                 await asyncio.sleep(0.1)
             else:
                 return tries
+
+
+def mailed(*calls):
+    """Return the lines about calls in the mail that asks about them."""
+    plain = [RequestedCall.model_validate(call).plain() for call in calls]
+    text = _message(asked(1, ANA, calls=plain), SENDER, ANA).get_content()
+    lines = text.partition("Calls:")[2].partition("\n\n")[0].splitlines()[1:]
+    return [line.removeprefix("    ") for line in lines]
+
+
+ANA = "ana@example.com"
+SEND = {"index": 0, "tool": "mail.send", "safety": "restricted_write", "undoable": False}
+OTHERS = {"kind": "tool", "tool": "office.inbox", "content": "others"}
+
+
+@promise("approvals:mail-view")
+@pytest.mark.parametrize("minded", [True, False])
+def test_a_mail_says_where_values_come_from_and_warns_only_where_policy_minds_it(minded):
+    given = {"arguments": {"to": "mallory@evil.example"}, "sources": {"/to": [OTHERS]}}
+    told = mailed({**SEND, **given, **({"minded": ["/to"]} if minded else {})})
+    said = "to: first seen in the answer of office.inbox, which others write"
+    assert told == [
+        "[0] mail.send  (restricted_write)",
+        f"    Warning: {said}" if minded else f"    {said}",
+        "    CANNOT BE UNDONE",
+    ]
+
+
+@promise("approvals:mail-view")
+def test_a_mail_names_the_first_calls_of_many_and_holds_no_argument():
+    told = mailed(*({**SEND, "index": at, "arguments": {"to": "a secret place"}} for at in range(12)))
+    assert (len(told), told[-1]) == (2 * 10 + 1, "and 2 more")
+    assert "secret" not in str(told)
 
 
 @promise("approvals:mail-full")
