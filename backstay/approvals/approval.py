@@ -259,6 +259,8 @@ class RecordedDecision(Frozen):
     """The secret that was shown, by its handle."""
     stop: bool = Field(default=False, exclude_if=lambda stop: not stop)
     """Whether it ends the run."""
+    asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
+    """Whether the calls are asked about again with its change, so that it let none of them go."""
     option: str = ""
     """How a plan was approved."""
     left_out: tuple[int, ...] = ()

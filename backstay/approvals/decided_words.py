@@ -38,6 +38,8 @@ def _words(decision: Decision | RecordedDecision) -> Iterator[str]:
             most = getattr(decision.toggles.limits, name, None)
             if most is not None:
                 yield f"at most {_LIMIT[name].format(most)} for a step"
+    if decision.asked_again:
+        yield "asked again with the change, before anything is sent"
     if decision.stop:
         yield "it ends the run"
     if decision.remember:

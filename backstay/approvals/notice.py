@@ -41,6 +41,8 @@ class Decision(Frozen):
     """What an approved plan may not do, though it was proposed so."""
     stop: bool = Field(default=False, exclude_if=lambda stop: not stop)
     """Whether it ends the run."""
+    asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
+    """Whether the calls are asked about again with its change, so that it let none of them go."""
     remember: str = Field(default="", exclude_if=lambda remember: not remember)
     """How long it was to be remembered."""
     changed: tuple[ChangedCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
@@ -48,7 +50,13 @@ class Decision(Frozen):
 
     @classmethod
     def of(
-        cls, request: ApprovalRequest, approval: Approval, changed: tuple[ChangedCall, ...], *, verified: bool
+        cls,
+        request: ApprovalRequest,
+        approval: Approval,
+        changed: tuple[ChangedCall, ...],
+        *,
+        verified: bool,
+        again: bool,
     ) -> "Decision":
         """Return what is told of the decision that completed a request."""
         proposal, toggles = request.proposal, approval.toggles
@@ -66,6 +74,7 @@ class Decision(Frozen):
             left_out=() if proposal is None else tuple(sorted(proposal.left_out)),
             toggles=toggles,
             stop=approval.stop,
+            asked_again=again,
             remember=approval.remember or "",
             changed=changed,
         )

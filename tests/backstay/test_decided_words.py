@@ -41,7 +41,7 @@ def told(request, *decisions):
     for at, said in enumerate(decisions):
         approval = deciding.admit({"request_id": "r1", "by": "ana", **said})
         request = voted(request, approval, approval.calls or {}, (), str(at)).request
-    return Decision.of(request, approval, (), verified=False)
+    return Decision.of(request, approval, (), verified=False, again=deciding.asks_again(request, approval))
 
 
 @promise("approvals:told-whole")
@@ -55,6 +55,14 @@ def told(request, *decisions):
             ["without calls 0, 2"],
         ),
         ({"verdict": "reject"}, []),
+        (
+            {"verdict": "modify", "calls": {"0": {"verdict": "modify", "arguments": {"a": 1}}}},
+            ["asked again with the change, before anything is sent"],
+        ),
+        (
+            {"verdict": "approve", "calls": {"0": {"verdict": "modify", "arguments": {"a": 1}}}},
+            [],
+        ),
         ({"verdict": "reject", "stop": True}, ["it ends the run"]),
         ({"verdict": "approve", "remember": "run"}, ["to be remembered for this run"]),
     ],

@@ -425,6 +425,7 @@ class Approvals:
         about |= {"comment": one_line(approval.comment, 500)}
         about |= {"remember": approval.remember} if approval.remember else {}
         about |= {"stop": True} if approval.stop else {}
+        about |= {"asked_again": True} if again else {}
         about |= said_of_plan(approval) if request.proposal is not None else {}
         about |= {"changed": differing} if differing else {}
         self.state.record_decision(update, approval.by, workflow.now(), verified=verified, state=state, **about)
@@ -443,7 +444,7 @@ class Approvals:
                 again=again,
                 **_of_plan(request),
             )
-            decision = Decision.of(request, approval, differing, verified=verified)
+            decision = Decision.of(request, approval, differing, verified=verified, again=again)
             self.notices.add(Told.DECIDED, request_id=request.id, decision=decision)
         self.changed()
         answer = {"request_id": request.id, "verdict": said.value, "state": state, "by": approval.by}

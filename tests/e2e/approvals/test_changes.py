@@ -155,6 +155,7 @@ async def test_the_model_and_the_record_learn_what_was_sent_and_what_was_said(sh
     async with worker.open_store(opened.settings) as store:
         row = await store.runs.get(handle.id)
         first, second = await store.decisions.of_run(row.run)
+    assert (first.asked_again, second.asked_again) == (True, False)
     (changed,) = first.changed
     assert (changed.index, changed.lines) == (0, ("~ to: a@x.example -> boss@x.example",))
     assert len(changed.args_digest) == 64
