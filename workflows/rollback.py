@@ -193,7 +193,7 @@ class Rollback:
     async def _compensated(self, slot: Compensation, undo_tool: str) -> ToolResult:
         # The real arguments stay sealed with the effect; people see what they amount to.
         arguments = {"effect": f"{self.context.state.run}/{slot.effect}", "undo": slot.shown}
-        tool = Tool(name=undo_tool, safety=Safety.WRITE_SAFE)
+        tool = Tool(name=undo_tool, safety=Safety.WRITE_SAFE, undoes=slot.tool)
         call = ToolCall(id=f"undo-{slot.effect}", tool=tool, arguments=arguments)
         try:
             (performed,) = await self.tool_calls.perform(Purpose.UNDO, [call], effect=slot.effect)

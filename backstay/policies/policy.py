@@ -331,18 +331,22 @@ def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
 
 
 def on_its_way(policy: Policy, tool: Tool, *, purpose: Purpose) -> Iterator[Ruling]:
-    """Yield what rules about other tools say of a tool that calls them; with which arguments, nobody knows yet.
+    """Yield what rules about other tools say of a tool that calls them, or that takes their effect back.
 
+    With which arguments it calls them, nobody knows yet. Rules about undo can name either tool: the one that did
+    something, or the one that takes it back.
     Only rules that deny or ask count: what is allowed, and what is usual, is said of the tool that is called first.
     """
-    for layer, name in ((layer, name) for layer in policy.layers for name in tool.calls):
+    undone = (tool.undoes,) if purpose == "undo" and tool.undoes else ()
+    for layer, name in ((layer, name) for layer in policy.layers for name in (*tool.calls, *undone)):
         section, prefix = (layer.undo, "undo.") if purpose == "undo" else (layer, "")
         for rules, verdict in ((section.deny, "deny"), (section.ask, "ask")):
             for index, candidate in enumerate(rules):
                 is_open = candidate.when is not None or candidate.unless is not None
                 if not matches(candidate.tool, name) or (matches(candidate.tool, tool.name) and not is_open):
                     continue
-                line = clip_line(f"{prefix}{verdict}[{index}]: {candidate.line} ({tool.name} calls {name})")
+                does = "takes back" if name in undone else "calls"
+                line = clip_line(f"{prefix}{verdict}[{index}]: {candidate.line} ({tool.name} {does} {name})")
                 if verdict == "ask":
                     yield _asks(layer, candidate, line)
                 else:

@@ -114,6 +114,8 @@ class Tool(Message):
     """Whether a check of the operator's own looks at its calls."""
     calls: tuple[str, ...] = ()
     """Other tools that it may call on its way, `provider.tool`; a ruling on it is a ruling on them."""
+    undoes: str = Field(default="", exclude_if=lambda undoes: not undoes)
+    """Of the tool that takes an effect back: whose effect that is."""
     starts_process: bool = False
     """Whether a call starts a process: a command in the workspace, or the program of a plugin."""
 

@@ -27,6 +27,19 @@ async def shared(temporal, tmp_path_factory):
         yield opened, scripts, Backstay(temporal, task_queue=opened.settings.task_queue)
 
 
+@promise("undo:rules")
+@pytest.mark.parametrize("named", ["mail.send_email", "mail.recall_email"])
+async def test_a_rule_about_undo_holds_whether_it_names_what_was_done_or_what_takes_it_back(temporal, tmp_path, named):
+    rules = f"undo: {{deny: [{{tool: {named}}}]}}"
+    policy = f"default: {{read_only: allow, write_safe: allow, restricted_write: allow}}\n{rules}"
+    async with engine(temporal, tmp_path, Scripts(), policy=policy) as opened:
+        name = await paid(opened)
+        undo = await Backstay(temporal, task_queue=opened.settings.task_queue).start_undo(name)
+        result = await undo.result()
+    assert [undone.state for undone in result.undone] == ["parked", "parked"]
+    assert f"denied by the policy: undo.deny[0]: {named}" in result.undone[0].detail
+
+
 def plan(*recipients):
     arguments = ({"to": to, "subject": "s", "body": "b"} for to in recipients)
     return {"plan": {"steps": [{"tool": "mail.send_email", "arguments": given} for given in arguments]}}
