@@ -60,11 +60,12 @@ async def call(toolbox, name, before_send=None):
 
 # python-sdk#1676 (404 with a body), java-sdk#105 (404 without), affine-mcp-server#301 (400 with a body),
 # fastmcp#121 (400 after a restart), anubis-mcp#124 (400 as text), typescript-sdk#1402 (410), rust-sdk#559 (401 as text)
+# aklivity/zilla#2525 (200 with an error that names no request)
 LOST = pytest.mark.parametrize(
     ("status", "body"),
     [
         *[(404, "rpc"), (404, "none"), (404, "text"), (400, "rpc"), (400, "text"), (400, "none")],
-        *[(410, "none"), (410, "rpc"), (401, "text")],
+        *[(410, "none"), (410, "rpc"), (401, "text"), (200, "rpc")],
     ],
 )
 

@@ -6,9 +6,10 @@ session has answered before. Only if that is refused now too does the refusal co
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -105,7 +106,8 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
             self._note_control(request)
         if self._refused is not None:
             asked = None
-        return _readable(response, stream, exchange, asked, endless=request.method == "GET")
+        body = _Body(stream, exchange, asked, response, partial(self._look_behind, request, exchange))
+        return _readable(response, stream, body, exchange, asked, endless=request.method == "GET")
 
     async def _refusal(
         self, request: httpx2.Request, seen: httpx2.Response, exchange: HttpExchange, asked: RequestId | None
@@ -173,6 +175,23 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
                 return response.status_code, _said(await seen.aread())
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
             return None, None
+
+    async def _look_behind(self, request: httpx2.Request, exchange: HttpExchange, body: bytes) -> None:
+        """Find out whether an error that names no request, in an accepted answer, is about the session alone."""
+        probe, asked = self._control, _asked(request)
+        if probe is None or _session(probe) != _session(request) or asked is None or names(asked, body):
+            return
+        seen = HttpExchange()
+        ends = asyncio.get_running_loop().time() + PROBE_S
+        try:
+            async with asyncio.timeout(PROBE_S):
+                response = await self._inner.handle_async_request(probe)
+                said = await _with(response, _Capped(response, seen, ends, endless=False)).aread()
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
+            return
+        is_error = isinstance(answer_to(0, said), JSONRPCError) and not names("backstay-probe", said)
+        if is_error and response.status_code == exchange.status and _said(said) == _said(body):
+            exchange.probe, exchange.same = 404, True
 
     async def _look(self, refused: httpx2.Request, gone: Callable[[], None]) -> None:
         """A stream that is refused may only be one that the server does not offer."""
@@ -242,6 +261,7 @@ def _kind_of(response: httpx2.Response) -> str:
 def _readable(
     response: httpx2.Response,
     stream: httpx2.AsyncByteStream,
+    body: httpx2.AsyncByteStream,
     exchange: HttpExchange,
     asked: RequestId | None,
     *,
@@ -254,7 +274,7 @@ def _readable(
         return _with(response, events, **{"content-type": "text/event-stream"})
     if endless or asked is None or response.status_code >= 300 or response.status_code == 202:
         return _with(response, stream)
-    return _with(response, _Body(stream, exchange, asked, response), **_JSON)
+    return _with(response, body, **_JSON)
 
 
 class _Events(httpx2.AsyncByteStream):
@@ -284,11 +304,17 @@ class _Body(httpx2.AsyncByteStream):
     """Hand on the answer that a body holds, under the id of its request."""
 
     def __init__(
-        self, inner: httpx2.AsyncByteStream, exchange: HttpExchange, asked: RequestId, response: httpx2.Response
+        self,
+        inner: httpx2.AsyncByteStream,
+        exchange: HttpExchange,
+        asked: RequestId | None,
+        response: httpx2.Response,
+        looked_behind: Callable[[bytes], Awaitable[None]],
     ) -> None:
         self._inner = inner
         self._exchange = exchange
-        self._asked = asked
+        self._asked = asked or 0
+        self._looked_behind = looked_behind
         self._charset = response.charset_encoding
         self._kind = response.headers.get("content-type", "").partition(";")[0].strip()[:60]
 
@@ -304,6 +330,8 @@ class _Body(httpx2.AsyncByteStream):
             self._exchange.fault = self._exchange.fault or f"the server answered with {what}"
         else:
             self._exchange.answered = isinstance(answer, JSONRPCError)
+            if self._exchange.answered and self._exchange.session:
+                await self._looked_behind(body)
         yield written
 
     async def aclose(self) -> None:

@@ -201,7 +201,7 @@ class McpProvider:
         except TimeoutError:
             raise ToolUnavailable(f"the server did not list its tools within {_LIST_S:g} s") from None
         except Exception as error:
-            if exchange.session and (exchange.status or 0) >= 400:
+            if exchange.session and ((exchange.status or 0) >= 400 or exchange.probe is not None):
                 connection.retire()  # whatever the server holds against the session, another one may do
             if exchange.status == 401:
                 raise ToolUnavailable(of_status(401)) from None
