@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "backstay": EVERYWHERE,
         "system": EVERYWHERE,
         "re2": ("toolbox/schema.py",),
+        "yaml": ("toolbox/configuration/hosts.py",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "mcp": EVERYWHERE,

@@ -336,7 +336,7 @@ async def test_nulls_amid_a_stream_are_passed_over_and_a_stream_that_nobody_aske
     body = ": wait\n\n" + nulls + chunk(call) + nulls + chunk({}, finish_reason="tool_calls") + "data: [DONE]\n\n"
     reply = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
     completion = await asked(reply, streamed=streamed_too)
-    assert [one["function"]["name"] for one in completion.message["tool_calls"]] == ["one"]
+    assert [made["function"]["name"] for made in completion.message["tool_calls"]] == ["one"]
     assert completion.finish_reason == "tool_calls"
 
 
@@ -387,4 +387,4 @@ async def test_a_call_that_is_repeated_behind_its_pieces_is_one_call(last):
     message = {"role": "assistant", "tool_calls": [CALL, CALL]}
     whole = await asked(Reply(body=json.dumps({"choices": [{"message": message}]}).encode()), streamed=False)
     for completion in (told, whole):
-        assert [one["function"]["arguments"] for one in completion.message["tool_calls"]] == ['{"x": 1}']
+        assert [made["function"]["arguments"] for made in completion.message["tool_calls"]] == ['{"x": 1}']

@@ -81,7 +81,7 @@ async def test_a_call_that_is_written_a_little_off_is_made_once_as_it_is_meant(o
         handle = await made.start({"text": f"<{label}> add a note"})
         result = await asyncio.wait_for(handle.result(), 150)
         assert_no_task_failure(await handle.fetch_history())
-        sent = [one["arguments"] for one in desk.calls("add")[before:]]
+        sent = [call["arguments"] for call in desk.calls("add")[before:]]
         assert (sent, result["outcome"], SCRIPTS.asked[label]) == ([expected], "completed", 2), label
 
 
