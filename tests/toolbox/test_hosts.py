@@ -194,6 +194,15 @@ def test_a_file_is_read_in_the_form_in_which_its_host_writes_it(tmp_path, name):
 
 
 @promise("tools:hosts-files")
+@pytest.mark.parametrize("text", ["a: &a [*a]", "mcpServers: {a: &a {command: b}, c: *a}", "a: [", "- 1", "\t"])
+def test_a_file_that_cannot_be_read_is_refused_with_its_name(tmp_path, text):
+    file = tmp_path / "mcp.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ToolboxInvalid, match=r"mcp\.yaml: "):
+        servers_of(file, {})
+
+
+@promise("tools:hosts-files")
 def test_the_servers_that_belong_to_a_folder_are_taken_over_in_that_folder(tmp_path, monkeypatch):
     data = {"projects": {str(tmp_path): {"mcpServers": {"here": ENTRY}}}, "mcpServers": {"all": ENTRY}}
     monkeypatch.chdir(tmp_path)

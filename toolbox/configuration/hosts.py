@@ -150,6 +150,8 @@ def _parsed(suffix: str, text: str) -> Any:
         case ".toml":
             return tomllib.loads(text)
         case ".yaml" | ".yml":
+            if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+                raise ValueError("it has aliases (`*name`), of which a few lines may hold more than any memory")
             return yaml.safe_load(text)
         case _:
             return commented.read(text)
