@@ -19,6 +19,7 @@ OWN = frozenset({"role", "content", "name", "id", "arguments", "type", "function
 """The fields of messages, calls and functions that the engine writes itself."""
 _READ = OWN | {"index", "function_call", "refusal", "audio", "annotations", "parsed", "object"}
 """What is never given back as it came: it is read, or is the engine's own to say."""
+_SEVERAL = "multi_tool_use.parallel"
 _TEXTS = ("text", "output_text")
 _GROWS = frozenset({"text", "thinking", "summary", "content", "reasoning"})
 """Texts of a part that come in pieces when an answer is streamed."""
@@ -80,7 +81,24 @@ def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not calls and isinstance(legacy := message.get("function_call"), dict) and legacy.get("name"):
         # How functions were called before several could be.
         return [{"type": "function", "function": legacy}]
-    return [_as_function(call) for call in _once(calls)]
+    return [apart for call in _once(calls) for apart in _apart(_as_function(call))]
+
+
+def _apart(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls that a call of OpenAI's own function for several holds, which some of its models make."""
+    function = call.get("function")
+    if not isinstance(function, dict) or function.get("name") != _SEVERAL:
+        return [call]
+    try:
+        uses = arguments_in(function.get("arguments")).get("tool_uses")
+    except (ValueError, TypeError, RecursionError):
+        return [call]
+    if not isinstance(uses, list) or not all(isinstance(use, dict) for use in uses):
+        return [call]
+    made = [{"name": use.get("recipient_name"), "arguments": use.get("parameters")} for use in uses]
+    return [
+        {"id": f"{call.get('id') or ''}-{place}", "type": "function", "function": it} for place, it in enumerate(made)
+    ]
 
 
 def _once(calls: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:

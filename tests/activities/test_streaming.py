@@ -388,3 +388,17 @@ async def test_a_call_that_is_repeated_behind_its_pieces_is_one_call(last):
     whole = await asked(Reply(body=json.dumps({"choices": [{"message": message}]}).encode()), streamed=False)
     for completion in (told, whole):
         assert [made["function"]["arguments"] for made in completion.message["tool_calls"]] == ['{"x": 1}']
+
+
+@promise("models:calls-as-meant")
+async def test_a_call_of_several_functions_at_once_is_a_call_of_each():
+    # vercel/ai#2786
+    uses = [{"recipient_name": f"functions.{name}", "parameters": {"x": 1}} for name in ("one", "two")]
+    function = {"name": "multi_tool_use.parallel", "arguments": json.dumps({"tool_uses": uses})}
+    for arguments, names in ((function["arguments"], ["functions.one", "functions.two"]), ("[]", [function["name"]])):
+        call = {"id": "a", "type": "function", "function": function | {"arguments": arguments}}
+        body = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
+        completion = await asked(Reply(body=json.dumps(body).encode()), streamed=False)
+        made = completion.message["tool_calls"]
+        assert [call["function"]["name"] for call in made] == names
+        assert len({call["id"] for call in made}) == len(made)
