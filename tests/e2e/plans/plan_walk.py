@@ -171,6 +171,7 @@ class Stroll:
         self.resends: Counter[str] = Counter()
         self.ticks = 0
         self.patience: timedelta | None = None
+        self.known: tuple[str, int] | None = None
         self.over = self.cancelled = self.undone = False
         self.result: Any = None
 
@@ -184,15 +185,25 @@ class Stroll:
         self.handle = await opened.start(self.task, self.name)
 
     async def tick(self, opened):
-        """Look at the run, and do one thing to it; at the end, look at what it says of itself."""
+        """Look at the run, and do one thing to it; at the end, look at what it says of itself.
+
+        A run whose history is as long as at the last look shows and asks nothing else.
+        """
         self.ticks += 1
         self.handle = opened.client.get_workflow_handle(self.name)
-        ended = (await self.handle.describe()).close_time is not None
+        described = await self.handle.describe()
+        is_deciding = described.raw_description.HasField("pending_workflow_task")
+        written = None if is_deciding else (described.run_id, described.history_length)
+        if written is not None and written == self.known and described.close_time is None:
+            await self.act(asks=False)
+            return
+        self.known = None
         is_certain = await self.look()
-        if not ended:
+        if described.close_time is None:
             await self.act()
         elif is_certain:
             await self.conclude()
+        self.known = written if is_certain else None
 
     async def look(self):
         """Compare what the run shows with what it showed; return whether what it shows is certain.
@@ -232,7 +243,8 @@ class Stroll:
             self.walked.step(StepStatus(earlier["status"]), StepStatus(now["status"]), now["error"])
         assert _reaches(PlanState(before["state"] if before else "DRAFT"), PlanState(plan["state"]))
 
-    async def act(self):
+    async def act(self, *, asks=True):
+        """Do what is due by now; `asks`: whether the run may ask something that is not answered."""
         release, cancel = self.acts.get("release", 0), self.acts.get("cancel")
         if self.ticks >= release:
             (self.folder / f"{self.label}.go").touch()
@@ -253,7 +265,7 @@ class Stroll:
             await self.handle.cancel()
             self.cancelled = True
             return
-        for request in await self._asked("pending"):
+        for request in await self._asked("pending") if asks else ():
             if request["id"] not in self.answered:
                 await self._answer(request)
 
