@@ -246,14 +246,21 @@ async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> 
 async def pending(handle: WorkflowHandle[Any, Any], count: int = 1, within_s: float = 150) -> list[dict[str, Any]]:
     """Wait until at least so many requests are open.
 
-    A query can be answered from a workflow task that is still under way, so the task is waited for, too.
+    A query can be answered from a workflow task that is still under way, so the task is waited for, too. A run whose
+    history has not grown since it was asked would answer the same.
     """
+    asked = None
     async with asyncio.timeout(within_s):
-        while len(found := await through_switches(lambda: handle.query("pending"))) < count or await is_deciding(
-            handle
-        ):
+        while True:
+            described = await handle.describe()
+            written = (described.run_id, described.history_length)
+            if written != asked and not described.raw_description.HasField("pending_workflow_task"):
+                found = await through_switches(lambda: handle.query("pending"))
+                if len(found) < count:
+                    asked = written
+                elif not await is_deciding(handle):
+                    return found
             await asyncio.sleep(0.1)
-    return found
 
 
 async def through_switches(send: Callable[[], Awaitable[Any]]) -> Any:
