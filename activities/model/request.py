@@ -131,16 +131,20 @@ def request_for(
     functions = _broken_up(functions_for(catalog, transcript.visible(), **offers))
     cap_tokens = _room(cap_tokens, room, most, functions)
     sent = [*map(partial(_with_own, beside), transcript.items)]
-    total = transcript.weight + sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
-    items, dropped = trim(sent, cap_tokens, total=total, forgotten=transcript.forgotten)
+    more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
+    items, dropped = trim(sent, cap_tokens, total=transcript.weight + more, forgotten=transcript.forgotten)
     messages = messages_of(items, role, beside)
-    if ask.budget:
-        # Last, so that the prefix stays the same from step to step and can be cached.
-        progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
-        messages.append({"role": "user", "content": break_up(f"Left: {ask.budget}.{progress}")})
+    # Last, so that the prefix stays the same from step to step and can be cached.
+    messages += [_left(ask)] if ask.budget else []
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _left(ask: AskModel) -> Message:
+    """Return what says how much of the budget is left, and how the last steps went."""
+    progress = f"\nLast steps: {ask.progress}." if ask.progress else ""
+    return {"role": "user", "content": break_up(f"Left: {ask.budget}.{progress}")}
 
 
 def _with_own(beside: Mapping[str, Beside], item: Item) -> Item:

@@ -333,8 +333,7 @@ def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
 def on_its_way(policy: Policy, tool: Tool, *, purpose: Purpose) -> Iterator[Ruling]:
     """Yield what rules about other tools say of a tool that calls them, or that takes their effect back.
 
-    With which arguments it calls them, nobody knows yet. Rules about undo can name either tool: the one that did
-    something, or the one that takes it back.
+    With which arguments it calls them, nobody knows yet. Rules about undo can name either of the two tools.
     Only rules that deny or ask count: what is allowed, and what is usual, is said of the tool that is called first.
     """
     undone = (tool.undoes,) if purpose == "undo" and tool.undoes else ()

@@ -53,12 +53,12 @@ async def test_what_has_a_default_may_be_missing_and_what_is_nullable_may_be_nul
     null = {"type": "string", "default": None}
     schema = {"type": "object", "properties": {"lines": lines, "scale": scale, "style": null}}
     tool = await definition({**schema, "required": ["lines", "scale", "style"]})
-    assert tool.validate({"lines": [{"end": None}, {"end": 3, "scale": "device"}]}) is None
+    assert tool.validate({"lines": [{"end": None}, {"end": 3, "scale": "device"}], "style": None}) is None
     faults = {
         "arguments: 'lines' is required; add it": {},
         "arguments.lines[0]: 'end' is required; add it": {"lines": [{}]},
         'arguments.scale: must be one of ["css", "device"]': {"lines": [], "scale": None},
-        "arguments.style: must be string, not null": {"lines": [], "style": None},
+        "arguments.style: must be string, not integer": {"lines": [], "style": 1},
         'arguments.lines[0].end: must be ["integer", "null"], not string': {"lines": [{"end": "hidden"}]},
     }
     assert {tool.validate(arguments): arguments for arguments in faults.values()} == faults
