@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "openai": EVERYWHERE,
+        "pydantic_ai": ("activities/model/native/*",),
         "jinja2": EVERYWHERE,
         "httpx2": EVERYWHERE,
         "genai_prices": EVERYWHERE,
@@ -521,6 +522,7 @@ def test_every_library_that_is_imported_is_declared():
         "elftools": "pyelftools",
         "jwt": "pyjwt",
         "opentelemetry": "opentelemetry_api",
+        "pydantic_ai": "pydantic_ai_slim",
     }
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
     libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"worker", "starter"}}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import httpx2
 import openai
 
+from activities.endpoints.apis import Api, Credentials, base_of, models_at
 from activities.endpoints.models_file import Models, read_models
 from activities.endpoints.pricing import Price, price_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
@@ -81,16 +82,12 @@ async def _bound(response: httpx2.Response) -> None:
     response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
 
 
-async def _without_key(request: httpx2.Request) -> None:
-    """Send no key; the SDK wants one in any case."""
-    request.headers.pop("authorization", None)
-
-
-def open_http(*, keyless: bool = False) -> httpx2.AsyncClient:
-    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers."""
+def open_http(key: str | None = None, api: Api = "chat") -> httpx2.AsyncClient:
+    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers and this key or none."""
     timeout = httpx2.Timeout(ANSWER_S, connect=5)
-    hooks: dict[str, list[Any]] = {"request": [_without_key] if keyless else [], "response": [_bound]}
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks)
+    hooks: dict[str, list[Any]] = {"request": [Credentials(api, key)], "response": [_bound]}
+    # A redirect may lead to another host, which would get a key that is no authorization.
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, follow_redirects=api == "chat")
 
 
 @dataclass(frozen=True)
@@ -107,6 +104,7 @@ class Target:
     """The address of the endpoint, for people."""
     client: openai.AsyncOpenAI
     price: Price | None
+    api: Api = "chat"
     context_tokens: int | None = None
     tools: bool | Literal["auto"] = "auto"
     strict: bool | Literal["auto"] = "auto"
@@ -162,12 +160,18 @@ class Endpoints:
             where=self.models.file.endpoints[entry.endpoint].base_url,
             client=self.clients[entry.endpoint],
             price=price_of(self.settings, entry.model, entry.price),
+            api=self.models.file.endpoints[entry.endpoint].api,
             context_tokens=entry.context_tokens,
             tools=entry.tools,
             strict=entry.strict,
             fallback=entry.fallback,
             dialect=self.models.file.endpoints[entry.endpoint].dialect.model_dump(exclude_unset=True),
         )
+
+    def natives(self) -> list[Target]:
+        """Return the models whose endpoints speak an API of their vendor."""
+        listed = [self.target(name, listed=True) for name in self.models.file.models]
+        return [target for target in listed if target.api != "chat"]
 
     def chain(self, target: Target) -> tuple[Target, ...]:
         """Return a model and those that are asked in turn when it fails."""
@@ -212,11 +216,19 @@ class Endpoints:
                 )
 
 
+async def models_of(target: Target) -> list[str]:
+    """Return what models an endpoint lists; raises whatever is wrong there."""
+    answer = await target.client.get(models_at(target.api), cast_to=httpx2.Response)
+    data = answer.json()
+    listed = data.get("data") or data.get("models") or []
+    return [str(model.get("id") or model["name"]).removeprefix("models/") for model in listed]
+
+
 async def names_at(target: Target) -> list[str]:
     """Return what models an endpoint has, those of a like name first; none where it does not say."""
     try:
         async with asyncio.timeout(NAMES_S):
-            found = [model.id async for model in await target.client.models.list()]
+            found = await models_of(target)
     except Exception:  # whatever is wrong there, the refusal of the model is told
         return []
     near = difflib.get_close_matches(target.model, found, MOST_NAMES, 0.4)
@@ -233,12 +245,15 @@ async def open_endpoints(settings: Settings) -> AsyncGenerator[Endpoints]:
     own = settings.openai_api_key
     async with contextlib.AsyncExitStack() as stack:
 
-        async def opened(base_url: str | None, key: str | None) -> openai.AsyncOpenAI:
-            http = open_http(keyless=not key)
+        async def opened(base_url: str | None, key: str | None, api: Api = "chat") -> openai.AsyncOpenAI:
+            http = open_http(key, api)
             client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=http)
             return await stack.enter_async_context(client)
 
         default = await opened(settings.openai_base_url, None if own is None else own.get_secret_value())
         entries = models.file.endpoints.items()
-        clients = {name: await opened(entry.base_url, models.keys.get(name)) for name, entry in entries}
+        clients = {
+            name: await opened(base_of(entry.base_url, entry.api), models.keys.get(name), entry.api)
+            for name, entry in entries
+        }
         yield Endpoints(settings, models, default, clients)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
+from activities.endpoints.apis import Api, is_installed
 from activities.endpoints.dialect import PLAIN, Dialect
 from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid
@@ -44,6 +45,8 @@ class EndpointEntry(_Strict):
     base_url: Annotated[str, AfterValidator(_address)]
     key: str | None = None
     """A reference such as `${OPENAI_API_KEY}`; None where the endpoint needs no key."""
+    api: Api = "chat"
+    """Which API it speaks: Chat Completions, or one of its vendor's own, for which the extra `native` is needed."""
     dialect: Dialect = PLAIN
     """How it is spoken to, where neither its vendor is known nor its refusals say so."""
 
@@ -153,6 +156,9 @@ def _data(path: Path) -> Any:
 
 def _faults(file: ModelsFile) -> Iterator[str]:
     """Yield what names something that is not there."""
+    for name, entry in file.endpoints.items():
+        if not is_installed(entry.api):
+            yield f"endpoints.{name}.api: {entry.api!r} needs the extra `native`; run pip install 'backstay[native]'"
     for name, entry in file.models.items():
         if entry.endpoint not in file.endpoints:
             yield f"models.{name}.endpoint: there is no endpoint {_known(entry.endpoint, file.endpoints)}"

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 import openai
@@ -16,7 +16,7 @@ import openai
 from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
 from activities.model.message import Beside, in_one_form
 from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, tells_of_loading, wait_in
-from activities.model.streaming import CALLED, AnswerBroken, Say, read_answer, read_whole
+from activities.model.streaming import CALLED, STREAMED, AnswerBroken, Say, read_answer, read_whole
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
@@ -25,10 +25,18 @@ from backstay.redaction.redactor import Redactor
 MOST_TOKENS = 10**9
 _LONGEST_COUNT = 20
 # What is not compressed does not grow while it is read.
-_PLAIN = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-HEADERS: Any = {"headers": _PLAIN}
-STREAM_HEADERS: Any = {"headers": {**_PLAIN, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}}
+HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+STREAM_HEADERS = {**HEADERS, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}
 """The last of them tells the SDK to leave the body to us."""
+
+
+class AnswerRefused(Exception):
+    """An answer that calls itself a success tells of an error and holds nothing else."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        """Keep what it says."""
+        super().__init__("the answer tells of an error")
+        self.data = data
 
 
 class RequestRefused(ModelRefused):
@@ -55,6 +63,59 @@ class Completion:
     """What stood beside the message and its calls."""
 
 
+Read = Callable[[httpx2.Response, Say | None], Awaitable[Completion]]
+"""Reads an answer, and tells what is said while it arrives."""
+
+
+async def read_chat(response: httpx2.Response, say: Say | None) -> Completion:
+    """Read an answer of Chat Completions."""
+    data = await (read_whole(response.content) if say is None else read_answer(response.aiter_bytes(), say))
+    if (fault := _fault_in(data)) is not None:
+        raise AnswerRefused(fault)
+    return _parsed(data)
+
+
+@dataclass(frozen=True)
+class Post:
+    """Hold a request as it is sent, and who reads its answer."""
+
+    content: bytes
+    path: str = "/chat/completions"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    read: Read = read_chat
+    form: str = "a chat completion"
+    """What the answer is to be."""
+
+
+class Request(Protocol):
+    """Be a request in the form of an API, as it asks for a whole answer or for a stream."""
+
+    def whole(self) -> Post:
+        """Return the request for an answer that comes whole."""
+        ...
+
+    def streamed(self, without: frozenset[str]) -> Post:
+        """Return the request for a stream, without fields that the endpoint does not take."""
+        ...
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """Hold a request of Chat Completions."""
+
+    asked: dict[str, Any]
+    content: bytes
+    """The same, written."""
+
+    def whole(self) -> Post:
+        """Return the request for an answer that comes whole."""
+        return Post(self.content)
+
+    def streamed(self, without: frozenset[str]) -> Post:
+        """Return the request for a stream, without fields that the endpoint does not take."""
+        return Post(written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}}))
+
+
 def written(request: dict[str, Any]) -> bytes:
     """Return a request as it is sent."""
     return canonical(request).encode("utf-8", "replace")
@@ -62,7 +123,7 @@ def written(request: dict[str, Any]) -> bytes:
 
 async def complete(
     client: openai.AsyncOpenAI,
-    request: bytes,
+    request: Post,
     *,
     listed: bool = False,
     within_s: float = ANSWER_S,
@@ -74,14 +135,15 @@ async def complete(
     while it arrives; the request then asks for a stream, and the whole is the same.
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
-    kind, redactor = "nothing", _knowing(client.api_key)
+    kind, headers, redactor = "nothing", httpx2.Headers(), _knowing(client.api_key)
     try:
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
             kind = response.headers.get("content-type", kind)[:60]
-            data = await (read_whole(response.content) if say is None else read_answer(response.aiter_bytes(), say))
-            if (fault := _fault_in(data, redactor)) is not None:
-                raise _by_cause(fault, _wait(fault.text, response.headers), listed=listed)
-            return _parsed(data)
+            headers = response.headers
+            return await request.read(response, say)
+    except AnswerRefused as error:
+        fault = refusal_of(_status_in(error.data), error.data, redactor)
+        raise _by_cause(fault, _wait(fault.text, headers), listed=listed) from error
     except AnswerBroken as error:
         refusal = refusal_of(200, error.data, redactor)
         text = f"the model endpoint broke off its answer with an error{refusal.told}"
@@ -97,7 +159,7 @@ async def complete(
         raise _refusal(error, redactor, listed=listed) from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
-        text = f"the endpoint answered {kind}, not a chat completion; {fix}"
+        text = f"the endpoint answered {kind}, not {request.form}; {fix}"
         raise ModelUnavailable(text, unbilled=False) from error
 
 
@@ -107,10 +169,10 @@ def _knowing(key: str) -> Redactor:
 
 
 @contextlib.asynccontextmanager
-async def _posted(client: openai.AsyncOpenAI, request: bytes, say: Say | None) -> AsyncGenerator[httpx2.Response]:
+async def _posted(client: openai.AsyncOpenAI, request: Post, say: Say | None) -> AsyncGenerator[httpx2.Response]:
     """Send a request, and close its answer when it is read."""
-    options = HEADERS if say is None else STREAM_HEADERS
-    response = await client.post("/chat/completions", content=request, options=options, cast_to=httpx2.Response)
+    options: Any = {"headers": {**(HEADERS if say is None else STREAM_HEADERS), **request.headers}}
+    response = await client.post(request.path, content=request.content, options=options, cast_to=httpx2.Response)
     try:
         yield response
     finally:
@@ -153,7 +215,7 @@ def _body_of(error: openai.APIStatusError) -> Any:
         return "" if text.lstrip()[:1] == "<" else text
 
 
-def _fault_in(data: Any, redactor: Redactor) -> Refusal | None:
+def _fault_in(data: Any) -> dict[str, Any] | None:
     """Return the error that stands in place of a completion in an answer that calls itself a success.
 
     Raises AnswerBroken where it stands beside words, which are no whole answer then.
@@ -167,9 +229,9 @@ def _fault_in(data: Any, redactor: Redactor) -> Refusal | None:
         if broken := next((holder for holder in (data, first) if holder.get("error")), None):
             raise AnswerBroken(broken)
         return None
-    refusal = refusal_of(_status_in(data), data, redactor)
+    refusal = refusal_of(_status_in(data), data)
     tells = data.get("error") or data.get("object") == "error" or data.get("base_resp") or data.get("success") is False
-    return refusal if refusal.text and (tells or "choices" not in data) else None
+    return data if refusal.text and (tells or "choices" not in data) else None
 
 
 def _status_in(data: dict[str, Any]) -> int:
@@ -233,8 +295,9 @@ def _usages(data: Any) -> Iterator[dict[str, Any]]:
     """Yield what an answer says of what was used, wherever that stands."""
     holder = _dict(data[0] if isinstance(data, list) and data else data)
     for about in (holder, _dict(holder.get("x_groq")), _dict(holder.get("error"))):
-        if usage := _dict(about.get("usage")):
-            yield usage
+        for name in ("usage", "usageMetadata"):
+            if usage := _dict(about.get(name)):
+                yield usage
 
 
 def _has_counts(usage: Mapping[str, Any]) -> bool:

@@ -124,4 +124,4 @@ class ForgottenModels:
 
 
 def _key(target: Target) -> str:
-    return f"{target.where} {target.model}"
+    return f"{target.where} {target.model}" + ("" if target.api == "chat" else f" {target.api}")

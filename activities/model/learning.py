@@ -21,7 +21,8 @@ MOST_LESSONS = 12
 """How many forms are tried for one request; none of them is billed."""
 _LIMITS = ("max_completion_tokens", "max_tokens", "none")
 _CONTENTS = ("null", "empty", "absent")
-_GUESSES: tuple[Mapping[str, Any], ...] = (
+Guesses = tuple[Mapping[str, Any], ...]
+GUESSES: Guesses = (
     {"content": ""},
     {"roles": "bridged"},
     {"limit": ""},
@@ -30,6 +31,8 @@ _GUESSES: tuple[Mapping[str, Any], ...] = (
     {"ids": "short"},
 )
 """What is tried, one after another, where an endpoint refuses a request and does not say why."""
+NATIVE_GUESSES: Guesses = ({"opaque": False},)
+"""The same for the APIs of vendors, in which a library takes care of the form."""
 _NOT_TAKEN = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|accepted|recogni[sz]ed|valid|a valid)|unrecogni[sz]ed"
     r"|unknown|unexpected|extra|additional propert|invalid|forbidden|cannot|deprecated|does(?: not|n't) support"
@@ -45,6 +48,7 @@ class Lessons:
     """Hold how a request is put, and learn from each refusal of it."""
 
     dialect: Dialect
+    guesses: Guesses = GUESSES
     tries: int = 0
     guessed: int = 0
     sure: Dialect | None = None
@@ -60,8 +64,8 @@ class Lessons:
         for lesson in self._lessons(refusal, request):
             if self._takes(lesson, request):
                 return True
-        while guess and self.guessed < len(_GUESSES):
-            lesson = _GUESSES[self.guessed]
+        while guess and self.guessed < len(self.guesses):
+            lesson = self.guesses[self.guessed]
             self.guessed += 1
             # Each by itself: what did not help is no part of how the endpoint is spoken to.
             self.sure = self.dialect = self.sure or self.dialect

@@ -81,7 +81,8 @@ class Opaque:
 
 def maker(target: Target) -> str:
     """Return by what a model is known again: its name, its endpoint, and what that calls it."""
-    return digest_of([target.name, target.where, target.model])[:16]
+    form = [] if target.api == "chat" else [target.api]
+    return digest_of([target.name, target.where, target.model, *form])[:16]
 
 
 def _looked_at(plain: dict[str, Any], redactor: Redactor, most: int) -> tuple[int, str]:

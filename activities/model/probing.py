@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
-from activities.endpoints.dialect import PLAIN, shipped, told
+from activities.endpoints.dialect import PLAIN, told
 from activities.endpoints.endpoints import Target
 from activities.model.completion import RequestRefused, complete, written
 from activities.model.learned import LearnedDialects
 from activities.model.learning import Lessons
-from activities.model.sending import with_names
+from activities.model.sending import dialect_of, request_in, with_names
 from activities.model.shaping import LIMIT, shaped
+
+_LEAST = {"responses": 16}
+"""An answer is not asked for any shorter."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,14 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
     Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:
     who refuses it has read it, so the key and the model are known.
     """
-    begun = shipped(target.where).taught(target.dialect).taught(learned.of(target))
+    begun = dialect_of(target).taught(learned.of(target))
     lessons, refused = Lessons(begun), list[str]()
-    request = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], LIMIT: 1}
+    request = {"model": target.model, "messages": [{"role": "user", "content": "Hi"}], LIMIT: _LEAST.get(target.api, 1)}
     while True:
         try:
-            content = written(shaped(request, lessons.dialect))
-            await complete(target.client, content, listed=target.listed, within_s=within_s)
+            asked = shaped(request, lessons.dialect)
+            form = await request_in(target, asked, written(asked))
+            await complete(target.client, form.whole(), listed=target.listed, within_s=within_s)
         except RequestRefused as error:
             if error.refusal.cause == "unknown_model":
                 raise await with_names(error, target) from error

@@ -6,11 +6,21 @@ from functools import partial
 from typing import Any
 
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
-from activities.endpoints.endpoints import Target, names_at
+from activities.endpoints.endpoints import Endpoints, Target, names_at
 from activities.model.bills import Bills
-from activities.model.completion import Completion, ContextTooLong, RequestRefused, complete, usage_in, written
+from activities.model.completion import (
+    ChatRequest,
+    Completion,
+    ContextTooLong,
+    Post,
+    Request,
+    RequestRefused,
+    complete,
+    usage_in,
+    written,
+)
 from activities.model.learned import LearnedDialects
-from activities.model.learning import LEAST_ANSWER, LEAST_CONTEXT, Lessons
+from activities.model.learning import GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
 from activities.model.message import Beside
 from activities.model.observations import Observations, Way
 from activities.model.opaque import maker, masked
@@ -18,13 +28,14 @@ from activities.model.output import WantedOutput
 from activities.model.refusals import numbers_in
 from activities.model.request import request_for
 from activities.model.shaping import LIMIT, shaped
-from activities.model.streaming import STREAMED, open_telling
+from activities.model.streaming import open_telling
 from activities.model.transcript import Transcript
 from activities.records import Held
 from activities.resources import Resources
 from backstay import calls
 from backstay.canonical import canonical
 from backstay.errors import ReservationTooSmall
+from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, weight
 from toolbox.catalog.catalog import Catalog
@@ -97,9 +108,11 @@ class _Prepared:
 
     request: dict[str, Any]
     """In the engine's own form."""
-    asked: dict[str, Any]
+    written: Request
     """In the form of its endpoint."""
-    content: bytes
+    post: Post
+    size: int
+    """In bytes of Chat Completions, by which tokens are told beforehand."""
     honest: int
     worst: int
     dropped: int
@@ -117,12 +130,13 @@ class Sending:
         self.bills = Bills(self.settings.home)
         self.learned = LearnedDialects(self.settings.home)
         self.forgotten = observations.forgotten
+        load_natives(resources.endpoints)
 
     async def send(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> Sent:
         """Send once; only what was refused, and so not billed, is sent again: shorter, or in another form."""
         trial = self._trial(ask, loaded, target)
         while True:
-            prepared = self._prepared(ask, loaded, trial)
+            prepared = await self._prepared(ask, loaded, trial)
             try:
                 completion = await self._completed(ask, loaded.held, prepared, trial)
             except RequestRefused as error:
@@ -155,18 +169,19 @@ class Sending:
         begun = known if last is None else known.taught(last["lesson"])
         ways = self._ways(ask, loaded, target)
         begun_at = None if last is None else float(last["at"])
-        return _Trial(ways, tuple(ways), Lessons(begun), begun, self.settings.context_tokens, target, begun_at)
+        lessons = Lessons(begun, GUESSES if target.api == "chat" else NATIVE_GUESSES)
+        return _Trial(ways, tuple(ways), lessons, begun, self.settings.context_tokens, target, begun_at)
 
     def _given(self, target: Target) -> Dialect:
         """Return how an endpoint is spoken to before anything was learned."""
-        return shipped(target.where).taught(target.dialect)
+        return dialect_of(target)
 
     def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
         if ask.closing:
             return ["free"]
         return self.observations.ways(target, loaded.transcript, perceives=ask.perception)
 
-    def _prepared(self, ask: calls.AskModel, loaded: Loaded, trial: _Trial) -> _Prepared:
+    async def _prepared(self, ask: calls.AskModel, loaded: Loaded, trial: _Trial) -> _Prepared:
         target, dialect, held = trial.target, trial.dialect, loaded.held
         if dialect.context_tokens is not None:
             room = min(dialect.context_tokens, target.context_tokens or dialect.context_tokens)
@@ -180,15 +195,17 @@ class Sending:
         # What servers say of their tools is no answer, and can be made to carry a secret all the same.
         clean = masked(request, held.redactor) if held.handles else request
         clean, asked, content = self._within_tokens(ask, clean, dialect)
+        form = await request_in(target, asked, content, held.redactor if held.handles else None)
+        post, size = form.whole(), len(content)
         # An endpoint that takes no limit writes as much as its model can.
         most = clean[LIMIT] if dialect.limit != "none" else target.context_tokens or self.settings.context_tokens
         price = target.price
-        honest = 0 if price is None else price.worst(len(content), most)
+        honest = 0 if price is None else price.worst(len(post.content), most)
         key = f"{target.where} {target.model} {price}"
         worst = math.ceil(honest * self.bills.factor(key))
         if ask.micro is not None and worst > ask.micro:
             raise _too_small(worst, self.bills.why(key))
-        return _Prepared(clean, asked, content, honest, worst, dropped, key)
+        return _Prepared(clean, form, post, size, honest, worst, dropped, key)
 
     def _request(
         self, ask: calls.AskModel, loaded: Loaded, target: Target, trial: _Trial
@@ -224,17 +241,15 @@ class Sending:
     async def _completed(self, ask: calls.AskModel, held: Held, prepared: _Prepared, trial: _Trial) -> Completion:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
         target, way = trial.target, trial.ways[0]
-        whole = partial(complete, target.client, prepared.content, listed=target.listed)
+        whole = partial(complete, target.client, prepared.post, listed=target.listed)
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
             is_said = ask.closing or (way == "functions" and not ask.perception)
             if telling is None or not is_said or not self.observations.may_stream(ask.model):
                 return await whole()
-            fields = {name: value for name, value in STREAMED.items() if name not in trial.dialect.without}
+            streamed = prepared.written.streamed(trial.dialect.without)
             try:
-                completion = await complete(
-                    target.client, written({**prepared.asked, **fields}), listed=target.listed, say=telling.say
-                )
+                completion = await complete(target.client, streamed, listed=target.listed, say=telling.say)
             except RequestRefused as error:
                 may_be_stream = not error.refusal.cause or "stream" in error.refusal.text.lower()
                 if not (may_be_stream and _costs_nothing(error)):
@@ -307,10 +322,40 @@ class Sending:
         if not completion.reported or completion.finish_reason == MALFORMED:
             return
         counted = usage.input_cached_tokens + usage.input_new_tokens
-        self.observations.note_tokens(ask.model, len(prepared.content), counted)
+        self.observations.note_tokens(ask.model, prepared.size, counted)
         if target.price is not None:
             billed = target.price.micro(usage)
             self.bills.note(prepared.key, target.name, target.where, billed=billed, most=prepared.honest)
+
+
+async def request_in(
+    target: Target, asked: dict[str, Any], content: bytes, redactor: Redactor | None = None
+) -> Request:
+    """Return a request in the form of the API that its endpoint speaks; `content` is it as Chat Completions has it.
+
+    A native one is written anew from all that is asked, so it is searched for known secrets by `redactor` once more.
+    """
+    if target.api == "chat":
+        return ChatRequest(asked, content)
+    return await native_model(target).request(asked, redactor)
+
+
+def load_natives(endpoints: Endpoints) -> None:
+    """Load what native APIs need before a run waits for it."""
+    for target in endpoints.natives():
+        native_model(target)
+
+
+def native_model(target: Target) -> Any:
+    """Return what writes requests for a native API."""
+    from activities.model.native.writing import native  # noqa: PLC0415 - only who uses it pays for the library
+
+    return native(target.api, target.model)
+
+
+def dialect_of(target: Target) -> Dialect:
+    """Return how an endpoint is spoken to before anything was learned; vendors' own APIs are no dialects."""
+    return (shipped(target.where) if target.api == "chat" else PLAIN).taught(target.dialect)
 
 
 def _costs_nothing(error: RequestRefused) -> bool:

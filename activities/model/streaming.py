@@ -65,7 +65,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
     one that is too long, and ValueError or another error of a reader for what is no completion.
     """
     answer = StreamedAnswer(say)
-    async for line in _lines(parts):
+    async for line in lines_of(parts):
         if not line.startswith(b"data:"):
             if answer.is_empty and line.lstrip()[:1] in {b"{", b"["}:
                 return _json(line)
@@ -98,7 +98,7 @@ def _tells_of_error(chunk: Any) -> bool:
     return not chunk.get("choices") and (chunk.get("error") is not None or chunk.get("object") == "error")
 
 
-async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def lines_of(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the lines of a body that are not empty; a body that begins as JSON is a single line."""
     waiting, is_json, is_first, left = b"", False, True, MOST_LINES
     async for part in parts:

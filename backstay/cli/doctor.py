@@ -261,7 +261,7 @@ async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[F
     where = target.where
     try:
         async with asyncio.timeout(_MODEL_S):
-            known = {found.id async for found in await target.client.models.list()}
+            known = {*await room("activities.endpoints.endpoints").models_of(target)}
     except TimeoutError:
         yield "missing", what, f"{where} does not answer within {_MODEL_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here

@@ -8,7 +8,7 @@ import pytest
 
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
-from activities.model.completion import complete, written
+from activities.model.completion import Post, complete, written
 from activities.model.learned import HELD_S, LearnedDialects
 from activities.model.message import Beside, grown, in_one_form
 from activities.model.opaque import FIELD, MOST_BYTES, Opaque, maker, masked, with_beside
@@ -314,7 +314,7 @@ async def streamed(*deltas, end="tool_calls", tail=""):
         ScriptedModel([reply]) as model,
         openai.AsyncOpenAI(api_key="none", base_url=model.base_url, max_retries=0) as client,
     ):
-        return await complete(client, written({"model": "m", **STREAMED}), say=lambda _: None)
+        return await complete(client, Post(written({"model": "m", **STREAMED})), say=lambda _: None)
 
 
 @promise("models:parallel-streams")

@@ -1,0 +1,103 @@
+"""Whole runs by the native APIs of vendors, whose endpoints refuse what their references say is refused."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from backstay.testing import ScriptedModel
+from tests.engine import assert_no_task_failure, engine
+from tests.native_apis import KEY, MODELS, USED, Says, Vendor
+from tests.requirements import promise
+
+PRICE = {"input": 1.0, "cached": 0.1, "cache_write": 1.25, "output": 4.0}
+LIST = ("mail__list_customers", {"limit": 1})
+SEND = ("mail__send_email", {"to": "ana@example.com", "subject": "s", "body": "b"})
+DONE = ("finish", {"summary": "All is said.", "success": True})
+THOUGHT = "The thoughts that nobody reads."
+
+
+def label_in(body):
+    """The word in <> at the beginning of a task, by which a run finds its own part of the script."""
+    text = json.dumps(body)
+    return text.partition("<<")[2].partition(">>")[0]
+
+
+class Parts:
+    """A script with a part for each label; the answer is chosen by how many answers of tools the request holds."""
+
+    def __init__(self):
+        self.parts = {}
+
+    def __call__(self, answered, body):
+        return self.parts[label_in(body)](answered, body)
+
+
+def errand(answered, body):
+    if answered == 0:
+        return Says("I look twice.", (LIST, ("mail__list_customers", {"limit": 2})), THOUGHT)
+    if answered == 2:
+        return Says("", (SEND,), THOUGHT)
+    return Says("", (DONE,), THOUGHT)
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("native")
+    scripts = {name: Parts() for name in (*MODELS, "spare")}
+    async with AsyncExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("NATIVE_KEY", KEY)
+        vendors = {api: await stack.enter_async_context(Vendor(api, scripts[api]).open()) for api in MODELS}
+        spare = await stack.enter_async_context(
+            ScriptedModel(lambda talk: scripts["spare"](len(talk.calls()), talk.body))
+        )
+        endpoints = {
+            api: {"base_url": vendor.base_url, "key": "${NATIVE_KEY}", "api": api} for api, vendor in vendors.items()
+        }
+        endpoints["spare"] = {"base_url": spare.base_url}
+        models = {
+            api: {"endpoint": api, "model": name, "price": PRICE, "fallback": ["spare"]} for api, name in MODELS.items()
+        }
+        models["spare"] = {"endpoint": "spare", "model": "scripted", "price": PRICE}
+        path = folder / "models.yaml"
+        await asyncio.to_thread(
+            path.write_text, yaml.safe_dump({"endpoints": endpoints, "models": models}), encoding="utf-8"
+        )
+        allowed = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
+        made = await stack.enter_async_context(engine(temporal, folder, [], policy=allowed, models=path))
+        yield made, vendors, scripts
+
+
+async def ran(made, label, model, **task):
+    handle = await made.start({"text": f"<<{label}>> Write to Ana.", "model": model, **task})
+    result = await asyncio.wait_for(handle.result(), 150)
+    history = await handle.fetch_history()
+    assert_no_task_failure(history)
+    return result, history
+
+
+@promise("models:native-run")
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_run_by_a_native_api_gives_back_what_was_signed_and_is_billed_with_its_cache(opened, api):
+    made, vendors, scripts = opened
+    scripts[api].parts["whole"] = errand
+    sent = len(made.mailbox.sent())
+
+    result, history = await ran(made, "whole", api, budget={"max_llm_cost_usd": 1.0})
+
+    assert (result["outcome"], vendors[api].refused) == ("completed", [])
+    assert result["final_summary"] == "All is said."
+    assert len(made.mailbox.sent()) == sent + 1
+    used = result["usage"]["models"][api]
+    written = 0 if api == "gemini" else USED["written"]
+    new = USED["prompt"] - USED["cached"]
+    assert (used["calls"], used["input_cached_tokens"], used["input_new_tokens"]) == (3, 3 * USED["cached"], 3 * new)
+    cost = USED["cached"] * 0.1 + (new - written) + written * 1.25 + USED["output"] * 4
+    assert used["cost_usd"] == pytest.approx(3 * cost / 1e6, abs=4e-6)
+    told = json.dumps(result) + "".join(str(event) for event in history.events)
+    assert THOUGHT not in told
+    assert not [mark for mark in ("enc-", "sig-", "red-") if mark in told]
