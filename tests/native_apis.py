@@ -372,6 +372,7 @@ class Vendor:
             [(each["name"], each.get("parameters_json_schema", each.get("parametersJsonSchema"))) for each in declared]
         )
         contents, answered = body["contents"], 0
+        issued = {call: list(signatures) for call, signatures in self.signed.items()}
         need(contents[0]["role"] == "user", "contents must begin with a user turn")
         for place, content in enumerate(contents):
             calls = [part for part in content["parts"] if "functionCall" in part]
@@ -384,9 +385,12 @@ class Vendor:
             need(told == made, "the number of function response parts is not equal to that of the function call parts")
             first = calls[0]
             signature = first.get("thoughtSignature")
-            known = self.signed.get(json.dumps(first["functionCall"]["args"], sort_keys=True) + made[0][0])
+            known = issued.get(_called(first["functionCall"]))
             skipped = base64.b64encode(b"skip_thought_signature_validator").decode()
-            need(signature == (known or skipped), "Function call is missing a thought_signature in functionCall parts")
+            need(
+                signature == (known.pop(0) if known else skipped),
+                "Function call is missing a thought_signature in functionCall parts",
+            )
             answered += len(results)
         return answered
 
@@ -396,7 +400,7 @@ class Vendor:
             part: dict[str, Any] = {"functionCall": {"name": name, "args": arguments}}
             if index == 0 and says.thought:
                 part["thoughtSignature"] = base64.b64encode(f"sig-{self.turn}".encode()).decode()
-                self.signed[json.dumps(arguments, sort_keys=True) + name] = part["thoughtSignature"]
+                self.signed.setdefault(_called(part["functionCall"]), []).append(part["thoughtSignature"])
             parts.append(part)
         words = re.findall(r"\S+\s*", says.text)
         at = 1 if says.thought else 0
@@ -429,3 +433,8 @@ class Vendor:
                 isinstance(schema, dict) and schema.get("type") == "object",
                 f"tools: {name}: input_schema must be an object",
             )
+
+
+def _called(call: dict[str, Any]) -> str:
+    """By what a call is known again that has no id."""
+    return f"{call['name']} {json.dumps(call['args'], sort_keys=True)}"

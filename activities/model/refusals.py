@@ -36,7 +36,7 @@ LOADING_S = 10.0
 _DEPTH = 6
 _TEXTS = (
     *("message", "msg", "detail", "error", "errors", "title", "status_msg", "error_msg", "base_resp", "reason"),
-    *("description", "raw", "metadata", "fault", "faultstring", "cause", "innererror", "Message", "text"),
+    *("description", "raw", "metadata", "details", "fault", "faultstring", "cause", "innererror", "Message", "text"),
 )
 _NUMBER = re.compile(r"\d[\d,_]*")
 _MASKED = Redactor(())
@@ -159,6 +159,9 @@ def _texts(data: Any, depth: int) -> Iterator[str]:
             for name in _TEXTS:
                 if name in data:
                     yield from _texts(data[name], depth + 1)
+            if isinstance(wait := data.get("retryDelay"), str):
+                # Gemini names the time apart from its words; with it, a quota is a rate.
+                yield f"retryDelay: {wait}"
             if isinstance(place := data.get("loc"), list | tuple):
                 # FastAPI names the field apart from what is wrong with it.
                 yield ".".join(map(str, place[:10]))

@@ -37,6 +37,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from activities.endpoints.apis import Api
+from activities.endpoints.endpoints import BodyRefused
 from activities.model.completion import Completion, Post, written
 from activities.model.native.conversation import conversation, message_of
 from activities.model.native.events import Events
@@ -222,6 +223,8 @@ class NativeModel:
                         for chunk in _chunks(event):
                             said.add(chunk)
                     return stream.get()
+            except BodyRefused:
+                raise
             except Exception as error:
                 raise body.fault or ValueError(str(error)) from error
 
