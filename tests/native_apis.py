@@ -4,6 +4,7 @@ An endpoint answers by a script: what a turn says, calls and thinks. What it sig
 calls that it belongs to, each call has its answer at once, and keys stand where the API looks for them.
 """
 
+import asyncio
 import base64
 import json
 import re
@@ -40,6 +41,8 @@ class Says:
     used: dict[str, int] | None = field(default_factory=lambda: dict(USED))
     after: int | None = None
     """A stream is cut off after so many events."""
+    held: asyncio.Event | None = None
+    """The last event of a stream waits for this."""
     then: Any = None
     """The last event of a stream that was cut off."""
 
@@ -131,12 +134,14 @@ class Vendor:
         self.streamed += 1
         if says.after is not None:
             events = [*events[: says.after], *([says.then] if says.then is not None else [])]
-        return StreamingResponse(self._events(events), headers=says.headers, media_type="text/event-stream")
+        return StreamingResponse(self._events(events, says.held), headers=says.headers, media_type="text/event-stream")
 
-    async def _events(self, events: list[dict[str, Any]]) -> AsyncIterator[bytes]:
-        for event in events:
+    async def _events(self, events: list[dict[str, Any]], held: asyncio.Event | None) -> AsyncIterator[bytes]:
+        for place, event in enumerate(events, 1):
+            if held is not None and place == len(events):
+                await asyncio.wait_for(held.wait(), 60)
             name = f"event: {event['type']}\n" if "type" in event else ""
-            yield f"{name}data: {json.dumps(event)}\n\n".encode()
+            yield f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
     def _error(self, status: int, why: str) -> Response:
         if self.api == "gemini":
@@ -186,7 +191,7 @@ class Vendor:
                 }
             )
         for index, (name, arguments) in enumerate(says.calls):
-            call = f"call_{self.turn}_{index}"
+            call = f"call_r{self.turn}_{index}"
             if says.thought:
                 self.signed[call] = reasoning
             given = json.dumps(arguments)
@@ -372,7 +377,7 @@ class Vendor:
             [(each["name"], each.get("parameters_json_schema", each.get("parametersJsonSchema"))) for each in declared]
         )
         contents, answered = body["contents"], 0
-        issued = {call: list(signatures) for call, signatures in self.signed.items()}
+        issued = {call: list(found) for call, found in self.signed.get(_begun(body), {}).items()}
         need(contents[0]["role"] == "user", "contents must begin with a user turn")
         for place, content in enumerate(contents):
             calls = [part for part in content["parts"] if "functionCall" in part]
@@ -400,7 +405,8 @@ class Vendor:
             part: dict[str, Any] = {"functionCall": {"name": name, "args": arguments}}
             if index == 0 and says.thought:
                 part["thoughtSignature"] = base64.b64encode(f"sig-{self.turn}".encode()).decode()
-                self.signed.setdefault(_called(part["functionCall"]), []).append(part["thoughtSignature"])
+                own = self.signed.setdefault(_begun(self.requests[-1]), {})
+                own.setdefault(_called(part["functionCall"]), []).append(part["thoughtSignature"])
             parts.append(part)
         words = re.findall(r"\S+\s*", says.text)
         at = 1 if says.thought else 0
@@ -438,3 +444,8 @@ class Vendor:
 def _called(call: dict[str, Any]) -> str:
     """By what a call is known again that has no id."""
     return f"{call['name']} {json.dumps(call['args'], sort_keys=True)}"
+
+
+def _begun(body: dict[str, Any]) -> str:
+    """By what a conversation is known again."""
+    return json.dumps(body["contents"][0]["parts"][0])

@@ -122,7 +122,9 @@ class CompletionParser:
         made: list[dict[str, Any]] = []
         self.items.append({"kind": "said", "text": text, "calls": made})
         for index, call in enumerate(calls):
-            await self._call(made, call, index, reason=one_line(text, 300))
+            # Of an answer that was cut off, more may have been meant for the last call, though it can be read.
+            is_cut = self.end == "cut" and index == len(calls) - 1
+            await self._call(made, call, index, reason=one_line(text, 300), is_cut=is_cut)
         self.items[0]["tools_called"] = [call.tool.name for call in self.calls]
         if marker == FINAL and self.finish is None and self.wanted is None and self.end == "done":
             self.finish = Finish(summary=put_together(spoken)[:SUMMARY])
@@ -232,7 +234,9 @@ class CompletionParser:
         self.refused += 1
         self.items.append({"kind": "answer", "call_id": call_id, "text": canonical({"error": why[:500]})})
 
-    async def _call(self, made: list[dict[str, Any]], call: dict[str, Any], index: int, *, reason: str) -> None:
+    async def _call(
+        self, made: list[dict[str, Any]], call: dict[str, Any], index: int, *, reason: str, is_cut: bool
+    ) -> None:
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         given = call.get("id")
@@ -244,7 +248,7 @@ class CompletionParser:
         made.append({"id": call_id, "type": "function", "function": called})
         try:
             given = function.get("arguments")
-            arguments = await apart(given, lambda: self._parsed(given))
+            arguments = await apart(given, lambda: self._parsed(given, is_cut=is_cut and name != FINISH))
             shown = await self._add(call_id, name, arguments, reason)
             called["arguments"] = _kept(shown) if name == FINISH else canonical(shown)
             if name == FINISH:
@@ -269,15 +273,18 @@ class CompletionParser:
             raise ArgumentsInvalid("output: required; give the value that the task wants, or `success` false")
         self.finish = await self._with_output(self.wanted, finish, given[name], shown.get(name))
 
-    def _parsed(self, raw: Any) -> dict[str, Any]:
+    def _parsed(self, raw: Any, *, is_cut: bool) -> dict[str, Any]:
         try:
-            return put_together(arguments_in(raw))
+            arguments = arguments_in(raw)
         except NamedTwice as error:
             raise ArgumentsInvalid(f"the arguments cannot be read: {error}") from None
         except NoObject:
             raise ArgumentsInvalid("the arguments must be one JSON object") from None
         except (ValueError, TypeError, RecursionError):
             raise ArgumentsInvalid(f"the arguments are not valid JSON{self._was_cut}; send one JSON object") from None
+        if is_cut:
+            raise ArgumentsInvalid(why_again("cut"))
+        return put_together(arguments)
 
     def _is_function(self, name: str) -> bool:
         return name in NAMES or name in self.offered or self._definition(name) is not None

@@ -19,6 +19,7 @@ from activities.model.completion import (
     usage_in,
     written,
 )
+from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
 from activities.model.learning import GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
 from activities.model.message import Beside
@@ -28,7 +29,7 @@ from activities.model.output import WantedOutput
 from activities.model.refusals import numbers_in
 from activities.model.request import request_for
 from activities.model.shaping import LIMIT, shaped
-from activities.model.streaming import open_telling
+from activities.model.streaming import STREAMED, open_telling
 from activities.model.transcript import Transcript
 from activities.records import Held
 from activities.resources import Resources
@@ -94,6 +95,8 @@ class _Trial:
     """When the run learned the first of what it has begun with; None where it has learned nothing."""
     refused: list[Way] = field(default_factory=list[Way])
     halvings: int = 0
+    streamed: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the request held beside, because its answer was to be streamed."""
     first: RequestRefused | None = None
     last: RequestRefused | None = None
 
@@ -241,6 +244,7 @@ class Sending:
     async def _completed(self, ask: calls.AskModel, held: Held, prepared: _Prepared, trial: _Trial) -> Completion:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
         target, way = trial.target, trial.ways[0]
+        trial.streamed = {}
         whole = partial(complete, target.client, prepared.post, listed=target.listed)
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
@@ -248,17 +252,22 @@ class Sending:
             if telling is None or not is_said or not self.observations.may_stream(ask.model):
                 return await whole()
             streamed = prepared.written.streamed(trial.dialect.without)
+            trial.streamed = STREAMED
             try:
                 completion = await complete(target.client, streamed, listed=target.listed, say=telling.say)
             except RequestRefused as error:
-                may_be_stream = not error.refusal.cause or "stream" in error.refusal.text.lower()
+                said = error.refusal.text.lower()
+                may_be_stream = not error.refusal.cause or "stream" in said
+                if "stream_options" in said and "stream_options" not in trial.dialect.without:
+                    # It is asked again for a stream, and not what it used.
+                    may_be_stream = False
                 if not (may_be_stream and _costs_nothing(error)):
                     raise
                 # It may be the stream that the endpoint does not take.
                 completion = await whole()
                 self.observations.note_unstreamed(ask.model)
                 return completion
-            if not completion.reported:
+            if not completion.reported and end_of(completion.finish_reason, completion.message) != "broken":
                 self.observations.note_unstreamed(ask.model)
             return completion
 
@@ -269,7 +278,7 @@ class Sending:
 
         Raises the refusal where there is no other form.
         """
-        refusal, request = error.refusal, prepared.request
+        refusal, request = error.refusal, {**prepared.request, **trial.streamed}
         if refusal.cause == "bad_generation":
             message = {"role": "assistant", "content": None}
             usage, reported = usage_in(refusal.data)

@@ -255,6 +255,8 @@ class StreamedAnswer:
             if choice.get("error") is not None:
                 raise AnswerBroken(choice)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            # Kimi says there what it used.
+            self._usage = choice.get("usage") or self._usage
             delta = choice.get("delta")
             # Some send the whole message once more behind its pieces.
             self._delta(delta or (None if self._is_begun else choice.get("message")) or {})

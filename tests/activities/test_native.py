@@ -9,12 +9,14 @@ import openai
 import pytest
 
 from activities.endpoints.apis import base_of
-from activities.endpoints.endpoints import ANSWER_BYTES, open_http
+from activities.endpoints.endpoints import ANSWER_BYTES, Target, open_http
 from activities.model.completion import ContextTooLong, RequestRefused, complete
 from activities.model.ends import end_of
+from activities.model.learned import LearnedDialects
 from activities.model.message import Beside
 from activities.model.native.writing import native
 from activities.model.opaque import with_beside
+from activities.model.probing import probe
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
 from tests.native_apis import KEY, MODELS, USED, Says, Vendor
@@ -177,7 +179,6 @@ ENDS = [
     ("gemini", "MAX_TOKENS", "cut"),
     ("gemini", "SAFETY", "filtered"),
     ("gemini", "PROHIBITED_CONTENT", "filtered"),
-    ("gemini", "blocked", "filtered"),
     ("gemini", "MALFORMED_FUNCTION_CALL", "malformed"),
     ("gemini", "OTHER", "unknown"),
 ]
@@ -394,6 +395,25 @@ CAUSES = [
 
 
 @promise("models:native-causes")
+async def test_a_prompt_that_gemini_blocks_is_a_refusal_though_it_comes_as_a_success():
+    # https://ai.google.dev/api/generate-content#PromptFeedback
+    for streams in (False, True):
+        with pytest.raises(ModelRefused, match="the prompt was blocked: PROHIBITED_CONTENT") as caught:
+            await answered("gemini", Says(end="blocked"), streams=streams)
+        assert not isinstance(caught.value, RequestRefused)
+        # What it read may be billed.
+        assert caught.value.facts["unbilled"] is False
+
+
+@promise("models:native-ends")
+@pytest.mark.parametrize("api", MODELS)
+async def test_no_sign_in_a_text_ends_a_line_of_a_native_stream(api):
+    words = "one\u2028two\u2029three\x85four"
+    completion, told = await answered(api, Says(words), streams=True)
+    assert (completion.message["content"], told) == (words, words)
+
+
+@promise("models:native-causes")
 @pytest.mark.parametrize("api", MODELS)
 @pytest.mark.parametrize(("table", "kind", "cause"), CAUSES, ids=[cause for *_, cause in CAUSES])
 async def test_the_cause_of_a_native_refusal_is_known_by_its_vendors_words_and_costs_nothing(api, table, kind, cause):
@@ -458,13 +478,13 @@ async def raw(api, head, part, pause_s=0.0):
 
 @promise("models:native-bounded")
 @pytest.mark.parametrize("api", MODELS)
-async def test_a_native_answer_is_bounded_in_bytes_and_in_time_and_never_unpacked(api):
+async def test_a_native_answer_is_bounded_in_bytes_and_in_time_and_read_only_in_forms_that_are_known(api):
     request = await native(api, MODELS[api]).request(asked_for(api), None)
     async with raw(api, HEAD % ("application/json", ""), b"x" * 65_536) as (client, count):
         with pytest.raises(ModelUnavailable, match=f"more than {ANSWER_BYTES} bytes"):
             await sent(api, client, request, streams=False)
         assert sum(count) < 4 * ANSWER_BYTES
-    async with raw(api, HEAD % ("application/json", "content-encoding: gzip\r\n"), b"x" * 65_536) as (client, _):
+    async with raw(api, HEAD % ("application/json", "content-encoding: br\r\n"), b"x" * 65_536) as (client, _):
         with pytest.raises(ModelUnavailable, match="it compresses its answers"):
             await sent(api, client, request, streams=False)
     drips = [("application/json", b" "), ("text/event-stream", b": ping\n\n")]
@@ -497,3 +517,16 @@ async def test_a_native_stream_of_endless_words_is_not_read_to_its_end(api):
         with pytest.raises(ModelUnavailable, match=f"more than {ANSWER_BYTES} bytes"):
             await sent(api, client, request, streams=True)
     assert sum(count) < 4 * ANSWER_BYTES
+
+
+@promise("models:native-probed")
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_native_model_is_asked_for_a_word_before_any_run_and_what_is_refused_is_told(api):
+    async with Vendor(api, lambda *_: Says("H")).open() as vendor, client_of(api, vendor.base_url) as client:
+        target = Target("main", True, MODELS[api], vendor.base_url, client, None, api=api)
+        probed = await probe(target, LearnedDialects(), within_s=10)
+        assert (probed.answered, probed.refused, vendor.refused) == (True, (), [])
+
+        vendor.script = lambda *_: Says(status=404, body=UNKNOWN[api][1][api])
+        with pytest.raises(RequestRefused, match=f"it has {MODELS[api]}"):
+            await probe(target, LearnedDialects(), within_s=10)

@@ -185,6 +185,9 @@ CAUSES = [
         "filtered",
     ),
     (400, gemini("The prompt was blocked due to PROHIBITED_CONTENT"), "filtered"),
+    # https://api-docs.deepseek.com, https://platform.moonshot.ai/docs/api: what their filters say
+    (400, openai("Content Exists Risk", "invalid_request_error"), "filtered"),
+    (400, openai("The request was rejected because it was considered high risk"), "filtered"),
     (
         402,
         {"error": {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"}},

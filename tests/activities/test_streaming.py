@@ -155,6 +155,15 @@ async def test_usage_may_come_with_any_chunk_and_the_last_one_counts():
     assert (completion.message["content"], completion.usage.output_tokens) == ("ab", USAGE.completion)
 
 
+@promise("models:streamed-usage")
+async def test_usage_is_read_inside_of_a_choice_too():
+    # https://platform.moonshot.cn/docs/api/chat
+    ends = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": USAGE.wire()}
+    body = chunk({"content": "a"}) + f"data: {json.dumps({'choices': [ends]})}\n\ndata: [DONE]\n\n"
+    completion = await streamed(body)
+    assert (completion.reported, completion.usage.output_tokens) == (True, USAGE.completion)
+
+
 @promise("models:streamed-fragments")
 async def test_comments_other_fields_and_windows_line_ends_are_passed_over():
     body = ": ping\r\n\r\nevent: x\r\nid: 7\r\n" + chunk({"content": "a"}, finish_reason="stop").replace("\n", "\r\n")

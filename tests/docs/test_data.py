@@ -49,7 +49,8 @@ def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, monkeypatch, bl
     elif block.noun == "models":
         path = tmp_path / "models.yaml"
         path.write_text(block.text, encoding="utf-8")
-        monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-this-test")
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            monkeypatch.setenv(name, "a-key-of-this-test")
         assert list(read_models(Settings.load(None, models=path)).file.models) == list(data["models"])
     else:
         assert ADMIT[block.noun](data)

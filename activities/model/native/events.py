@@ -12,6 +12,8 @@ from backstay.budgets.usage import ModelUsage
 from backstay.data_files import data_beside
 from backstay.errors import ModelUnavailable
 
+_LINES = tuple(sign.encode() for sign in "\x85\u2028\u2029")
+"""What ends a line for some readers of events, and may stand in a text."""
 _DETAILS = {"cached": "cached_tokens", "written": "cache_write_tokens"}
 
 
@@ -33,6 +35,8 @@ class Events:
             event = json.loads(data)
             self.note(event)
             kind = str(event.get("type", "")).encode()
+            if any(sign in data for sign in _LINES):
+                data = json.dumps(event).encode()
             yield (b"event: " + kind + b"\n" if kind else b"") + b"data: " + data + b"\n\n"
         if not self.is_over:
             raise ModelUnavailable("the model endpoint broke off its answer", unbilled=False)
@@ -49,6 +53,9 @@ class Events:
             if self.is_empty:
                 raise AnswerRefused(fault)
             raise AnswerBroken(fault)
+        if (reason := _at(event, "promptFeedback.blockReason")) and not event.get("candidates"):
+            said = f"the prompt was blocked: {reason} {_at(event, 'promptFeedback.blockReasonMessage') or ''}"
+            raise AnswerRefused({"message": said.strip(), "usage": event.get("usageMetadata")})
         self.is_empty = False
         for holder in (event, inner):
             found = holder.get("usage") or holder.get("usageMetadata")

@@ -124,6 +124,32 @@ async def test_a_stream_that_does_not_say_what_it_used_is_charged_the_most_and_t
     assert round(result["usage"]["llm_cost_usd"] * 1e6) > billed
 
 
+@promise("models:deltas-options")
+async def test_an_endpoint_that_refuses_to_be_asked_what_a_stream_used_is_asked_for_the_stream_alone(open_engine):
+    def unasked(talk, reply):
+        refusal = Reply(status=422, text="body.stream_options.include_usage: Extra inputs are not permitted")
+        return refusal if "stream_options" in talk.body else reply
+
+    model = Watched(Reply(text=WORDS, calls=[("search_tools", {"query": "a"})]), Reply(calls=finish("ok")), how=unasked)
+    async with open_engine(model, cached=10) as engine:
+        result, _, _, _ = await watched(engine, model)
+        requests = engine.model.requests
+    assert result["outcome"] == "completed"
+    assert ["stream" in request for request in requests[:2]] == [True, True]
+    assert ["stream_options" in request for request in requests] == [True, False, False, False]
+
+
+@promise("models:deltas-options")
+async def test_a_stream_that_its_endpoint_breaks_off_is_no_reason_to_ask_for_no_other_one(open_engine):
+    broken = Reply(text=WORDS, finish_reason="insufficient_system_resource", reports_usage=False)
+    model = Watched(broken, Reply(calls=finish("ok")))
+    async with open_engine(model, cached=10) as engine:
+        result, _, _, _ = await watched(engine, model)
+        requests = engine.model.requests
+    assert result["outcome"] == "completed"
+    assert [request.get("stream", False) for request in requests[-2:]] == [True, True]
+
+
 @promise("models:deltas-store")
 async def test_a_store_that_cannot_pass_on_what_is_said_stops_no_run(open_engine):
     model = Watched(Reply(text=WORDS, calls=finish("ok"), piece=7))

@@ -73,6 +73,7 @@ SCRIPTS = Labelled(
         ),
     ],
     thoughts=[LOOK, answer("stop", "<think>They paid.</think>\nAll paid.")],
+    cutcall=[answer("length", None, call("desk__look", {}), call("desk__look", {}, "c2")), DONE],
     written=[answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>"), DONE],
     pretending=[LOOK, answer("stop", f"<tool_call>{json.dumps({'name': 'desk__look', 'arguments': {}})}</tool_call>")],
     billed=[Reply(body=json.dumps({"error": {"message": "content must be a string"}, "usage": USAGE}).encode())],
@@ -119,6 +120,15 @@ async def test_a_text_that_does_not_end_as_a_whole_one_is_asked_for_thrice_and_t
         # The call, the text, and the text again three times.
         assert result["usage"]["steps"] == 5, reason
         assert SCRIPTS.asked[name] == 5
+
+
+@promise("models:ends")
+async def test_the_last_call_of_an_answer_that_was_cut_off_is_not_made_though_it_can_be_read(opened):
+    # https://docs.claude.com/en/api/handling-stop-reasons: what was written of it by then may be a part
+    _, result = await ran(opened, "cutcall")
+    assert result["outcome"] == "completed"
+    assert [event["name"] for event in result["events"]].count("action.called") == 1
+    assert "cut off at the limit of its length" in SCRIPTS.heard["cutcall"]
 
 
 @promise("models:ends")

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 import yaml
 
-from backstay.testing import ScriptedModel
+import worker
+from backstay.testing import Reply, ScriptedModel
 from tests.engine import assert_no_task_failure, engine
 from tests.native_apis import KEY, MODELS, USED, Says, Vendor
 from tests.requirements import promise
@@ -17,6 +19,7 @@ PRICE = {"input": 1.0, "cached": 0.1, "cache_write": 1.25, "output": 4.0}
 LIST = ("mail__list_customers", {"limit": 1})
 SEND = ("mail__send_email", {"to": "ana@example.com", "subject": "s", "body": "b"})
 DONE = ("finish", {"summary": "All is said.", "success": True})
+WORDS = "I have looked at all of them, and none is overdue by now. " * 8
 THOUGHT = "The thoughts that nobody reads."
 
 
@@ -53,7 +56,7 @@ async def opened(temporal, tmp_path_factory):
         patch.setenv("NATIVE_KEY", KEY)
         vendors = {api: await stack.enter_async_context(Vendor(api, scripts[api]).open()) for api in MODELS}
         spare = await stack.enter_async_context(
-            ScriptedModel(lambda talk: scripts["spare"](len(talk.calls()), talk.body))
+            ScriptedModel(lambda talk: scripts["spare"].parts[label_in(talk.messages)](talk))
         )
         endpoints = {
             api: {"base_url": vendor.base_url, "key": "${NATIVE_KEY}", "api": api} for api, vendor in vendors.items()
@@ -101,3 +104,85 @@ async def test_a_run_by_a_native_api_gives_back_what_was_signed_and_is_billed_wi
     told = json.dumps(result) + "".join(str(event) for event in history.events)
     assert THOUGHT not in told
     assert not [mark for mark in ("enc-", "sig-", "red-") if mark in told]
+
+
+@promise("models:native-unsent")
+@pytest.mark.parametrize("api", MODELS)
+async def test_what_a_native_request_may_cost_is_known_before_it_is_sent(opened, api):
+    made, vendors, scripts = opened
+    scripts[api].parts["dear"] = errand
+    before = len(vendors[api].requests)
+
+    result, _ = await ran(made, "dear", api, budget={"max_llm_cost_usd": 0.000002})
+
+    assert result["outcome"] == "budget_exceeded"
+    assert result["usage"]["llm_cost_usd"] == 0
+    assert len(vendors[api].requests) == before
+
+
+@promise("models:native-fallback")
+@pytest.mark.parametrize("api", MODELS)
+async def test_a_run_goes_from_a_native_api_to_another_model_and_back(opened, api):
+    made, vendors, scripts = opened
+    label, native = f"back {api}", []
+
+    def first(answered, body):
+        native.append(body)
+        if len(native) == 2:
+            return Says(status=401, body={"error": {"message": "no key", "type": "x"}})
+        return Says("I look.", (LIST,), THOUGHT) if answered == 0 else Says("", (DONE,), THOUGHT)
+
+    def spare(talk):
+        chat.append(talk)
+        calls = [("mail__list_customers", {"limit": 2})]
+        return Reply(text="I look again.", calls=calls) if len(chat) == 1 else Reply(status=401)
+
+    chat = []
+    scripts[api].parts[label], scripts["spare"].parts[label] = first, spare
+
+    result, _ = await ran(made, label, api)
+
+    moves = [event["data"] for event in result["events"] if event["name"] == "model.fallback"]
+    assert [(move["from"], move["to"]) for move in moves] == [(api, "spare"), ("spare", api)]
+    assert (result["outcome"], result["final_summary"], vendors[api].refused) == ("completed", "All is said.", [])
+    # Another model gets the words and calls alone, and the native one its own thoughts and no others.
+    (said,) = [message for message in chat[0].messages if message["role"] == "assistant"]
+    assert said.keys() == {"role", "content", "tool_calls"}
+    mark = {"responses": "enc-", "anthropic": "sig-", "gemini": "thoughtSignature"}[api]
+    last = json.dumps(native[-1])
+    assert mark in last
+    assert "I look again." in last
+
+
+@promise("models:native-words")
+@pytest.mark.parametrize("api", MODELS)
+async def test_what_a_native_model_says_is_told_while_it_arrives(opened, api):
+    made, vendors, scripts = opened
+    label, heard, found = f"read {api}", asyncio.Event(), []
+    scripts[api].parts[label] = lambda answered, body: Says(WORDS, (DONE,), THOUGHT, held=heard)
+    before = vendors[api].streamed
+    # Only what somebody watches is streamed, so the run begins when somebody does.
+    handle = await made.start({"text": f"<<{label}>> Look.", "model": api}, start_delay=timedelta(seconds=1))
+    run = f"{handle.id}/{handle.first_execution_run_id}"
+    async with worker.open_store(made.settings) as store:
+        await store.deltas.watch(run, "a reader")
+
+        async def read():
+            async with aclosing(store.deltas.after(run)) as deltas:
+                async for delta in deltas:
+                    found.append(delta.text)
+                    if delta.text:
+                        heard.set()
+
+        reading = asyncio.create_task(read())
+        try:
+            result = await asyncio.wait_for(handle.result(), 150)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    assert result["outcome"] == "completed"
+    assert vendors[api].streamed == before + 1
+    # The answer ended only when some of it had been read.
+    assert "".join(found)
+    assert f"{WORDS}\nAll is said.".startswith("".join(found))

@@ -1,0 +1,26 @@
+"""Each kind of work is done with each vendor, as far as its published rules let it be, and the page says so."""
+
+import pytest_asyncio
+
+from tests.requirements import promise
+from tests.vendors.all import VENDORS
+from tests.vendors.matrix import EXCLUDED, PAGE, faults, opened, table, written
+
+
+@pytest_asyncio.fixture(scope="module")
+async def found(temporal, tmp_path_factory):
+    async with opened(temporal, tmp_path_factory.mktemp("vendors")) as made:
+        yield await faults(made, VENDORS)
+
+
+@promise("models:vendors")
+async def test_each_kind_of_work_is_done_with_each_vendor(found):
+    assert {cell: wrong for cell, wrong in found.items() if wrong} == {}
+
+
+@promise("models:vendors")
+async def test_the_page_has_the_table_of_this_run(found):
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page, table(found)) == page, "python -m tests.vendors.matrix"
+    sources = [cell["source"] for row in EXCLUDED.values() for cell in row.values()]
+    assert all(source.startswith("https://") and source in page for source in sources)
