@@ -41,7 +41,7 @@ def rules(conversation):
 
 
 def transfers(*calls):
-    return Reply(calls=[("bank__transfer", arguments) for arguments in calls])
+    return Reply(calls=[("bank__transfer", arguments) for arguments in calls], finish_reason="tool_calls")
 
 
 async def details_of(handle):

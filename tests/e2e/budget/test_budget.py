@@ -258,6 +258,7 @@ async def test_tokens_and_cost_are_told_per_call_and_in_sum_per_model(open_engin
             "calls": 2,
             "input_cached_tokens": 400,
             "input_new_tokens": 1600,
+            "input_written_tokens": 0,
             "output_tokens": 100,
             "reasoning_tokens": 20,
             "cost_usd": 0.00204,

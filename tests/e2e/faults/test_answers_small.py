@@ -21,7 +21,7 @@ async def test_every_query_answer_and_the_result_stay_under_128_kib_however_much
         for n in range(30)
     ]
 
-    async with open_engine(lambda talk: Reply(text="x" * 3000, calls=mails)) as engine:
+    async with open_engine(lambda talk: Reply(text="x" * 3000, calls=mails, finish_reason="tool_calls")) as engine:
         handle = await engine.start({"text": "write to all", "budget": {"max_tool_calls": 100}})
         (request,) = await pending(handle)
         sizes = {name: len(json.dumps(await handle.query(name), ensure_ascii=False).encode()) for name in QUERIES}
