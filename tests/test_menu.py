@@ -26,6 +26,9 @@ class Unopened:
     def __truediv__(self, name: str) -> "Unopened":
         return self
 
+    def __call__(self) -> tuple[()]:
+        return ()
+
 
 def bound() -> list[Any]:
     """The bodies of both roles, in the order of the menu."""
