@@ -23,12 +23,13 @@ def read_json(text: str, parse_int: Callable[[str], Any] | None = None) -> Any:
     Of two values of one key, only one would count, and nobody could say which.
     """
     try:
-        return json.loads(text, object_pairs_hook=_each_once, parse_int=parse_int)
+        return json.loads(text, object_pairs_hook=each_once, parse_int=parse_int)
     except RecursionError:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of pairs that were read of JSON; raises KeyTwice for a key that is there twice."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

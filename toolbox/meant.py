@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from backstay.canonical import each_once, key_of
+
 _DEPTH = 20
 _TEXT_ALONE = frozenset({"string"})
 _LETTERS = {"true": True, "false": False, "null": None, "none": None}
@@ -46,8 +48,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
             break
         schema = root if target.startswith("#") else None
         for part in target.removeprefix("#").split("/")[1:]:
-            part = part.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901  # as JSON pointers write it
-            schema = schema.get(part) if isinstance(schema, dict) else None
+            schema = schema.get(key_of(part)) if isinstance(schema, dict) else None
     return schema
 
 
@@ -71,7 +72,7 @@ def _from_text(text: str, kinds: frozenset[str]) -> Any:
         value = _LETTERS[plain.lower()]
     else:
         try:
-            value = json.loads(plain, strict=False, parse_constant=_refused, object_pairs_hook=_once)
+            value = json.loads(plain, strict=False, parse_constant=_refused, object_pairs_hook=each_once)
         except (ValueError, RecursionError):
             return text
     return value if _kind_of(value) & kinds else text
@@ -79,13 +80,6 @@ def _from_text(text: str, kinds: frozenset[str]) -> Any:
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
 
 
 def _kind_of(value: Any) -> frozenset[str]:
