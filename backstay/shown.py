@@ -258,6 +258,8 @@ def _fill(text: str, limit: int) -> tuple[str, int]:
     if start.isascii() and start.isprintable():
         return start, len(start)
     marked = lookalikes(start)
+    if not marked and start.translate(_SIGNS) == start:
+        return start, len(start)
     shown: list[str] = []
     room, at = limit, 0
     while at < len(text):
@@ -269,6 +271,22 @@ def _fill(text: str, limit: int) -> tuple[str, int]:
         room -= len(sign)
         at += step
     return "".join(shown), at
+
+
+_MOST_SIGNS = 8192
+
+
+class _Signs(dict[int, str]):
+    """Hold how each sign is shown, by its code, for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= _MOST_SIGNS:
+            self.clear()
+        self[code] = _sign(chr(code))
+        return self[code]
+
+
+_SIGNS = _Signs()
 
 
 def _sign(character: str) -> str:
