@@ -9,7 +9,7 @@ from tests.engine import ROOT
 from tests.requirements import promise
 from tests.sizes import spread
 
-SAMPLED = 14
+SAMPLED = 8
 
 
 @pytest_asyncio.fixture(scope="module")

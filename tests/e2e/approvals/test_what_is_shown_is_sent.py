@@ -24,7 +24,7 @@ from tests.sizes import FULL, sized
 SEED = os.environ.get("SHOWN_SEED") or (secrets.token_hex(4) if FULL else "20261127")
 """What the cases are made from; at full size other ones each time, and what fails names its case whole."""
 AT_ONCE = 4
-CASES = sized(60, 4)
+CASES = sized(60, 2)
 pytestmark = pytest.mark.timeout(900)
 
 

@@ -1,4 +1,4 @@
-"""A run of 260 steps, at full size of 400; `make soak` makes one of ten thousand, and watches its memory, too."""
+"""A run of 130 steps, at full size of 400; `make soak` makes one of ten thousand, and watches its memory, too."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from tests.crash.longrun import watched
 from tests.requirements import promise
 from tests.sizes import sized
 
-STEPS = sized(400, 260)
+STEPS, SWITCH_AT = sized(400, 130), sized(800, 400)
 
 
 @promise("runs:long")
 @pytest.mark.timeout(900)
 async def test_the_last_steps_of_a_long_run_cost_as_little_as_the_first(temporal, nursery, tmp_path):
-    figures = await watched(temporal, nursery, tmp_path, STEPS, SWITCH_AT="800")
+    figures = await watched(temporal, nursery, tmp_path, STEPS, SWITCH_AT=str(SWITCH_AT))
     first, last = figures["bytes"]
     assert last <= 1.1 * first, figures
     early, late = figures["bytes_of_switches"]

@@ -20,6 +20,7 @@ from store.opening import open_store
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending, replayer
 from tests.requirements import promise
+from tests.sizes import spread
 from workflows import carrying
 
 POLICY = """
@@ -142,7 +143,7 @@ async def assert_same_everywhere(running, handle, last, capture):
 
 
 @promise("docs:event-body")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", spread(range(8), 3))
 async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, seed, monkeypatch):
     running, scripts = opened
     dice, capture = random.Random(seed), LogCapture()

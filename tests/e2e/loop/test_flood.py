@@ -1,4 +1,4 @@
-"""Strangers flood a run that waits for a payment to be approved: a tenth, or at full size hundreds of messages.
+"""Strangers flood a run that waits for a payment to be approved: a part, or at full size hundreds of messages.
 
 `make soak` sends twenty thousand, too.
 """
@@ -10,9 +10,9 @@ from tests.requirements import promise
 from tests.sizes import sized
 from workflows.carrying import MOST_BYTES
 
-MESSAGES, PAUSES = sized(300, 60), sized(50, 10)
-ONLY_PAUSES = sized(300, 40)
-HUGE_SIGNALS = sized(27, 9)
+MESSAGES, PAUSES = sized(300, 24), sized(50, 6)
+ONLY_PAUSES = sized(300, 20)
+HUGE_SIGNALS = sized(27, 6)
 """So many as 27 are more than the server takes in one execution."""
 
 

@@ -5,7 +5,7 @@ from examples.mailbox.seed import seed
 from tests.engine import assert_no_task_failure
 from tests.requirements import promise
 
-STEPS = 62
+STEPS = 36
 
 
 @promise("runs:constant")
@@ -27,10 +27,10 @@ async def test_history_per_step_is_small_and_constant_whatever_the_results_weigh
     assert result["outcome"] == "completed"
     assert_no_task_failure(history)
     sizes = per_step(history)
-    early, late = sum(sizes[20:30]) / 10, sum(sizes[50:60]) / 10
-    assert max(sizes[20:60]) <= 4096
+    early, late = sum(sizes[10:18]) / 8, sum(sizes[26:34]) / 8
+    assert max(sizes[10:34]) <= 4096
     assert abs(late - early) <= 0.1 * early
-    assert sum(sizes[20:60]) / 40 <= 2475
+    assert sum(sizes[10:34]) / 24 <= 2475
 
 
 def per_step(history):

@@ -6,7 +6,7 @@ from tests.e2e.plans.rehearsed import checked_all, opened_world, random_case
 from tests.requirements import promise
 from tests.sizes import sized
 
-PLANS, PROGRAMS = sized(8, 4), sized(4, 2)
+PLANS, PROGRAMS = sized(8, 2), sized(4, 1)
 
 
 @promise("approvals:rehearsal-random")

@@ -7,6 +7,7 @@ import pytest
 from backstay.testing import Reply
 from tests.engine import assert_no_task_failure
 from tests.requirements import promise
+from tests.sizes import sized
 
 SEQUENTIAL = "for n in range({calls}):\n    await mail.list_customers(offset=n % 5, limit=2)\nreturn 'done'"
 TOGETHER = "import asyncio\nawait asyncio.gather(*(mail.list_customers(offset=n % 5, limit=2) for n in range({calls})))"
@@ -38,7 +39,7 @@ def _activity(event):
 @pytest.mark.timeout(400)
 async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_engine, sandbox, tmp_path):
     few_events, few_bytes = await history_of(open_engine, sandbox, tmp_path / "few", SEQUENTIAL, 10)
-    many_events, many_bytes = await history_of(open_engine, sandbox, tmp_path / "many", SEQUENTIAL, 100)
+    many_events, many_bytes = await history_of(open_engine, sandbox, tmp_path / "many", SEQUENTIAL, sized(100, 40))
 
     assert many_events <= 13
     assert few_events <= 14
@@ -49,7 +50,7 @@ async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_
 @promise("programs:history")
 @pytest.mark.timeout(400)
 async def test_calls_gathered_share_their_rounds(open_engine, sandbox, tmp_path):
-    events, size = await history_of(open_engine, sandbox, tmp_path / "gathered", TOGETHER, 100)
+    events, size = await history_of(open_engine, sandbox, tmp_path / "gathered", TOGETHER, sized(100, 60))
 
     assert events <= 7
     assert size <= 3500
