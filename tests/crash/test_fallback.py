@@ -11,6 +11,7 @@ from backstay.testing import Reply, ScriptedModel
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.together import started, together
 
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
@@ -37,7 +38,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
 
 
 @promise("models:fallback-kill")
-@pytest.mark.parametrize(("when", "nth"), [("before", 3), ("during", 3), ("after", 2)])
+@pytest.mark.parametrize(("when", "nth"), spread([("before", 3), ("during", 3), ("after", 2)], 2))
 @together
 async def test_a_worker_that_dies_amid_a_fallback_is_replaced_and_each_request_is_charged_once(
     temporal, nursery, tmp_path, *, when, nth

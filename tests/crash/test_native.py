@@ -10,6 +10,7 @@ from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure
 from tests.native_apis import KEY, MODELS, Says, Vendor
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.together import started, together
 
 PRICE = {"input": 1.0, "cached": 0.1, "cache_write": 1.25, "output": 4.0}
@@ -34,7 +35,7 @@ def script(answered, body):
 
 
 @promise("models:native-kill")
-@pytest.mark.parametrize("api", MODELS)
+@pytest.mark.parametrize("api", spread(list(MODELS), 1))
 @together
 async def test_a_worker_that_dies_amid_a_run_by_a_native_api_is_replaced(temporal, nursery, tmp_path, *, api):
     policy, models = tmp_path / "policy.yaml", tmp_path / "models.yaml"

@@ -4,9 +4,9 @@ import pytest
 
 from tests.crash.plan_walk import sent_too_often, walked_under_kills
 from tests.requirements import promise
+from tests.sizes import sized
 
-WALKS = 8
-KILLS = 4
+WALKS, KILLS = sized(8, 4), sized(4, 2)
 
 
 @promise("plans:killed-walk")

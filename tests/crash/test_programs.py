@@ -10,9 +10,10 @@ from backstay.testing import Reply
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure, share_images
 from tests.requirements import promise
+from tests.sizes import sized
 
 ROUNDS = 30
-EVERY = 10
+EVERY = sized(10, 15)
 PROGRAM = f"""
 import random, time, uuid
 

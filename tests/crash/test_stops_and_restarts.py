@@ -67,6 +67,7 @@ async def test_a_worker_stopped_during_its_send_and_continued_much_later_adds_no
 
 
 @promise("recovery:sigstop")
+@pytest.mark.soak
 @together
 async def test_a_worker_stopped_after_its_send_and_continued_much_later_adds_nothing(temporal, nursery, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, "after:provider.request.send:1")
