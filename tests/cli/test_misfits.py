@@ -18,6 +18,7 @@ from store.opening import open_store
 from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, Child, Nursery, plain_environment
 from tests.requirements import promise
+from tests.sizes import spread
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
 APPROVER = "an approver key of this test"
@@ -117,7 +118,7 @@ async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **
 
 
 @promise("workers:misfit")
-@pytest.mark.parametrize("role", ["runs", "all"])
+@pytest.mark.parametrize("role", spread(["runs", "all"], 1))
 @pytest.mark.parametrize(
     ("without", "changed", "names"),
     [

@@ -14,6 +14,7 @@ from tests.engine import engine, share_images
 from tests.native_apis import KEY as NATIVE_KEY
 from tests.native_apis import MODELS, Says, Vendor
 from tests.requirements import promise
+from tests.sizes import spread
 
 PRICE = {"input": 1, "output": 4}
 KEY = "a-key-of-this-test"
@@ -85,7 +86,8 @@ async def test_a_worker_without_the_extra_refuses_a_native_api_with_field_and_fi
 
 @promise("models:native-loaded")
 @pytest.mark.parametrize(
-    ("api", "loaded"), [("chat", ""), ("responses", "pydantic_ai"), ("anthropic", "anthropic pydantic_ai")]
+    ("api", "loaded"),
+    spread([("chat", ""), ("anthropic", "anthropic pydantic_ai"), ("responses", "pydantic_ai")], 2),
 )
 async def test_nothing_of_the_extra_is_loaded_unless_models_yaml_names_its_api(tmp_path, api, loaded):
     said = {

@@ -9,6 +9,7 @@ import pytest_asyncio
 from tests.crash.case import open_case
 from tests.crash.points import Point
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.together import started, together
 from tests.webhooks import receiver
 
@@ -24,12 +25,15 @@ async def underway(request, temporal, nursery, tmp_path_factory):
 @promise("approvals:outbox-killed")
 @pytest.mark.parametrize(
     ("point", "repeats"),
-    [
-        (Point("before", "outbox.write"), False),
-        (Point("after", "outbox.write"), False),
-        (Point("after", "webhook.send"), True),
-        (Point("before", "outbox.sent", 2), True),
-    ],
+    spread(
+        [
+            (Point("before", "outbox.write"), False),
+            (Point("after", "outbox.write"), False),
+            (Point("after", "webhook.send"), True),
+            (Point("before", "outbox.sent", 2), True),
+        ],
+        2,
+    ),
     ids=lambda value: value.name if isinstance(value, Point) else "",
 )
 @together

@@ -26,6 +26,7 @@ from sandbox.workspaces.owner import prepare
 from tests.requirements import promise
 from tests.sandbox.machine_code import CALLS, ENOSYS, EPERM, KILLED, OLD_CALLS
 from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsjail
+from tests.sizes import spread
 
 USERS = {"self": as_self, "nobody": as_nobody}
 REQUIRED = ["starts", "has the image it is named by", *(name for name, _, _ in RULES["code"])]
@@ -110,7 +111,7 @@ WEAKNESSES = {
 
 
 @promise("sandbox:proven")
-@pytest.mark.parametrize("weakness", sorted(WEAKNESSES))
+@pytest.mark.parametrize("weakness", spread(sorted(WEAKNESSES), 8))
 async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     pattern, replacement, named = WEAKNESSES[weakness]
     names = {named} if isinstance(named, str) else set(named)

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.commands import HOUSE, command
 from tests.engine import ended
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
 from tests.slack_server import open_slack
 
@@ -45,18 +46,21 @@ async def said_with(temporal, folder, **changed):
 @promise("slack:starting")
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [
-        ({"SLACK_BOT_TOKEN": None}, "SLACK_BOT_TOKEN: not set"),
-        ({"SLACK_BOT_TOKEN": "wrong"}, "SLACK_BOT_TOKEN: Slack refuses it (invalid_auth)"),
-        ({"SLACK_SIGNING_SECRET": None}, "SLACK_SIGNING_SECRET: not set"),
-        ({"SLACK_APP_TOKEN": "wrong"}, "SLACK_APP_TOKEN: Slack refuses it (invalid_auth)"),
-        ({"BACKSTAY_APPROVER_KEY": None}, "BACKSTAY_APPROVER_KEY: not set"),
-        ({"BACKSTAY_SLACK_CHANNEL": None}, "BACKSTAY_SLACK_CHANNEL: not set"),
-        ({"BACKSTAY_SLACK_CHANNEL": "C404"}, "BACKSTAY_SLACK_CHANNEL: Slack answers channel_not_found"),
-        ({"BACKSTAY_SLACK_API_URL": "http://127.0.0.1:9/api/"}, "Slack cannot be reached"),
-        ({"BACKSTAY_SLACK_API_URL": "nowhere"}, "BACKSTAY_SLACK_API_URL: not a web address"),
-        ({"BACKSTAY_SLACK_USERS": "missing.yaml"}, "BACKSTAY_SLACK_USERS: missing.yaml cannot be read"),
-    ],
+    spread(
+        [
+            ({"SLACK_BOT_TOKEN": None}, "SLACK_BOT_TOKEN: not set"),
+            ({"SLACK_BOT_TOKEN": "wrong"}, "SLACK_BOT_TOKEN: Slack refuses it (invalid_auth)"),
+            ({"SLACK_SIGNING_SECRET": None}, "SLACK_SIGNING_SECRET: not set"),
+            ({"SLACK_APP_TOKEN": "wrong"}, "SLACK_APP_TOKEN: Slack refuses it (invalid_auth)"),
+            ({"BACKSTAY_APPROVER_KEY": None}, "BACKSTAY_APPROVER_KEY: not set"),
+            ({"BACKSTAY_SLACK_CHANNEL": None}, "BACKSTAY_SLACK_CHANNEL: not set"),
+            ({"BACKSTAY_SLACK_CHANNEL": "C404"}, "BACKSTAY_SLACK_CHANNEL: Slack answers channel_not_found"),
+            ({"BACKSTAY_SLACK_API_URL": "http://127.0.0.1:9/api/"}, "Slack cannot be reached"),
+            ({"BACKSTAY_SLACK_API_URL": "nowhere"}, "BACKSTAY_SLACK_API_URL: not a web address"),
+            ({"BACKSTAY_SLACK_USERS": "missing.yaml"}, "BACKSTAY_SLACK_USERS: missing.yaml cannot be read"),
+        ],
+        5,
+    ),
 )
 async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, tmp_path, changed, said):
     line = await said_with(temporal, tmp_path, **changed)

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tests.requirements import promise
+from tests.sizes import spread
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -136,7 +137,7 @@ HOSTILE = {
 
 
 @promise("plans:review-hostile")
-@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("what", spread(list(HOSTILE), 5))
 async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     fill(desk, CLEAN | {"conftest.py": HOSTILE[what]})
     before = desk.held()

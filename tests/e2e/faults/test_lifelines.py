@@ -9,6 +9,7 @@ import pytest
 from backstay.testing import Reply, Tokens
 from tests.engine import ended
 from tests.requirements import promise
+from tests.sizes import spread
 
 COST = Tokens(prompt=1000, completion=50)
 FINISH = Reply(calls=[("finish", {"summary": "done", "outputs": {}, "success": True})], usage=COST)
@@ -83,7 +84,7 @@ def repairing(conversation):
 
 
 @promise("plans:lifelines")
-@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("kind", spread(list(BROKEN), 9))
 async def test_a_broken_program_is_repaired_from_a_message_that_names_line_and_cause(broken, kind):
     handle = await broken.start({"text": f"run the program {kind}", "budget": {"max_calls_per_program": 5}})
     result = await ended(handle)

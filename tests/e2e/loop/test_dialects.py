@@ -19,6 +19,7 @@ from tests.e2e.labelled import Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import PRICES, assert_no_task_failure, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 BAROMETER = {"type": "object", "properties": {"x": {"type": "array"}}}
@@ -292,7 +293,7 @@ async def ran(opened, label, **more):
 
 
 @promise("models:dialects")
-@pytest.mark.parametrize("label", RULES)
+@pytest.mark.parametrize("label", spread(list(RULES), 7))
 async def test_a_run_gets_through_whatever_form_its_endpoint_takes(opened, label):
     result, requests = await ran(opened, label)
     assert (result["outcome"], result["final_summary"]) == ("completed", "seen"), result["error"]

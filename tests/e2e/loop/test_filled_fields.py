@@ -9,10 +9,12 @@ from tests.backstay.test_bounds_fields import filled
 from tests.e2e.scripted_server import toolbox_of_servers
 from tests.engine import assert_no_task_failure, ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.turns import Turns, calls
 
 ASK = calls(("ask_person", {"question": "Which one?"}))
 SIGNS = {"quotes": '"', "control signs": "\x01", "Chinese": "中", "JSON": '{"a": ["'}
+FILLED = spread(["quotes", "Chinese", "control signs", "JSON"], 2)
 FREE = {"max_llm_cost_usd": None}
 
 
@@ -44,7 +46,7 @@ def full_task(turns, sign, *replies):
 
 
 @promise("runs:bounds-filled")
-@pytest.mark.parametrize("sign", SIGNS.values(), ids=SIGNS)
+@pytest.mark.parametrize("sign", [SIGNS[name] for name in FILLED], ids=FILLED)
 async def test_a_run_with_full_fields_takes_full_words_and_ends(opened, turns, sign):
     task = full_task(turns, sign, ASK, ASK)
     handle = await opened.start(task)
