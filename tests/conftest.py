@@ -94,13 +94,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _left_runs_end_with_their_module() -> Generator[None]:
+def _left_runs_end_with_their_module(request: pytest.FixtureRequest) -> Generator[None]:
     """Collect the coroutines of runs that a stopped worker left behind.
 
     Left to themselves they end at any moment, such as amid `ast.parse`, which CPython 3.11 then fails.
     """
     yield
-    gc.collect()
+    tests = (item for item in request.session.items if isinstance(item, pytest.Function))
+    if any(item.module is request.module and "temporal" in item.fixturenames for item in tests):
+        gc.collect()
 
 
 @pytest_asyncio.fixture(scope="session")
