@@ -52,6 +52,7 @@ async def sums_of(prometheus, expression):
 
 
 @promise("operations:monitoring")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_no_query_of_the_dashboard_or_the_alerts_is_empty_after_the_demo_crash(tmp_path):
     address = f"127.0.0.1:{own_port()}"

@@ -102,6 +102,7 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
 
 
 @promise("operations:otel-killed")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp_path):
     async with open_collector() as collector:
