@@ -3,14 +3,22 @@
 import asyncio
 import json
 import re
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
 from temporalio.client import WorkflowUpdateFailedError
 
+from backstay.client import Backstay
 from tests.cli.commands import environment_of, forked
-from tests.engine import Scripts, ended, engine, pending, share_images, update
+from tests.e2e.approvals.doors.pages import Page
+from tests.engine import Engine, Scripts, ended, engine, pending, share_images, update
 from tests.requirements import promise
+from tests.slack.workspace import ANA, KEY, U1, door, slack_settings
+from tests.slack_server import Slack, open_slack
+from tests.web.pages import Served, behind_a_proxy, served_page
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
 PLUGIN = """
@@ -39,6 +47,61 @@ if __name__ == "__main__":
 """
 
 
+LESS = {"memory_mb": "256", "cpu_s": "7", "artifacts_mb": "1"}
+"""What people type at each door."""
+
+
+class People(NamedTuple):
+    """Hold the doors at which people decide."""
+
+    engine: Engine
+    page: Served
+    slack: Slack
+    nursery: Any
+    folder: Path
+
+
+async def with_the_client(people, handle, request):
+    limits = {name: float(most) for name, most in LESS.items()}
+    run = Backstay(people.engine.client, task_queue=people.engine.settings.task_queue).run(handle.id)
+    said = {"request_id": request["id"], "verdict": "approve", "by": ANA}
+    await run.decide(said | {"toggles": {"limits": limits}})
+
+
+async def with_commands(people, handle, request):
+    given = [part for name, most in LESS.items() for part in (f"--step-{name.rpartition('_')[0]}", most)]
+    arguments = ("approve", handle.id, request["id"], *given, "--by", ANA)
+    found = environment_of(people.engine)
+    done = await forked(people.nursery, *arguments, environment=found, folder=people.folder)
+    assert done.code == 0, done.err
+
+
+async def on_the_page(people, handle, request):
+    typed = {f"step_{name.rpartition('_')[0]}": most for name, most in LESS.items()}
+    path = f"/requests/{quote(handle.id, safe='')}/{request['id']}"
+    async with people.page.person(ANA) as person:
+        drawn = Page((await person.get(path)).text)
+        assert typed.keys() <= drawn.fields.keys()
+        fields = drawn.fields | typed | {"verdict": "approve"}
+        answer = await person.post(f"{path}/decide", data=fields, follow_redirects=True)
+    assert f"decided: approve by {ANA}" in answer.text, answer.text
+
+
+async def in_slack(people, handle, request):
+    def found():
+        shown = (each for each in people.slack.standing() if "backstay.choose" in each.buttons)
+        return next((each for each in shown if handle.id in str(each.blocks)), None)
+
+    message = await people.slack.until(found, 150)
+    await people.slack.press(message, "backstay.choose", user=U1)
+    view = await people.slack.view("without those that you leave out", user=U1)
+    delivery = await people.slack.submit(view, LESS)
+    assert (delivery.answer or {}).get("response_action") != "errors", delivery.answer
+
+
+WAYS = (with_the_client, with_commands, on_the_page, in_slack)
+
+
 @pytest_asyncio.fixture(scope="module")
 async def opened(temporal, tmp_path_factory, rooms):
     folder = tmp_path_factory.mktemp("toggles")
@@ -52,6 +115,23 @@ async def opened(temporal, tmp_path_factory, rooms):
     toolbox.write_text(json.dumps(given), encoding="utf-8")
     async with engine(temporal, folder, Scripts(), policy=POLICY, workspaces=rooms, toolbox=toolbox) as found:
         yield found, place.parent / "pinged"
+
+
+@pytest_asyncio.fixture(scope="module")
+async def people(temporal, tmp_path_factory, rooms, nursery):
+    folder = tmp_path_factory.mktemp("doors")
+    share_images(folder / "home")
+    toolbox = folder / "toolbox.json"
+    toolbox.write_text("{}", encoding="utf-8")
+    async with open_slack(events_url="-") as slack:
+        doors = {**slack_settings(slack, "http"), **behind_a_proxy(approver_key=KEY)}
+        given = {"policy": POLICY, "toolbox": toolbox, "workspaces": rooms, **doors}
+        async with (
+            engine(temporal, folder, Scripts(), **given) as running,
+            door(running, slack, running.settings),
+            served_page(running) as page,
+        ):
+            yield People(running, page, slack, nursery, folder)
 
 
 def step(tool, **arguments):
@@ -122,21 +202,20 @@ async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_ref
 
 
 @promise("plans:toggles-limits")
-async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_space(opened, rooms, nursery, tmp_path):
-    found, _ = opened
-    (rooms / "narrow").mkdir(parents=True)
+@pytest.mark.parametrize("approve_at", WAYS)
+async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_space(people, rooms, approve_at):
+    found = people.engine
+    place = rooms / f"narrow-{approve_at.__name__}"
+    place.mkdir(parents=True)
     commands = (
         "python3 -c 'print(len(bytearray(400 << 20)))'",
         "ulimit -t",
         "head -c 3M /dev/zero > plenty; sleep 3; rm plenty; head -c 2M /dev/zero > two",
     )
     steps = [step("shell.run", command=command) | {"continue_on_failure": True} for command in commands]
-    handle = await found.start({"plan": {"steps": steps}, "workspace": "narrow", "shell": True})
+    handle = await found.start({"plan": {"steps": steps}, "workspace": place.name, "shell": True})
     (request,) = await pending(handle)
-    flags = ("--step-memory", "256", "--step-cpu", "7", "--step-artifacts", "1")
-    arguments = ("approve", handle.id, request["id"], *flags, "--by", "ana")
-    done = await forked(nursery, *arguments, environment=environment_of(found), folder=tmp_path)
-    assert done.code == 0, done.err
+    await approve_at(people, handle, request)
     made = (await asyncio.wait_for(handle.result(), 150))["raw_outputs"]["steps"]
     assert "MemoryError" in made[0]["data"]["stderr"]
     assert made[1]["data"]["stdout"] == "7\n"
