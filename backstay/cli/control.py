@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
 from backstay.budgets.budget import TopUp
+from backstay.canonical import digest_of
 from backstay.cli.flags import By, Output, Workflow, Yes
 from backstay.cli.render import preview_lines, undone_line
 from backstay.cli.run import follow
@@ -70,7 +71,7 @@ async def undo(
     _refuse_misfits(done, comment, alone=not preview and to_step is None)
     async with session_of(workflow, settings) as run:
         if preview:
-            return await _preview(terminal, settings, run, to_step, output)
+            return _shown(terminal, await _preview(settings, run, to_step), output)
         if await _is_open(run, settings):
             return await _undo_open(terminal, run, to_step, done, name)
         if done is None and await _did_nothing(run):
@@ -171,8 +172,33 @@ async def _did_nothing(run: Run) -> bool:
     return all(effect.state in _NEVER_HAPPENED for effect in result.effects)
 
 
-async def _preview(terminal: Terminal, settings: Settings, run: Run, to_step: int | None, output: Output) -> int:
-    """List the effects of later steps, from the store if it knows the run, else as the run itself still shows them."""
+class Previewed(NamedTuple):
+    """Hold what an undo would take back, last first, and what cannot be taken back."""
+
+    rows: list[dict[str, Any]]
+    digest: str
+    """What names exactly that, so that a person agrees to what they saw."""
+
+
+async def previewed(workflow: str, *, silent: bool = False) -> Previewed:
+    """Show what an undo would take back now, and return it."""
+    settings = Settings.load()
+    async with session_of(workflow, settings) as run:
+        found = await _preview(settings, run, None)
+    if not silent:
+        _shown(Terminal(), found, "text")
+    return found
+
+
+def _shown(terminal: Terminal, found: Previewed, output: Output) -> int:
+    terminal.results(output, found.rows, (line for row in found.rows for line in preview_lines(row)))
+    if not found.rows:
+        terminal.say("nothing to undo")
+    return 0
+
+
+async def _preview(settings: Settings, run: Run, to_step: int | None) -> Previewed:
+    """Return the effects of later steps, from the store if it knows the run, else as the run itself shows them."""
     first = 0 if to_step is None else to_step + 1
     async with stored_run(settings, run.id) as (store, row):
         if row is None:
@@ -186,10 +212,7 @@ async def _preview(terminal: Terminal, settings: Settings, run: Run, to_step: in
             later = await store.touching.later(row.run, standing)
             rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown, later.get(e.n, ())) for e in standing]
     rows.sort(key=lambda row: row["effect"], reverse=True)
-    terminal.results(output, rows, (line for row in rows for line in preview_lines(row)))
-    if not rows:
-        terminal.say("nothing to undo")
-    return 0
+    return Previewed(rows, digest_of([run.id if row is None else row.run, rows]))
 
 
 def _row(

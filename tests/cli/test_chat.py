@@ -297,6 +297,56 @@ async def test_commands_look_and_take_back(chat, turns, opened):
     assert sent(opened, "@undone.example") == []
 
 
+@promise("sessions:undo-as-shown")
+async def test_what_an_undo_in_a_chat_has_shown_is_what_it_takes_back(chat, turns, opened, nursery, tmp_path):
+    text = turns.text(mail("one@shown.example"), mail("two@shown.example"), finished("sent"))
+    async with chat("--by", "ana", "--session", "as-shown") as screen:
+        await ready(screen)
+        screen.enter(text)
+        for to in ("one", "two"):
+            await screen.shows(f"to: {to}@shown.example")
+            await screen.shows("[d]etach?")
+            screen.enter("a")
+            await screen.shows("decided: approve by ana")
+        await screen.shows("completed")
+        await ready(screen)
+        screen.enter("/undo")
+        shown = await screen.shows("take this back? [y]es, [n]o:")
+        assert "one@shown.example" in shown
+        assert "two@shown.example" in shown
+        given = {"environment": environment_of(opened), "folder": tmp_path}
+        elsewhere = await forked(nursery, "undo", "last", "--to-step", "1", "--by", "bo", **given)
+        assert elsewhere.code == 0, elsewhere.err
+        assert sent(opened, "@shown.example") == ["one@shown.example"]
+        screen.enter("y")
+        await screen.shows("it has changed since it was shown")
+        again = await screen.shows("take this back? [y]es, [n]o:")
+        assert "one@shown.example" in again
+        assert "two@shown.example" not in again
+        assert sent(opened, "@shown.example") == ["one@shown.example"]
+        screen.enter("y")
+        await screen.shows("rolled_back")
+        await ready(screen)
+        await leave(screen)
+    assert sent(opened, "@shown.example") == []
+
+
+@promise("sessions:limit-twice")
+async def test_a_limit_is_given_once_and_several_at_once(chat):
+    async with chat() as screen:
+        await ready(screen)
+        for twice in ("max_steps=5 max_steps=9", "max-steps=5 max_steps=9"):
+            screen.enter(f"/budget {twice}")
+            await screen.shows("max_steps stands there twice")
+            await ready(screen)
+        screen.enter("/budget max_steps=5 max_tool_calls=4")
+        shown = await screen.shows('"max_tool_calls": 4')
+        assert '"max_steps": 5' in shown
+        assert '"max_steps": 9' not in shown
+        await ready(screen)
+        await leave(screen)
+
+
 @promise("sessions:commands")
 async def test_the_plan_of_the_last_turn_is_shown_with_its_steps(chat, turns):
     steps = [

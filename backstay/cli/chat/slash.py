@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from backstay.budgets.budget import Budget
+from backstay.canonical import read_json
 from backstay.cli import control, tools
 from backstay.cli.chat.screen import ChatTerminal
 from backstay.cli.chat.turns import Turns
@@ -63,11 +64,19 @@ def _run(talk: Talking) -> Run:
 
 async def _undo(talk: Talking, _: str) -> None:
     run = _run(talk)
-    await control.undo(run.id, preview=True)
-    typed = await talk.terminal.ask("take this back? [y]es, [n]o:")
-    if (typed or "").lower() not in {"y", "yes"}:
-        talk.terminal.say("nothing was taken back", "yellow")
-        return
+    shown = await control.previewed(run.id)
+    while True:
+        typed = await talk.terminal.ask("take this back? [y]es, [n]o:")
+        if (typed or "").lower() not in {"y", "yes"}:
+            talk.terminal.say("nothing was taken back", "yellow")
+            return
+        now = await control.previewed(run.id, silent=True)
+        if now.digest == shown.digest:
+            break
+        talk.terminal.say(
+            "nothing was taken back: it has changed since it was shown; this is how it stands now", "yellow"
+        )
+        shown = await control.previewed(run.id)
     await control.undo(run.id, by=talk.by)
 
 
@@ -100,8 +109,11 @@ def _limits(given: str) -> dict[str, Any]:
     limits: dict[str, Any] = {}
     for part in given.split():
         name, sign, value = part.partition("=")
+        name = name.replace("-", "_")
+        if name in limits:
+            raise TaskInvalid(f"/budget: {one_line(name, 80)} stands there twice; say once what it is to be")
         try:
-            limits[name.replace("-", "_")] = json.loads(value)
+            limits[name] = read_json(value)
         except ValueError:
             sign = ""
         if not sign or not name:
