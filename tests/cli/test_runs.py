@@ -169,6 +169,66 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
     assert "args_digest: required" in unseen.err
 
 
+@promise("clients:foreign-digest")
+async def test_a_digest_that_was_printed_for_something_else_decides_nothing(run, scripts, backstay, opened):
+    question = Reply(calls=[("ask_person", {"question": "Which?"})])
+    asks = scripts.task(mails("one@digest.example"), mails("one@digest.example", body="changed"), question)
+    first = await backstay.start(asks, id="digest one")
+    await waiting(backstay, "digest one")
+    await backstay.start(scripts.task(mails("two@digest.example")), id="digest two")
+    await waiting(backstay, "digest two")
+    (old,), (other,) = await first.pending(), await backstay.run("digest two").pending()
+
+    async def refused(decides, request, digest, *more):
+        done = await run(decides, "digest one", request, "--args-digest", digest, "--by", "ana", *more)
+        assert done.code == 2, done.err
+        return done.err
+
+    for decides in ("approve", "reject"):
+        said = await refused(decides, old.id, other.args_digest)
+        assert "stale, or of another request or run: r1 of digest one" in said
+    assert "it is cut; give all 64 characters" in await refused("approve", old.id, old.args_digest[:16])
+    assert "--args-digest" in await refused("approve", old.id, "")
+    assert (await run("approve", "digest one", old.id, "--args-digest", old.args_digest, "--by", "ana")).code == 0
+    changed = await following(first, old.id)
+    said = await refused("approve", changed.id, old.args_digest)
+    assert f"look at it with: backstay show 'digest one' {changed.id}" in said
+    assert (await run("approve", "digest one", changed.id, "--args-digest", changed.args_digest)).code == 0
+    asked = await following(first, changed.id)
+    said = await refused("answer", asked.id, changed.args_digest, "--answer", "1")
+    assert f"{asked.id} of digest one asks about no arguments; leave it out" in said
+    assert (await run("answer", "digest one", asked.id, "--answer", "1")).code == 0
+    await asyncio.wait_for(first.result(), 150)
+    assert opened.mailbox.sent().count("one@digest.example") == 2
+    assert "two@digest.example" not in opened.mailbox.sent()
+
+
+@promise("clients:foreign-digest")
+async def test_a_digest_of_the_request_beside_it_is_named(run, scripts, backstay):
+    others = [{"title": "other", "steps": [mail_step("b@beside.example")]}]
+    plan = {"title": "one", "steps": [mail_step("a@beside.example")]}
+    proposes = Reply(calls=[("propose_plan", {"plan": plan, "alternatives": others})])
+    await backstay.start(scripts.task(proposes), id="beside")
+    async with asyncio.timeout(150):
+        while len(both := await backstay.run("beside").pending()) < 2:
+            await asyncio.sleep(0.1)
+    done = await run("approve", "beside", both[0].id, "--args-digest", both[1].args_digest, "--by", "ana")
+    assert (done.code, f"it is that of {both[1].id}, and not of {both[0].id}" in done.err) == (2, True)
+    assert len(await backstay.run("beside").pending()) == 2
+
+
+def mail_step(to):
+    return {"tool": "mail.send_email", "arguments": {"to": to, "subject": "s", "body": "b"}}
+
+
+async def following(run, request):
+    """Wait for the request after another one."""
+    async with asyncio.timeout(150):
+        while not (found := [each for each in await run.pending() if each.id != request]):
+            await asyncio.sleep(0.1)
+    return found[0]
+
+
 @promise("clients:steers")
 async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelled(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@steered.example")), id="steered")
