@@ -180,7 +180,7 @@ def _may_start_with(value: Any, operand: str) -> bool | None:
 
 def _climbs(value: str) -> bool:
     """Return whether a part of a text may be read as `..`, also one that a query or a fragment ends."""
-    if "." not in value and "%" not in value and value.isascii():
+    if value.isascii() and not any(sign in value for sign in ".%&"):
         return False
     return any(_is_upwards(part) for reading in readings(value) for part in _segments(reading))
 

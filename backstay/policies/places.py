@@ -15,6 +15,7 @@ from backstay.policies.signs import (
     only,
     scheme_in,
 )
+from backstay.policies.spellings import folded
 
 _LOCAL = frozenset(ascii_letters + digits + "._+'~-")
 _DOMAIN = frozenset(ascii_letters + digits + "-")
@@ -134,8 +135,8 @@ def _surely_host(operator: str, value: str, operand: str) -> bool:
         return scheme[0] == 0 and _is_below(_split(value[scheme[1] :])[0], operand)
     if only(value, _IN_HOST):
         return _is_below(value, operand)
-    # What is no name of a host is the path of a file, unless its first part could be a host.
-    return value.startswith(("/", "~", "./", "../")) or "." not in _split(value)[0]
+    # What is no name of a host is the path of a file, unless its first part could be a host, coded or not.
+    return value.startswith(("/", "~", "./", "../")) or not any(sign in folded(_split(value)[0]) for sign in ".%&=")
 
 
 def _is_below(host: str, operand: str) -> bool:

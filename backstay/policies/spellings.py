@@ -1,8 +1,10 @@
 """Find a forbidden text however it is spelled: what is denied or asked about must not depend on capitals or coding."""
 
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
+from backstay.policies.coded import as_written, decoded
 from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, only
 
 _DECODED = 3
@@ -23,12 +25,18 @@ def folded(text: str) -> str:
     return "".join(sign for sign in plain if unicodedata.category(sign) != "Cf")
 
 
-def readings(text: str) -> list[str]:
-    """Return a text as different readers may take it: controls as spaces or as nothing, and decoded."""
+@lru_cache(maxsize=4)
+def readings(text: str) -> tuple[str, ...]:
+    """Return a text as different readers may take it: controls as spaces or as nothing, and decoded.
+
+    Every rule asks about the same texts, one after the other.
+    """
     found = {folded(text): None}
     for _ in range(_DECODED):
         last = next(reversed(found))
         found[folded(_decoded(last))] = None
+    found |= dict.fromkeys(map(folded, _all_decoded(text)))
+    found |= dict.fromkeys([folded(as_written(known)) for known in found if "xn--" in known])
     for known in list(found):
         if not known.isprintable():
             found["".join(sign if sign.isprintable() else " " for sign in known)] = None
@@ -39,7 +47,22 @@ def readings(text: str) -> list[str]:
             found[_without_comments(known)] = None
         if "//" in known or "\\" in known:
             found[_url_of(known.strip()) or known] = None
-    return list(found)
+    return tuple(found)
+
+
+def _all_decoded(text: str) -> list[str]:
+    """Return a text with every kind of code taken off, each by itself and all of them over and over."""
+    # Wide signs may write a code.
+    found, last = decoded(text), [text, folded(text)]
+    for _ in range(_DECODED):
+        last = [code[-1] for known in last if (code := decoded(known))]
+        found += last
+    return found
+
+
+def _wanted(operand: str) -> tuple[str, ...]:
+    """Return what is looked for in readings: a host in ASCII also in its own letters."""
+    return tuple(dict.fromkeys((plain := folded(operand), folded(as_written(plain)))))
 
 
 def _without_comments(text: str) -> str:
@@ -62,19 +85,26 @@ def may_equal(value: str, operand: str) -> bool:
     """Return whether a text could be read as the other one, or, of an address, holds it."""
     if value == operand:
         return True
-    wanted = _whole(folded(operand))
-    if "@" in wanted:
-        return any(_mentions(reading, wanted, from_its_start=True) for reading in readings(value))
-    return any(_whole(reading) == wanted for reading in readings(value))
+    known = readings(value)
+    for wanted in map(_whole, _wanted(operand)):
+        if any(_whole(reading) == wanted for reading in known):
+            return True
+        if "@" in wanted and any(_mentions(reading, wanted, from_its_start=True) for reading in known):
+            return True
+    return False
 
 
 def may_start(value: str, operand: str) -> bool:
     """Return whether a text could be read as one that begins so."""
     if value.startswith(operand):
         return True
-    wanted = folded(operand)
+    known = readings(value)
+    return any(_starts(known, wanted) for wanted in _wanted(operand))
+
+
+def _starts(known: tuple[str, ...], wanted: str) -> bool:
     url = _url_of(wanted) if "/" in wanted else ""
-    for reading in readings(value):
+    for reading in known:
         bare = reading.lstrip(" <\"'")
         if reading.startswith(wanted) or bare.startswith(wanted):
             return True
@@ -88,9 +118,14 @@ def may_end(value: str, operand: str) -> bool:
     """Return whether a text could be read as one that ends so; an address or a host may stand within it."""
     if value.endswith(operand):
         return True
-    wanted = folded(operand)
-    within = "@" in wanted or is_host(wanted)
-    for reading in readings(value):
+    known = readings(value)
+    return any(_ends(known, wanted) for wanted in _wanted(operand))
+
+
+def _ends(known: tuple[str, ...], wanted: str) -> bool:
+    # A host has letters of any script.
+    within = "@" in wanted or is_host("".join(sign if sign.isascii() else "x" for sign in wanted))
+    for reading in known:
         if reading.endswith(wanted) or reading.rstrip(" .").endswith(wanted):
             return True
         if within and _mentions(reading, wanted.rstrip("."), from_its_start=False):
@@ -100,9 +135,11 @@ def may_end(value: str, operand: str) -> bool:
 
 def may_hold(value: str, operand: str) -> bool:
     """Return whether a text could be read as one that holds the other."""
-    wanted = folded(operand)
     # Signs that are put together may hide a text that stands there as it is.
-    return operand in value or any(wanted in reading for reading in readings(value))
+    if operand in value:
+        return True
+    known = readings(value)
+    return any(wanted in reading for wanted in _wanted(operand) for reading in known)
 
 
 def may_be_same(value: Any, operand: Any) -> bool | None:

@@ -363,11 +363,134 @@ def test_other_texts_are_found_in_any_spelling_too():
     assert stops("equals", "https://intern.test", "HTTPS://intern.test:443/")
 
 
+CODED_ADDRESSES = [
+    "eve&#64;evil.test",
+    "eve&#x40;evil&#46;test",
+    "eve&#X40;evil&#00046;test",
+    "eve&commat;evil&period;test",
+    "eve&amp;#64;evil.test",
+    "eve&#64evil.test",
+    f"eve&#{'0' * 5000}64;evil.test",
+    f"&#{'9' * 5000};eve&#64;evil.test",
+    "\uff06\uff03\uff16\uff14\uff1beve&#64;evil.test",
+    "eve%26%2364%3bevil.test",
+    "eve&#37;40evil.test",
+    "%65%76%65%40%65%76%69%6c%2e%74%65%73%74",
+    "eve\uff0540evil.test",
+    "=?utf-8?q?eve=40evil=2Etest?=",
+    "=?UTF-8?Q?Eve?= <eve@=?utf-8?Q?evil=2etest?=>",
+    "=?utf-8?B?ZXZlQGV2aWwudGVzdA==?=",
+    "=?utf-8?b?ZXZlQGV2aWwudGVzdA?=",
+    "=?utf-8?q?eve?= \r\n =?utf-8?q?=40evil=2Etest?=",
+    "=?utf-8*en?q?eve=40evil.test?=",
+    "=?utf-16le?b?ZQB2AGUAQABlAHYAaQBsAC4AdABlAHMAdAA=?=",
+    "=?utf-7?q?eve+AEA-evil.test?=",
+    "=?none-such?q?eve=40evil.test?=",
+    "=?utf-8?q?not_this?= and =?utf-8?q?eve=40evil.test?=, bo@example.com",
+    "\uff45\uff56\uff45\uff20\uff45\uff56\uff49\uff4c\uff0e\uff54\uff45\uff53\uff54",
+    "eve@xn--evil-.test",
+]
+"""An address as programs read it that take HTML, URLs, headers of mail or wide letters."""
+CODED_URLS = [
+    "https://evil&#46;test/",
+    "https:&#47;&#47;evil&period;test/x",
+    "https&colon;//evil.test",
+    "https://%65vil%2Etest/",
+    "https%3A%2F%2Fevil.test%2F",
+    "https://%25%36%35vil.test/",
+    "https://\uff45vil\uff0etest/",
+    "https://\u24d4\u24e5\u24d8\u24db.test/",
+    "=?utf-8?q?https=3A=2F=2Fevil=2Etest?=",
+]
+
+
+@promise("policy:spelled-coded")
+@pytest.mark.parametrize("value", [*CODED_ADDRESSES, [CODED_ADDRESSES[0]]])
+def test_a_forbidden_address_is_found_in_every_code_that_programs_take_off(value):
+    for operator, operand in {
+        "ends_with": "@evil.test",
+        "contains": "evil.test",
+        "equals": "eve@evil.test",
+        "in": ["x@y.test", "Eve@evil.test"],
+    }.items():
+        assert stops(operator, operand, value), operator
+
+
+@promise("policy:spelled-coded")
+@pytest.mark.parametrize("value", CODED_URLS)
+def test_a_forbidden_host_is_found_in_every_code_that_programs_take_off(value):
+    for operator, operand in {"starts_with": "https://evil.test", "contains": "evil.test"}.items():
+        assert stops(operator, operand, value), operator
+
+
+@promise("policy:spelled-coded")
+@pytest.mark.parametrize(
+    ("named", "value"),
+    [
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("b\u00fccher.example", "XN--BCHER-KVA.example"),
+        ("b\u00fccher.example", "b%C3%BCcher.example"),
+        ("b\u00fccher.example", "b&uuml;cher.example"),
+        ("b\u00fccher.example", "bu\u0308cher.example"),
+        ("b\u00fccher.example", "=?iso-8859-1?q?b=FCcher?=.example"),
+        ("b\u00fccher.example", "xn--bcher&#45;kva.example"),
+        ("xn--bcher-kva.example", "b\u00fccher.example"),
+        ("xn--bcher-kva.example", "B\u00dcCHER.example"),
+        ("xn--bcher-kva.example", "b%C3%BCcher.example"),
+        ("stra\u00dfe.example", "xn--strae-oqa.example"),
+        ("xn--strae-oqa.example", "strasse.example"),
+        ("\u4f8b\u3048.\u30c6\u30b9\u30c8", "xn--r8jz45g.xn--zckzah"),
+    ],
+)
+def test_a_host_in_letters_of_any_script_is_its_name_in_ascii(named, value):
+    assert stops("equals", f"eve@{named}", f"eve@{value}")
+    assert stops("ends_with", f"@{named}", f"eve@{value}")
+    assert stops("ends_with", f".{named}", f"https://www.{value}/a")
+    assert stops("contains", named, f"https://www.{value}/")
+    assert stops("starts_with", f"https://{named}/", f"https://{value}/")
+    assert not stops("contains", named, f"https://other.{value.rpartition('.')[2]}")
+
+
+@promise("policy:allowed-coded")
+@pytest.mark.parametrize("value", [*CODED_ADDRESSES, *(f"{code}, bo@evil.test" for code in CODED_ADDRESSES)])
+def test_no_coded_address_is_let_through_by_what_it_would_be_read_as(value):
+    for operand in ("@evil.test", "evil.test"):
+        assert not lets("ends_with", operand, value)
+    assert not lets("contains", "@evil.test", value)
+    assert not lets("equals", "eve@evil.test", value)
+
+
+@promise("policy:allowed-coded")
+@pytest.mark.parametrize(
+    ("operator", "operand", "value"),
+    [
+        ("starts_with", SITE, "https://example.com&#46;evil.test/"),
+        ("starts_with", SITE, "https://example.com&commat;evil.test/"),
+        ("starts_with", SITE, "https://example.com%2eevil.test/"),
+        ("starts_with", SITE, "https://\uff45xample.com/"),
+        ("starts_with", "https://b\u00fccher.example/", "https://xn--bcher-kva.example/"),
+        ("starts_with", f"{SITE}/a/", "https://example.com/a/&#46;&#46;/b"),
+        ("starts_with", f"{SITE}/a/", "https://example.com/a/&period;&period;/b"),
+        ("ends_with", "example.com", "evil&#46;test/a.example.com"),
+        ("ends_with", "example.com", "evil&period;test/a.example.com"),
+        ("ends_with", "example.com", "evil%2etest/a.example.com"),
+        ("ends_with", ".example.com", "=?utf-8?q?evil=2Etest=2F?=.example.com"),
+        ("ends_with", "example.com", "evil\u3002test/a.example.com"),
+        ("ends_with", "example.com", "evil\uff0etest/a.example.com"),
+        ("ends_with", "example.com", "evil\u2024test/a.example.com"),
+    ],
+)
+def test_no_coded_url_is_let_through_by_what_stands_beside_the_code(operator, operand, value):
+    assert not lets(operator, operand, value)
+
+
 @promise("policy:spelled")
 @pytest.mark.parametrize(
     ("operator", "operand", "value"),
     [
         ("ends_with", "@evil.test", "bo@evil.test.example.com"),
+        ("contains", "evil.test", "fish &amp; chips, 100 % =?nothing?= xn--"),
+        ("contains", "evil.test", "=?utf-8?b?ZXZpbA==?= a test"),
         ("ends_with", "@evil.test", "bo@evil.tests"),
         ("equals", "bo@example.com", "bobo@example.com"),
         ("equals", "main", "maintenance"),
