@@ -8,6 +8,8 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
+from backstay.approvals.deciding import WORDS_HOLD_S
+from backstay.approvals.voting import with_vote
 from backstay.errors import DecisionRefused, PolicyInvalid
 from backstay.policies.accepted import MOST_LINES, AcceptedLine
 from backstay.shown import one_line
@@ -51,10 +53,16 @@ class KeptLine:
     verdict: str
     state: str
     """holds | waits | removed: whether runs obey it, too few people have accepted it yet, or it was taken back."""
-    votes: tuple[str, ...]
+    said: dict[str, float]
+    """Who has said it, and when."""
     expires_at: float | None
     line: AcceptedLine | None
     """None for a row that cannot be read."""
+
+    @property
+    def votes(self) -> tuple[str, ...]:
+        """Return who has said it."""
+        return tuple(self.said)
 
     @property
     def holds(self) -> bool:
@@ -79,15 +87,17 @@ class AcceptedLines:
         people: Collection[str] = (),
         quorum: int = 1,
         counts: bool = False,
+        hold_s: float = WORDS_HOLD_S,
     ) -> list[KeptLine]:
         """Keep lines and return them; a line holds when `quorum` of the people have said the same, else it waits.
 
-        `counts`: it is proven who says it now; else the lines are only proposed. A repeat changes nothing. Raises
-        DecisionRefused when the user has too many.
+        `counts`: it is proven who says it now; else the lines are only proposed. `hold_s`: for how many seconds what
+        people have said before makes up a number with it. A repeat changes nothing else. Raises DecisionRefused when
+        the user has too many.
         """
         lock_epoch(connection)
         connection.execute(delete(accepted_lines).where(accepted_lines.c.expires_at <= self._clock()))
-        return [self._kept(connection, line, people, quorum, counts=counts) for line in lines]
+        return [self._kept(connection, line, people, quorum, hold_s, counts=counts) for line in lines]
 
     @writing
     def accept(
@@ -103,7 +113,7 @@ class AcceptedLines:
         ends = found.line.expires_at if expires_at is None else expires_at
         said = found.line.by if found.holds else by
         line = found.line.model_copy(update={"by": said, "expires_at": ends})
-        self._write(connection, line, HOLDS, found.votes, known=True)
+        self._write(connection, line, HOLDS, found.said, known=True)
         return _one(connection, line_id)
 
     @writing
@@ -118,7 +128,7 @@ class AcceptedLines:
         if found.line is None:
             connection.execute(_DELETE, {"id_": line_id})
         else:
-            self._write(connection, found.line, REMOVED, (), known=True)
+            self._write(connection, found.line, REMOVED, {}, known=True)
         return True
 
     @reading
@@ -147,17 +157,24 @@ class AcceptedLines:
         return tuple(row.line for row in kept if row.line is not None)
 
     def _kept(
-        self, connection: Connection, line: AcceptedLine, people: Collection[str], quorum: int, *, counts: bool
+        self,
+        connection: Connection,
+        line: AcceptedLine,
+        people: Collection[str],
+        quorum: int,
+        hold_s: float,
+        *,
+        counts: bool,
     ) -> KeptLine:
         known = _one(connection, line.id)
         if known is not None and known.line is not None:
             again = known.state == REMOVED and known.line.request == line.request
             if known.holds or again:
                 return known
-        before = known.votes if known is not None else ()
+        now, before = self._clock(), {} if known is None else known.said
+        said = with_vote(before, line.by, now, hold_s) if counts else before
         # Somebody may have lost the right since; then it needs the word of another.
-        said = (*before, line.by) if counts else before
-        votes = tuple(dict.fromkeys(person for person in said if person in people))
+        votes = {person: at for person, at in said.items() if person in people and now - at <= hold_s}
         holds = len(votes) >= quorum
         if holds or known is None or known.state == REMOVED:
             self._demand_room(connection, line, HOLDS if holds else WAITS)
@@ -166,14 +183,14 @@ class AcceptedLines:
         return _read(connection.execute(_BY_ID, {"id_": line.id}).one())
 
     def _write(
-        self, connection: Connection, line: AcceptedLine, state: str, votes: tuple[str, ...], *, known: bool
+        self, connection: Connection, line: AcceptedLine, state: str, votes: dict[str, float], *, known: bool
     ) -> None:
         row: dict[str, Any] = {
             "user_id": line.user_id,
             "session_id": line.session_id,
             "verdict": line.verdict,
             "state": state,
-            "votes": list(votes),
+            "votes": votes,
             "line": line.plain(),
             "changed_at": self._clock(),
             "expires_at": line.expires_at,
@@ -219,5 +236,6 @@ def _read(row: Any) -> KeptLine:
         row.expires_at,
     ):
         line = None
-    votes = tuple(map(str, row.votes)) if isinstance(row.votes, list) else ()
-    return KeptLine(row.id, row.user_id, row.session_id, row.verdict, row.state, votes, row.expires_at, line)
+    kept: dict[str, Any] = row.votes if isinstance(row.votes, dict) else {}
+    said = {person: float(at) for person, at in kept.items() if isinstance(at, int | float)}
+    return KeptLine(row.id, row.user_id, row.session_id, row.verdict, row.state, said, row.expires_at, line)

@@ -23,6 +23,7 @@ from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.tools.outcomes import shown
 from backstay import calls
+from backstay.approvals.deciding import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
@@ -296,7 +297,10 @@ class Runs(Activities):
         named = self.resources.policy.accepting
         people = () if named is None else self.resources.policy.persons(named)
         quorum = max(ask.quorum, 1 if named is None else named.quorum)
-        kept = await self.store.accepted_lines.keep(ask.lines, people=people, quorum=quorum, counts=ask.accepting)
+        hold_s = words_hold_s(self.resources.policy, {line.tool for line in ask.lines})
+        kept = await self.store.accepted_lines.keep(
+            ask.lines, people=people, quorum=quorum, counts=ask.accepting, hold_s=hold_s
+        )
         missing = max((quorum - len(row.votes) for row in kept if not row.holds), default=0) if people else 0
         return calls.RememberedLines(
             held=tuple(row.line for row in kept if row.line is not None and row.holds), missing=missing

@@ -47,6 +47,28 @@ async def test_a_vote_counts_once_a_strangers_word_resets_none_and_a_lost_right_
         assert (row.holds, row.line.by) == (True, f"{BO}, {CY}")
 
 
+@promise("approvals:remember-old-votes")
+async def test_an_old_vote_makes_up_no_number_with_a_new_one(tmp_path, database_url):
+    now = [1000.0]
+    async with open_store(database_url=database_url, home=tmp_path, clock=lambda: now[0]) as store:
+
+        async def keep(by, **more):
+            (row,) = await store.accepted_lines.keep([line(by)], people=(ANA, BO, CY), quorum=2, counts=True, **more)
+            return row.holds, row.votes
+
+        assert await keep(ANA) == (False, (ANA,))
+        now[0] += 24 * 3600 + 1
+        assert await keep(BO) == (False, (BO,))
+        now[0] += 61
+        assert await keep(ANA, hold_s=60) == (False, (ANA,))
+        (proposed,) = await store.accepted_lines.keep([line(BO)], people=(ANA, BO, CY), quorum=2)
+        assert (proposed.holds, proposed.votes) == (False, (ANA,))
+        now[0] += 60
+        assert await keep(CY, hold_s=60) == (True, (ANA, CY))
+        now[0] += 24 * 3600 + 1
+        assert [found.by for found in await store.accepted_lines.holding("singleton", None)] == [f"{ANA}, {CY}"]
+
+
 @promise("approvals:remember-handed-out")
 async def test_only_the_lines_of_the_user_and_session_are_handed_out_and_only_in_time(tmp_path):
     now = [1000.0]

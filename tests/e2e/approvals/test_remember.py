@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from contextlib import AsyncExitStack
 
 import pytest
@@ -273,6 +274,39 @@ async def test_two_who_must_accept_say_so_in_two_runs_at_once(temporal, tmp_path
         obeyed = next(event["text"] for event in result["events"] if event["name"] == "policy.obeyed")
         assert ANA in obeyed
         assert BO in obeyed
+
+
+@promise("approvals:remember-old-votes")
+@pytest.mark.parametrize(("rule", "holds_s"), [("", 24 * 3600), ("timeout: 1h", 3600)], ids=["a day", "of a rule"])
+async def test_the_word_of_one_does_not_wait_for_ever_for_that_of_another(temporal, tmp_path, rule, holds_s):
+    scripts, both = Scripts(), f'["{ANA}", "{BO}"]'
+    policy = f"{PLAIN}\naccepting: {{approvers: {both}, quorum: 2}}"
+    if rule:
+        when = 'when: {to: {ends_with: "@several.example"}}'
+        policy += f"\nask: [{{tool: mail.send_email, {when}, approvers: {both}, quorum: 2, {rule}}}]"
+    more = {"remember": "always", "remember_arguments": "any"}
+    async with engine(temporal, tmp_path, scripts, policy=policy, approver_key=KEY) as opened:
+
+        async def said(by):
+            answer, handle = await asked(opened, task(scripts, mail("a@old.example"), user="u"), by=by, **more)
+            await ended(handle)
+            return answer["remembered"][0]["waits"]
+
+        def let_pass(seconds):
+            database = create_engine(f"sqlite:///{opened.settings.home}/backstay.db")
+            with database.begin() as connection:
+                ((votes,),) = connection.execute(text("SELECT votes FROM accepted_lines")).all()
+                earlier = {person: at - seconds for person, at in json.loads(votes).items()}
+                connection.execute(text("UPDATE accepted_lines SET votes = :said"), {"said": json.dumps(earlier)})
+            database.dispose()
+
+        assert await said(ANA) == "1 more must say so"
+        let_pass(holds_s + 1)
+        assert await said(BO) == "1 more must say so"
+        let_pass(holds_s / 2)
+        assert await said(ANA) == ""
+        result = await ended(await opened.start(task(scripts, mail("later@old.example"), user="u")))
+        assert "policy.obeyed" in names(result)
 
 
 @promise("approvals:remember-today")
