@@ -90,14 +90,26 @@ def to_application_error(
     if not gives_up:
         # What is sent with a failure reaches the next attempt, wherever it is made.
         activity.heartbeat(*_details())
+    facts = {name: _without_secrets(fact, redactor) for name, fact in error.facts.items()}
     return ApplicationError(
         redactor.clipped_text(str(error)),
-        {**error.facts, "retry_after": wait} if "retry_after" in error.facts else error.facts,
+        {**facts, "retry_after": wait} if "retry_after" in facts else facts,
         # The nearest name that workflows know; activities have errors of their own.
         type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
         non_retryable=gives_up,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
+
+
+def _without_secrets(fact: Any, redactor: Redactor) -> Any:
+    """Return what a program reads of an error; a number is none, whatever its name is."""
+    match fact:
+        case str():
+            return redactor.clipped_text(fact)
+        case int() | float() | None:
+            return fact
+        case _:
+            return redactor.redact(fact)
 
 
 def tried_for() -> float:

@@ -12,8 +12,10 @@ from activities.tools.effects import InFlight
 from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
 from store.database.faults import Collision
+from tests.e2e.servers.spellings import token_of
 from tests.requirements import promise
 
+TOKEN = token_of(7)
 REDACTOR = Redactor({"known-secret-value"})
 
 
@@ -75,3 +77,28 @@ def test_a_wait_is_a_number_of_seconds_of_at_most_a_day(said, kept):
 def test_a_message_that_was_clipped_amid_a_secret_holds_no_beginning_of_it():
     assert mapped(StoreUnavailable("it said known-sec… twice")).message == "it said [REDACTED:known]… twice"
     assert mapped(StoreUnavailable("it went on… and on")).message == "it went on… and on"
+
+
+@promise("secrets:facts-of-errors")
+def test_what_programs_read_of_an_error_is_free_of_secrets_and_its_numbers_stay():
+    facts = {
+        "cause": f"the server said known-secret-value and {TOKEN}",
+        "fix": "it said known-sec… twice",
+        "tried": [
+            {"url": "https://ana:hunter2hunter2@db.example/", "password": "hunter2hunter2"},
+            ["known-secret-value"],
+        ],
+        "asks_tokens": 1200,
+        "unbilled": True,
+        "call": None,
+    }
+    kept = mapped(StoreUnavailable("x", **facts)).details[0]
+    for secret in ("known-sec", TOKEN, "hunter2"):
+        assert secret not in str(kept)
+    assert kept["cause"].startswith("the server said [REDACTED:")
+    assert (kept["asks_tokens"], kept["unbilled"], kept["call"]) == (1200, True, None)
+
+
+@promise("secrets:facts-of-errors")
+def test_a_fact_that_is_no_json_is_kept_as_text_or_not_at_all():
+    assert "known-secret-value" not in str(mapped(StoreUnavailable("x", cause=OSError("known-secret-value"))).details)
