@@ -335,7 +335,9 @@ def _people_of(layers: Sequence[Policy]) -> Authority:
 
 
 def words_hold_s(policy: Policy, tools: Collection[str]) -> float:
-    """Return for how many seconds the word of one of several people holds about undoing effects of these tools.
+    """Return for how many seconds the word of one of several people holds about these tools.
+
+    So for undoing what they did, and for what is to be remembered of them.
 
     It is the shortest timeout of the operator's rules that ask several people about one of them, or a day.
     """
