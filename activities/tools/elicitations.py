@@ -29,7 +29,7 @@ class Elicitations:
 
     async def keep(self, run: str, provider: str, question: InputRequired) -> Elicitation:
         """Store a question and return the part that people may see; raises ArgumentsInvalid when it is too long."""
-        sealed = await self.records.store.blobs.of(run).seal_json(question.plain())
+        sealed = await self.records.store.blobs.of(run).seal_json(question.to_keep())
         shown: Any = (await self.records.show(run, question.plain(), provider)).payload
         form = _form(shown["asked"])
         if len(json.dumps(form)) > _FORM_BYTES:

@@ -150,8 +150,9 @@ def form_lines(schema: dict[str, Any]) -> Iterator[str]:
         if field.kind != "nothing":
             yield field.line()
     if _is_form(schema):
-        for word in schema.keys() - _OF_A_FORM:
-            yield from argument_lines(word, schema[word])
+        for word, said in schema.items():
+            if word not in _OF_A_FORM:
+                yield from argument_lines(word, said)
 
 
 def answer_of(values: dict[tuple[str, ...], Any]) -> Any:

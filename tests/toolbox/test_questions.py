@@ -33,7 +33,7 @@ def done(folder):
 
 def kept(question):
     """A question as the store hands it back."""
-    return input_required_of(question.plain())
+    return input_required_of(question.to_keep())
 
 
 @promise("tools:revisions-reply")
@@ -62,7 +62,7 @@ async def test_a_declined_question_lets_the_server_do_without(office):
 @promise("tools:questions")
 async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to_the_same_question_anew(office):
     asked = (await call(office, "office.give_away", {"room": "attic"})).question
-    forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
+    forgotten = input_required_of({**asked.to_keep(), "state": "sealed by a server that is no more"})
     answer = await call(office, "office.give_away", {"room": "attic"}, reply=InputResponse(forgotten, {"sure": True}))
     assert "attic given 1 times" in str(answer.data)
 
@@ -78,7 +78,7 @@ async def test_what_was_seen_of_a_refused_answer_says_nothing_of_the_request_tha
 
     monkeypatch.setattr(ObservedTransport, "handle_async_request", watched)
     asked = (await call(office, "remote.give_away", {"room": "cellar"})).question
-    forgotten = input_required_of({**asked.plain(), "state": "sealed by a server that is no more"})
+    forgotten = input_required_of({**asked.to_keep(), "state": "sealed by a server that is no more"})
     await call(office, "remote.give_away", {"room": "cellar"}, reply=InputResponse(forgotten, {"sure": True}))
     assert len(seen) == len({id(exchange) for exchange in seen}) == 4
 

@@ -20,7 +20,7 @@ def input_required(result: InputRequiredResult) -> InputRequired | None:
     asked = result.input_requests or {}
     if not asked or not all(isinstance(request, ElicitRequest) for request in asked.values()):
         return None
-    requests = tuple(_request(request.params, key) for key, request in sorted(asked.items()))
+    requests = tuple(_request(request.params, key) for key, request in asked.items())
     return InputRequired(requests=requests, state=result.request_state)
 
 

@@ -1,5 +1,6 @@
 """What a server asks a person before it answers a call, and what the person replied: MCP elicitation as plain data."""
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class InputRequired:
         asked = [asdict(request) for request in self.requests]
         return {"asked": asked, "state": self.state, "said": self.said, "failed": self.failed}
 
+    def to_keep(self) -> dict[str, Any]:
+        """Return the JSON form with each form as text, since what is kept has its keys in the order of letters."""
+        plain = self.plain()
+        return plain | {"asked": [{**asked, "form": json.dumps(asked["form"])} for asked in plain["asked"]]}
+
     def fault(self, content: Any) -> str | None:
         """Return what is wrong with a person's answer in one line, or None."""
         for request, given in self.pair(content):
@@ -69,6 +75,7 @@ class InputResponse:
 
 
 def input_required_of(data: dict[str, Any]) -> InputRequired:
-    """Return what `plain` wrote."""
-    requests = tuple(ElicitationRequest(**request) for request in data["asked"])
+    """Return what `to_keep` wrote."""
+    asked = [{**request, "form": json.loads(request["form"])} for request in data["asked"]]
+    requests = tuple(ElicitationRequest(**request) for request in asked)
     return InputRequired(requests=requests, state=data["state"], said=data["said"], failed=data["failed"])

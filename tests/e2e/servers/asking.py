@@ -1,7 +1,8 @@
 """An MCP server that asks people for values, over standard streams; argv: a file that gets a line for each answer.
 
-Its one tool, `ask`, has the form among its arguments. It speaks the revision in which a call is answered by a question
-and made again with what people said, without a library, which would take a second to import.
+Its one tool, `ask`, has the form among its arguments: as an object, or as the name of a file that holds it; of several
+forms each is a question. It speaks the revision in which a call is answered by a question and made again with what
+people said, without a library, which would take a second to import.
 """
 
 import json
@@ -15,13 +16,24 @@ COMPLETE = {"resultType": "complete"}
 KEPT = {"cacheScope": "private", "ttlMs": 0}
 
 
+def question(message, form):
+    return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": form}}
+
+
 def called(params):
     given = params["arguments"]
     if "inputResponses" not in params:
-        asked = {"mode": "form", "message": given["message"], "requestedSchema": given["form"]}
-        question = {"method": "elicitation/create", "params": asked}
-        return {"resultType": "input_required", "inputRequests": {"it": question}, "requestState": "waits"}
-    said = {"mark": given["mark"], **params["inputResponses"]["it"]}
+        form = (
+            json.loads(Path(given["form"]).read_text(encoding="utf-8"))
+            if isinstance(given["form"], str)
+            else given["form"]
+        )
+        several = all(isinstance(each, dict) and "properties" in each for each in form.values())
+        forms = form if several else {"it": form}
+        questions = {key: question(given["message"], form) for key, form in forms.items()}
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": "waits"}
+    answers = params["inputResponses"]
+    said = {"mark": given["mark"], **answers.get("it", answers)}
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(said) + "\n")
     return COMPLETE | {"content": [{"type": "text", "text": "thank you"}]}
