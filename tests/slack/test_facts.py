@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.testing import Reply
+from gateways.slack.drawing.request import Shown, request_blocks
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, pending, share_images
 from tests.requirements import promise
 from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
+from tests.slack_blocks import text_of
 
 pytestmark = pytest.mark.timeout(400)
 POLICY = """
@@ -70,11 +73,48 @@ async def test_a_request_shows_where_a_value_comes_from(office):
     handle, message = await office.asked(Reply(calls=[("office__inbox", {})]), send)
     lines = message.shown.splitlines()
     at = lines.index(f"    to: {ENEMY}")
-    assert lines[at + 1] == "      (first seen in the answer of office.inbox, which others write)"
+    assert lines[at + 1] == "      (Warning: first seen in the answer of office.inbox, which others write)"
     # Only the model said this.
     assert lines[at + 2] == "    subject: hello there"
     assert "first seen" not in lines[at + 3]
     await approved(office, handle, message)
+
+
+@promise("slack:facts-minded")
+async def test_a_request_warns_of_a_source_only_where_policy_asks_because_of_it(office, temporal, tmp_path):
+    replies = Reply(calls=[("office__inbox", {})]), Reply(calls=[("office__send", {"to": ENEMY})])
+    said = "first seen in the answer of office.inbox, which others write"
+    handle, message = await office.asked(*replies)
+    assert f"      (Warning: {said})" in message.shown.splitlines()
+    await approved(office, handle, message)
+    trusting = f"{POLICY.replace('provenance: strict', '')}ask: [office.send]\n"
+    more = {"toolbox": office.settings.toolbox}
+    async with open_office(temporal, tmp_path, ONCE[0], policy=trusting, **more) as other:
+        handle, message = await other.asked(*replies)
+        assert f"      ({said})" in message.shown.splitlines()
+        assert "warning" not in str(message.blocks).lower()
+        assert "backstay.approve" in message.buttons
+        await approved(other, handle, message)
+
+
+@promise("slack:facts-minded")
+@pytest.mark.parametrize("minded", [True, False])
+def test_a_drawn_request_warns_only_of_the_argument_that_policy_minds(minded):
+    others = [{"kind": "tool", "tool": "office.inbox", "content": "others"}]
+    call = RequestedCall(
+        index=0,
+        tool="office.send",
+        arguments={"to": ENEMY, "subject": "urgent"},
+        safety="write_safe",
+        undoable=False,
+        sources={"/to": others, "/subject": others},
+        minded=("/to",) if minded else (),
+    )
+    request = ApprovalRequest(kind="call", question="May it?", calls=(call,))
+    drawn = text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=request))])
+    said = "(Warning: first seen in the answer of office.inbox, which others write)"
+    assert [line.strip() for line in drawn.splitlines() if "Warning" in line] == ([said] if minded else [])
+    assert drawn.count("first seen in the answer of office.inbox") == 1 + ("/subject" in call.sources)
 
 
 @promise("slack:facts-workspace")

@@ -43,7 +43,7 @@ _BECAME = {
 _QUESTION = 2500
 _WITHOUT, _LESS = ". Choose lets it go without them.", "; Choose gives it less."
 _APPROVES = frozenset({"approve", "choose", "dry_run"})
-_SOURCES = frozenset({"source", "minded"})
+_SOURCES = {"source": "({})", "minded": "(Warning: {})"}
 _INDENTS = {"call": 0, "source": 6, "minded": 6, "changed": 6}
 """How far in a line of a call stands, if not as its arguments do."""
 
@@ -137,7 +137,7 @@ def _context(request: ApprovalRequest) -> Iterator[str]:
 def call_lines(call: CallView) -> Iterator[str]:
     """Yield a call as lines: tool, arguments and where they come from, what it changes, and how it is undone."""
     for kind, text in call.lines():
-        yield f"{' ' * _INDENTS.get(kind, 4)}{f'({text})' if kind in _SOURCES else text}"
+        yield f"{' ' * _INDENTS.get(kind, 4)}{_SOURCES.get(kind, '{}').format(text)}"
     yield ""
 
 
