@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from backstay.approvals.layout import argument_lines
-from backstay.canonical import KeyTwice, read_json
+from backstay.canonical import KeyTwice, canonical, read_json
 from backstay.shown import LINE_BREAK
 
 Kind = Literal["text", "whole number", "number", "yes or no", "choice", "choices", "nothing", "JSON"]
@@ -116,10 +116,10 @@ class FormField(NamedTuple):
             case "choice":
                 return self._choice(typed)
             case "choices":
-                parts = _json(typed) if typed.startswith("[") else [part.strip() for part in typed.split(",")]
+                parts = typed_json(typed) if typed.startswith("[") else [part.strip() for part in typed.split(",")]
                 return [self._choice(as_typed(part)) for part in parts if part != ""]
             case _:
-                return _json(typed)
+                return typed_json(typed)
 
     def _choice(self, typed: str) -> Any:
         for choice in self.choices:
@@ -251,10 +251,14 @@ def _number(typed: str, *, whole: bool) -> float:
     return value
 
 
-def _json(typed: str) -> Any:
+def typed_json(typed: str) -> Any:
+    """Return the value of JSON that a person typed; raises ValueError saying what to type."""
     try:
-        return read_json(typed)
+        value = read_json(typed)
+        # Python also reads numbers as JSON that nobody can send, such as NaN and 1e999.
+        canonical(value)
     except KeyTwice:
         raise
-    except ValueError:
-        raise ValueError('type JSON, such as ["a", "b"] or {"name": "value"}') from None
+    except (ValueError, RecursionError):
+        raise ValueError('invalid JSON; type JSON, such as "text", 7 or ["a", "b"]') from None
+    return value

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backstay.canonical import KeyTwice, canonical, differs, read_json
+from backstay.approvals.fields import typed_json
+from backstay.canonical import differs
 from backstay.shown import one_line
 from people.requests.entered import Edit, Entry, EntryRefused
 
 MORE = "further arguments"
 """The name of the entry that holds arguments which the call did not have."""
-_JSON = 'invalid JSON; type JSON, such as "text", 7 or ["a", "b"]'
 
 
 class EditedArgument(NamedTuple):
@@ -28,7 +28,7 @@ class EditedArgument(NamedTuple):
             # A field makes all line breaks the same, so only this tells a text that nobody touched.
             return self.value
         if self.as_json:
-            return _json(typed)
+            return typed_json(typed)
         # A field has every line break as one character; what came with two goes back so.
         return typed.replace("\n", "\r\n") if "\r\n" in str(self.value) else typed
 
@@ -94,23 +94,11 @@ def edit_between(call: int, before: Mapping[str, Any], after: dict[str, Any], wi
 
 
 def _object(typed: str) -> dict[str, Any]:
-    match _json(typed):
+    match typed_json(typed):
         case dict() as given:
             return given
         case _:
             raise ValueError('expected a JSON object, such as {"name": "value"}')
-
-
-def _json(typed: str) -> Any:
-    try:
-        value = read_json(typed)
-        # Python also reads numbers as JSON that nobody can send, such as NaN and 1e999.
-        canonical(value)
-    except KeyTwice:
-        raise
-    except (ValueError, RecursionError):
-        raise ValueError(_JSON) from None
-    return value
 
 
 def _is_visible(value: Any) -> bool:
