@@ -132,9 +132,8 @@ def spellings(leaf: str) -> Iterator[list[str]]:
     yield words(base64.b64encode(data).decode().rstrip("="))
     yield words(data.hex())
     yield words(leaf.translate(_TURNED))
-    # One sign after the other: `53 45`, `83 69`, backslash and `u0053`, backslash and `x53`.
-    for form in ("{:02x}", "{}", "u{:04x}", "x{:02x}"):
-        yield [form.format(sign) for sign in data]
+    for signs in _SIGNS:
+        yield [signs[sign] for sign in data]
 
 
 def numbers(value: Any) -> list[list[str]]:
@@ -162,5 +161,7 @@ def _number(text: str) -> float | None:
     return float(plain.replace(".", "").replace(",", ""))
 
 
+# One sign after the other: `53 45`, `83 69`, backslash and `u0053`, backslash and `x53`.
+_SIGNS = tuple([form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "u{:04x}", "x{:02x}"))
 _SMALL = "abcdefghijklmnopqrstuvwxyz"
 _TURNED = str.maketrans(_SMALL + _SMALL.upper(), _SMALL[13:] + _SMALL[:13] + _SMALL.upper()[13:] + _SMALL.upper()[:13])
