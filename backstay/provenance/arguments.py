@@ -5,7 +5,7 @@ from typing import Any
 
 from backstay.canonical import pointer_to
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
-from backstay.provenance.targets import is_postal, shape_of
+from backstay.provenance.targets import is_named_person, is_postal, shape_of
 from backstay.stored_texts import is_stored_text
 
 
@@ -27,12 +27,14 @@ def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
 def name_at(pointer: str) -> str:
     """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list.
 
-    A line of a postal address bears the name of the address, too.
+    A line of a postal address bears the name of the address, too, and what somebody is called, as whom.
     """
     names = [name for name in pointer.split("/") if name and not name.isdecimal()]
     above = names[-2] if len(names) > 1 else ""
     if is_postal(above):
         return f"{above}_address_{names[-1]}"
+    if len(names) > 1 and is_named_person(above, names[-1]):
+        return f"{above}_{names[-1]}"
     return names[-1] if names else ""
 
 

@@ -2,26 +2,30 @@
 
 An identifier is the whole value of a field such as `id`, `name`, `user` or `channel`, or an element of a list of these.
 What stands elsewhere in the same answer as well, such as in a text, is none: a text may tell a model which one to take.
+The whole values of other fields are remembered with the words of their names: `stage` may take what a `stage` was.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
+from backstay.provenance.rows import Leaf, leaves_of_rows, lists_things, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
-from backstay.provenance.targets import is_moment
+from backstay.provenance.targets import holds_texts, is_address, is_moment, words_of
 from backstay.provenance.words import BORDER, marks, words
 
 LONGEST = 64
 MOST_WORDS = 4
+MOST_OF_A_FIELD = 6
+"""A field of more words is a text, in which anything may be told."""
 MOST = 2000
-"""So many identifiers of one answer are remembered."""
+"""So many identifiers of one answer are remembered, and so many other fields."""
 _NAMES, _CONTAINERS = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_IDENTIFIER = re.compile(r"[#@]?\w[\w #+-]*(?:\.\d+)*", re.ASCII)
+_IDENTIFIER = re.compile(r"[#@]?\w[\w #+-]*(?:\.\d+)*|gid:/(?:/[\w-]+){2,3}|urn(?::[\w-]+){2,3}", re.ASCII)
 
 
 def is_identifier(value: str) -> bool:
@@ -30,41 +34,101 @@ def is_identifier(value: str) -> bool:
 
 
 class Listed:
-    """Hold which answers list which identifiers."""
+    """Hold which answers list which identifiers, and which other fields they have."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._by_value: dict[tuple[str, str], dict[int, str]] = {}
+        self._fields: dict[tuple[str, str], dict[int, frozenset[str]]] = {}
+        """By provider and value: the answers that have it in a field, and the words of the names of that field."""
 
     def add(self, number: int, code: str, payload: Any) -> None:
         """Add what an answer of one source lists."""
         tool = source_of(code).tool or ""
         if is_computed(code) or tool.startswith("engine."):
             return
-        for key in listed_in(payload):
-            self._by_value.setdefault((tool.partition(".")[0], key), {})[number] = tool
+        provider = tool.partition(".")[0]
+        found = fields_in(_leaves_of(tool, payload))
+        for key in found.identifiers:
+            self._by_value.setdefault((provider, key), {})[number] = tool
+        for key, named in found.others.items():
+            self._fields.setdefault((provider, key), {})[number] = named
 
     def by(self, tool: str, value: str) -> frozenset[int]:
         """Return the sources in which other tools of the provider of a tool list a value; none when none does."""
         found = self._by_value.get((tool.partition(".")[0], _key(value)), {})
         return frozenset(found) if any(other != tool for other in found.values()) else frozenset()
 
+    def in_fields(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
+        """Return the sources of the provider of a tool that have a value as an identifier, or in a field of its name.
 
-def listed_in(payload: Any) -> Iterator[str]:
-    """Yield the identifiers of an answer that stand nowhere else in it, as their words."""
+        `named` are the words of the argument's name.
+        """
+        provider, key = tool.partition(".")[0], _key(value)
+        fields = self._fields.get((provider, key), {})
+        alike = [number for number, words_of_field in fields.items() if words_of_field & named]
+        return frozenset((*self._by_value.get((provider, key), ()), *alike))
+
+
+class Fields(NamedTuple):
+    """Hold the short values that an answer has as whole fields, as their words."""
+
+    identifiers: list[str]
+    others: dict[str, frozenset[str]]
+    """By value: the words of the names of the fields that hold it."""
+
+
+def fields_in(leaves: Iterable[Leaf]) -> Fields:
+    """Return the values that stand nowhere else in an answer than in fields of their own."""
     listed: dict[str, list[str]] = {}
+    fields: dict[str, tuple[list[str], frozenset[str]]] = {}
     rest: list[str] = []
-    for name, value in _leaves(payload):
+    addresses: list[str] = []
+    for name, value in leaves:
         if in_order := _identifier(name, value):
             listed[" ".join(in_order)] = in_order
-        elif isinstance(value, str) and not is_moment(value):
+        elif not isinstance(value, str) or is_moment(value):
+            continue
+        elif is_address(value):
+            # Whoever is called Ana may have an address with that name in it.
+            addresses.append(value)
+        elif in_order := [] if holds_texts(name) else _short(value):
+            key = " ".join(in_order)
+            fields[key] = in_order, fields.get(key, ((), frozenset[str]()))[1] | words_of(name)
+        else:
             rest.append(value)
-    if not listed:
-        return
+    if not listed and not fields:
+        return Fields([], {})
     said = marks(BORDER.join(rest))
-    for key, in_order in islice(listed.items(), MOST):
-        if not said.issuperset(_row(in_order)):
-            yield key
+    told = {" ".join(row[at:end]) for row, _ in fields.values() if len(row) > 1 for at, end in _slices(len(row))}
+    others = {
+        key: named
+        for key, (row, named) in islice(fields.items(), MOST)
+        if key not in told and not said.issuperset(_row(row))
+    }
+    # A thing may be named after another one, and so tell a model to take that.
+    after = {" ".join(row[at:end]) for row in listed.values() for at, end in _slices(len(row))}
+    said |= marks(BORDER.join(addresses))
+    told |= fields.keys() | {key for key in after if any(map(str.isdigit, key))}
+    rows = islice(listed.items(), MOST)
+    return Fields([key for key, row in rows if key not in told and not said.issuperset(_row(row))], others)
+
+
+@lru_cache(maxsize=16)
+def _slices(length: int) -> tuple[tuple[int, int], ...]:
+    """Return where the parts of a row of words begin and end, without the whole row."""
+    ends = ((at, end) for at in range(length) for end in range(at + 1, length + 1))
+    return tuple(pair for pair in ends if pair != (0, length))
+
+
+def _leaves_of(tool: str, payload: Any) -> Iterator[Leaf]:
+    """Return the fields of an answer, and those of the rows of one that is a listing in text."""
+    text = only_text(payload) if lists_things(tool) else None
+    if text is None:
+        return _leaves(payload)
+    if (read := parsed(text)) is not None:
+        return _leaves(read)
+    return leaves_of_rows(text)
 
 
 def _identifier(name: str, value: Any) -> list[str]:
@@ -76,25 +140,27 @@ def _identifier(name: str, value: Any) -> list[str]:
     return in_order if len(in_order) <= MOST_WORDS else []
 
 
+def _short(value: str) -> list[str]:
+    """Return the words of a value that is no longer than what an argument takes by name; nothing of a text."""
+    in_order = words(value) if len(value) <= LONGEST else []
+    return in_order if len(in_order) <= MOST_OF_A_FIELD else []
+
+
 @lru_cache(maxsize=1024)
 def _holds_identifiers(name: str) -> bool:
     named = [word.lower() for word in _WORD.findall(name)]
     return bool(named) and named[-1] in _NAMES
 
 
-def _leaves(payload: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(payload: Any) -> Iterator[Leaf]:
     waiting: list[tuple[str, Any]] = [("items", payload)]
     while waiting:
         name, item = waiting.pop()
         match item:
             case dict():
                 waiting += [(str(key), value) for key, value in item.items()]
-                # Objects by id: what names an object in a list of objects is its key here.
-                waiting += [
-                    ("id", str(key))
-                    for key, value in item.items()
-                    if isinstance(value, dict) and _names_an_object(str(key))
-                ]
+                # Things by name: what names a thing in a list of things is its key here.
+                waiting += [("id", str(key)) for key, value in item.items() if _names_a_thing(str(key), of=value)]
             case list() | tuple():
                 within = name.lower() in _CONTAINERS
                 waiting += [("names" if within and isinstance(value, str | int) else name, value) for value in item]
@@ -102,9 +168,11 @@ def _leaves(payload: Any) -> Iterator[tuple[str, Any]]:
                 yield name, item
 
 
-def _names_an_object(key: str) -> bool:
-    """Return whether a key can be the name of an object, and not that of a field."""
-    return key != key.lower() or any(map(str.isdigit, key))
+def _names_a_thing(key: str, *, of: Any) -> bool:
+    """Return whether a key can be the name of a thing, and not that of a field; a value needs a key like a title."""
+    if isinstance(of, dict):
+        return key != key.lower() or any(map(str.isdigit, key))
+    return " " in key and key[:1].isupper()
 
 
 def _row(in_order: list[str]) -> set[str]:

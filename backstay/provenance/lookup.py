@@ -15,6 +15,7 @@ from backstay.provenance.part import (
     LEAST_PIECE,
     Part,
     comes_from_others,
+    is_dictated,
     reaches,
     stood_whole,
     told_partly,
@@ -39,6 +40,8 @@ from backstay.provenance.targets import (
     links_in,
     shape_of,
     takes_identifiers,
+    tells_of_a_meeting,
+    words_of,
 )
 from backstay.provenance.words import coded_in, numbers, spellings, squeezed, words
 
@@ -81,13 +84,16 @@ class Lookup:
         whole: dict[str, None] = {}
         partly: dict[str, tuple[str, ...]] = {}
         doubts: dict[str, str] = {}
-        targets = 0
+        targets = names = 0
         for pointer, value, key in looked_at(arguments):
             name = "" if key else name_at(pointer)
-            shape = _shape(pointer, name, value)
-            targets += shape != "other"
+            shape = _shape(pointer, name, value, arguments)
+            targets += shape in {"atom", "place"}
             hurried = targets > MOST_TARGETS
-            parts = self.parts_of(value, "other" if hurried else shape)
+            parts = self.parts_of(value, "other" if hurried or shape == "name" else shape)
+            if shape == "name":
+                names += 1
+                parts, shape = self._dictated(value, parts, tool=tool, name=name, closely=names <= MOST_TARGETS)
             by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
             doubt = None
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
@@ -113,6 +119,8 @@ class Lookup:
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
+        if shape == "name":
+            return True
         if hurried:
             return not all(part.trusted for part in parts)
         if self._is_listed(value, tool, name):
@@ -135,22 +143,27 @@ class Lookup:
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
 
     def _doubt(self, value: Any, parts: list[Part], shape: Shape) -> _Doubt | None:
-        """Return why nobody vouches for an address of a value, or for a link in a text."""
+        """Return why nobody vouches for an address of a value, or for what a text leads to or gets installed."""
         if shape == "atom":
             why = self._doubt_of_records(value, parts)
             return _Doubt(why) if why else None
-        if shape == "place" or not isinstance(value, str) or not self.index.others:
+        if shape in {"place", "name"} or not isinstance(value, str) or not self.index.others:
             return None
         links = links_in(value)
         for link in links:
-            theirs = self.parts_of(link, "atom")
             # A host that stands nowhere is the model's own, as in a program that it writes.
-            if comes_from_others(theirs, "place") and not self._joined_by_trusted(theirs, "atom"):
-                codes = dict.fromkeys(code for part in theirs if part.others for code in part.codes)
-                return _Doubt(f"it leads to {link}, for which nobody vouches", tuple(codes))
+            if codes := self._theirs(link, "place"):
+                return _Doubt(f"it leads to {link}, for which nobody vouches", codes)
         if len(links) >= MOST_WITHIN and not all(part.trusted for part in parts):
             return _Doubt(f"it leads to {MOST_WITHIN} places or more")
         return None
+
+    def _theirs(self, name: str, shape: Shape) -> tuple[str, ...]:
+        """Return where others wrote a name that a text has, and for which nobody vouches."""
+        parts = self.parts_of(name, "atom")
+        if not comes_from_others(parts, shape) or self._joined_by_trusted(parts, "atom"):
+            return ()
+        return tuple(dict.fromkeys(code for part in parts if part.others for code in part.codes))
 
     def _doubt_of_records(self, value: Any, parts: list[Part]) -> str:
         """Return why own records do not vouch for an address of a value."""
@@ -180,7 +193,7 @@ class Lookup:
     def _is_listed(self, value: Any, tool: str, name: str) -> bool:
         """Return whether another tool of the provider listed a value as an identifier, and nobody else told it."""
         text = str(value)
-        if not tool or not takes_identifiers(name) or not is_identifier(text):
+        if not tool or not takes_identifiers(name, text) or not is_identifier(text):
             return False
         listed = self.index.listed.by(tool, text)
         in_order = words(text)
@@ -188,6 +201,25 @@ class Lookup:
         if not listed or not found or len(found) >= MOST_PLACES:
             return False
         return not self._told_elsewhere(text, in_order, found, listed)
+
+    def _dictated(
+        self, value: str, parts: list[Part], *, tool: str, name: str, closely: bool
+    ) -> tuple[list[Part], Shape]:
+        """Return the parts of what a call acts on, and whether others wrote it in a text: then its shape is `name`.
+
+        What stands nowhere as it is, is looked at closely. A field of the provider may say it.
+        """
+        trusted = sum(part.letters for part in parts if part.trusted)
+        if not self.index.others or 3 * trusted > sum(map(len, words(value))):
+            return parts, "other"
+        looked = self.parts_of(value, "name") if closely and not is_dictated(parts, value) else parts
+        if not is_dictated(looked, value):
+            return parts, "other"
+        listed = self.index.listed.in_fields(tool, value, words_of(name)) if tool else NOBODY
+        in_order = words(value)
+        found = self._longest(in_order, 0)[1] if listed else NOBODY
+        in_field = found and len(found) < MOST_PLACES and not self._told_elsewhere(value, in_order, found, listed)
+        return (parts, "other") if in_field else (looked, "name")
 
     def _told_elsewhere(self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int]) -> bool:
         """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two."""
@@ -281,8 +313,9 @@ class Lookup:
         at = missing = 0
         pieces: list[tuple[int, int, frozenset[int]]] = []
         while at < len(word):
-            for end in range(min(len(word), at + 64), at + 1, -1):
-                if end - at >= min(LEAST_PIECE, len(word) - at) and (found := self._find(word[at:end])):
+            least = max(min(LEAST_PIECE, len(word) - at), 2)
+            for end in range(min(len(word), at + 64), at + least - 1, -1):
+                if found := self._find(word[at:end]):
                     same = found & pieces[-1][2] if pieces and pieces[-1][1] == at else NOBODY
                     if same:
                         pieces[-1] = (pieces[-1][0], end, same)
@@ -334,10 +367,12 @@ class Lookup:
         return tuple(codes) or BY_MODEL
 
 
-def _shape(pointer: str, name: str, value: Any) -> Shape:
+def _shape(pointer: str, name: str, value: Any, arguments: dict[str, Any]) -> Shape:
     """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
     if isinstance(value, float | bool) or value is None:
         return "other"
     shape = shape_of(name, value if isinstance(value, str) else str(value))
+    if shape == "name" and tells_of_a_meeting(name, arguments):
+        return "other"
     attached = any("attachment" in step.lower() for step in pointer.split("/"))
     return "other" if attached and not (isinstance(value, str) and hosts_in(value)) else shape

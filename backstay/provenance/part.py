@@ -66,6 +66,12 @@ def comes_from_others(parts: list[Part], shape: Shape) -> bool:
     return bool(theirs) and 2 * sum(part.letters for part in theirs) >= sum(part.letters for part in parts)
 
 
+def is_dictated(parts: list[Part], value: str) -> bool:
+    """Return whether others wrote two thirds of a name or more, and nobody else vouches for these."""
+    theirs = sum(part.letters for part in parts if part.others and not part.trusted)
+    return theirs > 0 and 3 * theirs >= 2 * sum(map(len, words(value)))
+
+
 def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
     """Return whether a value stood somewhere as a whole, and not only as a word that anybody uses."""
     if len(parts) != 1 or not parts[0].known:

@@ -4,19 +4,37 @@ Both the shape of the value and the name of the argument count, and one of them 
 """
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
 from backstay.data_files import data_beside
 
-Shape = Literal["atom", "place", "other"]
-"""atom: an address or account number, which is one thing; place: a path, URL or command, which is put together."""
+Shape = Literal["atom", "place", "name", "other"]
+"""atom: an address or account number, which is one thing; place: a path, URL or command, which is put together; name:
+what a call acts on, or makes of it, in a few words."""
 
 SHORT = 200
 """In a longer text, or one of several lines, an address that stands somewhere makes no target."""
-_ATOM_NAMES, _PLACE_NAMES, _CARRIED, _QUANTITIES, _OUTWARD, _DOMAINS = (
-    frozenset[str](names.split()) for names in data_beside(__file__).values()
-)
+MOST_NAMED = 12
+"""A value of more words is a text, and names nothing."""
+_LONGEST_NAME = 120
+(
+    _ATOM_NAMES,
+    _PLACE_NAMES,
+    _CARRIED,
+    _TOLD,
+    _PLAIN,
+    _MEETING,
+    _HEADED,
+    _COMMON,
+    _PEOPLE,
+    _CALLED,
+    _QUANTITIES,
+    _OUTWARD,
+    _DOMAINS,
+) = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
 _BARE, _BETWEEN = re.compile(rf"(?:mailto:)?<?{_EMAIL.pattern}>?", re.IGNORECASE), re.compile(r"[\s,;]+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
@@ -26,6 +44,7 @@ _ACCOUNT = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])"
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?[/\\][^\s]{2,}|[A-Za-z]:[/\\]\S+|[\w.-]+(?:[/\\][\w.-]+)+")
+_FILE = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,5}")
 _WHOLE_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S+|www\.\S{4,}", re.IGNORECASE)
 _LISTED = re.compile(r"[^\s@<>,;:\"'()\[\]]{1,200}@[^\s@<>,;:\"'()\[\]]{1,255}")
 _AMOUNT = re.compile(r"[-+]?[\d., ']{1,30}\s?(?:%|[A-Za-z]{1,4}|[^\w\s])?|[^\w\s]\s?[\d., ']{1,30}")
@@ -42,6 +61,7 @@ _MOMENT_SIGNS = re.compile(r"[\W\d_tzapm]*", re.IGNORECASE)
 MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
+_COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 _TOPIC = 2
 _TOKEN = re.compile(r"[#@]?\w[\w-]{3,63}", re.ASCII)
 _HOST_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}[a-z]{2,24}", re.IGNORECASE)
@@ -54,6 +74,7 @@ _HOST_AFTER = (
     re.compile(r"//(?<!:\/\/)(?<![\w/]//)([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
 )
 """The host of an e-mail address is none that a text leads to: whoever quotes a mail has many of these."""
+_IN_NAMES = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -80,7 +101,17 @@ def shape_of(name: str, value: str) -> Shape:
         return "other"
     if named & _PLACE_NAMES or _HOST_NAME.fullmatch(text):
         return "place"
-    return "atom" if named & _ATOM_NAMES or _is_token(text) else "other"
+    if named & _ATOM_NAMES or _is_token(text):
+        return "atom"
+    return "name" if name and last not in _TOLD and _names_something(last, text) else "other"
+
+
+def _names_something(last: str, text: str) -> bool:
+    """Return whether a value may be the name of something: a few words on one line."""
+    if len(text) > _LONGEST_NAME or "\n" in text or not any(map(str.isalpha, text)):
+        return False
+    found = _IN_NAMES.findall(text)
+    return len(found) <= MOST_NAMED and (len(found) > 1 or not (last in _PLAIN or found[0].lower() in _COMMON))
 
 
 def _is_token(text: str) -> bool:
@@ -108,6 +139,14 @@ def _seen_in(text: str) -> Shape:
     return "place" if _PATH.fullmatch(text) and not is_moment(text) else "other"
 
 
+def split_path(text: str) -> tuple[str, str] | None:
+    """Return the folder and the name, without its ending, of the file that a path names; None for what is no path."""
+    if len(text) > SHORT or not _FILE.fullmatch(text):
+        return None
+    folder, _, name = text.replace("\\", "/").rpartition("/")
+    return folder, name.rpartition(".")[0]
+
+
 def is_address(text: str) -> bool:
     """Return whether a value is an e-mail address or an account number, and nothing else."""
     return len(text) <= SHORT and bool(_BARE.fullmatch(text) or (_ACCOUNT.fullmatch(text) and not is_moment(text)))
@@ -120,11 +159,26 @@ def is_moment(text: str) -> bool:
     return not any(map(str.isalnum, _MOMENT.sub(" ", text)))
 
 
-def takes_identifiers(name: str) -> bool:
+def holds_texts(name: str) -> bool:
+    """Return whether a field is named for what people read."""
+    return _named(name)[0] in _CARRIED | _TOLD
+
+
+def tells_of_a_meeting(name: str, beside: Iterable[str]) -> bool:
+    """Return whether an argument tells people where they meet: another one of its call then says what for."""
+    return _named(name)[0] in _MEETING and any(_named(other)[0] in _HEADED for other in beside)
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a name, each also without the `s` of a plural."""
+    return _named(name)[1]
+
+
+def takes_identifiers(name: str, value: str) -> bool:
     """Return whether an argument may take an identifier of its provider, and never an address, host, URL or path."""
     named = _named(name)[1]
-    # The number of a mail is no address, and the id of a target is an id.
-    return not (named - _OF_THINGS if is_identifier_name(name) else named) & _OUTWARD
+    # The number of a mail is no address, the id of a target is an id, and a commit is nothing else.
+    return not (named - _OF_THINGS if is_identifier_name(name) or _COMMIT.fullmatch(value) else named) & _OUTWARD
 
 
 def is_postal(name: str) -> bool:
@@ -133,11 +187,17 @@ def is_postal(name: str) -> bool:
     return bool(named & {"address", "ship", "shipping", "delivery", "billing"}) and not named & {"email", "mail"}
 
 
+def is_named_person(above: str, name: str) -> bool:
+    """Return whether an argument is what somebody is called for whom something is booked or done."""
+    return bool(_named(above)[1] & _PEOPLE and _named(name)[1] & _CALLED)
+
+
 def is_identifier_name(name: str) -> bool:
     """Return whether an argument is named as the identifier of a thing."""
     return _named(name)[0] in {"id", "ids", "uid", "uuid", "number"}
 
 
+@lru_cache(maxsize=1024)
 def _named(name: str) -> tuple[str, frozenset[str]]:
     """Return the last word of a name, and all of its words, each also without the `s` of a plural."""
     found = [word.lower() for word in _NAME.findall(name)]

@@ -46,7 +46,7 @@ class ProposedCall:
         return {
             pointer: value
             for pointer, value in leaves(self.arguments)
-            if value is not None and shape_of(_name(pointer), str(value)) != "other"
+            if value is not None and shape_of(_name(pointer), str(value)) in {"atom", "place"}
         }
 
 
