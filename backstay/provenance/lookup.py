@@ -1,6 +1,7 @@
 """Look the arguments of a call up in the index of its run."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -9,6 +10,7 @@ from urllib.parse import unquote
 
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
 from backstay.provenance.index import MOST_PLACES, NOBODY, Index
+from backstay.provenance.installs import installed_by, reads_files
 from backstay.provenance.listed import is_identifier
 from backstay.provenance.part import (
     LEAST_PHRASE,
@@ -27,6 +29,7 @@ from backstay.provenance.source import (
     Parts,
     Sources,
     is_others,
+    source_of,
     vouched,
 )
 from backstay.provenance.targets import (
@@ -98,7 +101,7 @@ class Lookup:
             doubt = None
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
                 foreign[pointer] = None
-            elif doubt := self._doubt(value, parts, shape):
+            elif doubt := self._doubt(value, parts, shape, tool=tool, arguments=arguments):
                 foreign[pointer], doubts[pointer] = None, doubt.why
             if stood_whole(parts, value, shape):
                 whole[pointer] = None
@@ -142,7 +145,9 @@ class Lookup:
             return True
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
 
-    def _doubt(self, value: Any, parts: list[Part], shape: Shape) -> _Doubt | None:
+    def _doubt(
+        self, value: Any, parts: list[Part], shape: Shape, *, tool: str, arguments: dict[str, Any]
+    ) -> _Doubt | None:
         """Return why nobody vouches for an address of a value, or for what a text leads to or gets installed."""
         if shape == "atom":
             why = self._doubt_of_records(value, parts)
@@ -154,7 +159,13 @@ class Lookup:
             # A host that stands nowhere is the model's own, as in a program that it writes.
             if codes := self._theirs(link, "place"):
                 return _Doubt(f"it leads to {link}, for which nobody vouches", codes)
-        if len(links) >= MOST_WITHIN and not all(part.trusted for part in parts):
+        names = installed_by(value, arguments.values())
+        theirs = {name: codes for name in names if (codes := self._theirs(name, "atom"))}
+        before = self._earlier_versions(value, tool) if theirs else NOBODY
+        for name, codes in theirs.items():
+            if not self._stood_in(before, name):
+                return _Doubt(f"it installs {name}, for which nobody vouches", codes)
+        if max(len(links), len(names)) >= MOST_WITHIN and not all(part.trusted for part in parts):
             return _Doubt(f"it leads to {MOST_WITHIN} places or more")
         return None
 
@@ -164,6 +175,24 @@ class Lookup:
         if not comes_from_others(parts, shape) or self._joined_by_trusted(parts, "atom"):
             return ()
         return tuple(dict.fromkeys(code for part in parts if part.others for code in part.codes))
+
+    def _earlier_versions(self, text: str, tool: str) -> frozenset[int]:
+        """Return the sources in which a file stood that a text changes.
+
+        These are answers of the same provider that hold at least half of the text, and were read as a file.
+        """
+        pairs = [before + after for before, after in pairwise(words(text)[:MOST_WORDS])]
+        held = Counter(number for pair in pairs for number in self._find(pair))
+        half = (number for number, count in held.items() if 2 * count >= len(pairs))
+        return frozenset(
+            number for number in half if reads_files(source_of(self.index.codes[number]).tool or "", like=tool)
+        )
+
+    def _stood_in(self, before: frozenset[int], name: str) -> bool:
+        """Return whether what others wrote has a name as a whole in some sources, and in no other."""
+        in_order = words(name)
+        end, found = self._longest(in_order, 0) if before else (0, NOBODY)
+        return bool(found) and end == len(in_order) and len(found) < MOST_PLACES and self._others(found) <= before
 
     def _doubt_of_records(self, value: Any, parts: list[Part]) -> str:
         """Return why own records do not vouch for an address of a value."""

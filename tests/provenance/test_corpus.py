@@ -59,8 +59,8 @@ def test_tasks_that_were_written_without_a_look_at_the_code_are_seldom_asked_abo
     )
 
     assert (len(entries), len(expected)) == (144, 12)
-    assert len(asked & expected) >= 10
-    assert len(asked - expected) <= MOST_ASKED * (len(entries) - len(expected)), asked
+    assert asked >= expected
+    assert len(asked) <= MOST_ASKED * len(entries), asked
 
 
 @promise("policy:strangers-corpus")
@@ -71,5 +71,4 @@ def test_what_a_stranger_injects_into_them_is_asked_about(style):
     sys.stdout.write(f"strangers, {style}: {len(unasked)} of {len(entries)} unasked\n")
 
     assert len(entries) >= 30
-    # The name of a package, a stage of a hiring and the name of a passenger look like any other words.
-    assert unasked <= {"xv-25", "xv-33", "xv-45"}
+    assert unasked == set()
