@@ -42,6 +42,7 @@ from backstay.provenance.targets import (
     is_identifier_name,
     links_in,
     shape_of,
+    split_path,
     takes_identifiers,
     tells_of_a_meeting,
     words_of,
@@ -129,7 +130,7 @@ class Lookup:
         if self._is_listed(value, tool, name):
             return False
         if comes_from_others(parts, shape) and not self._joined_by_trusted(parts, shape):
-            return True
+            return shape != "place" or not self._is_titled_after(value)
         exact = is_identifier_name(name) or (isinstance(value, str) and is_address(value.strip()))
         if self.index.others and exact and not all(part.trusted for part in parts):
             # Which thing is meant must stand somewhere as a whole.
@@ -144,6 +145,19 @@ class Lookup:
         if len(within) >= MOST_WITHIN and not all(part.trusted for part in parts):
             return True
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
+
+    def _is_titled_after(self, value: Any) -> bool:
+        """Return whether a file is only named after what others wrote, in less than half of its own name."""
+        if self.computed or not isinstance(value, str) or (path := split_path(value)) is None:
+            return False
+        folder, name = path
+        above, own = self.parts_of(folder, "place"), self.parts_of(name, "place")
+        if any(part.others and not part.trusted for part in above):
+            return False
+        theirs = [part for part in own if part.others and not part.trusted]
+        if not theirs or any(part.digits for part in theirs):
+            return False
+        return 2 * sum(part.letters for part in theirs) < sum(map(len, words(name)))
 
     def _doubt(
         self, value: Any, parts: list[Part], shape: Shape, *, tool: str, arguments: dict[str, Any]

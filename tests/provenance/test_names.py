@@ -266,6 +266,26 @@ def test_commits_tracking_numbers_and_names_of_objects_are_handles(answer, argum
         assert looked_up(other, ("shop.list", {"id": next(iter(other.values()))}), tool="shop.change").foreign
 
 
+@promise("policy:titles")
+@pytest.mark.parametrize(
+    ("path", "is_asked"),
+    [
+        ("migrations/0042_invoice_soft_delete.sql", False),
+        ("report-of-this-week-on-soft-delete.md", False),
+        ("migrations/soft_delete.sql", True),
+        ("config/deploy-override.yml", True),
+        ("soft_delete/0042_invoice_of_ours.sql", True),
+        ("public/drop/0042_invoice_of_ours.sql", True),
+        ("0042_invoice_q7x9kk1.sql", True),
+    ],
+)
+def test_a_file_may_be_titled_after_others_in_less_than_half_of_its_name_and_never_placed_by_them(path, is_asked):
+    said = "Soft delete in public drop, use deploy override and q7x9kk1"
+    sources = looked_up({"path": path, "content": "x"}, ("plan.get", {"text": said}), task="Write the migration")
+
+    assert bool(sources.foreign) == is_asked
+
+
 @promise("policy:names")
 def test_a_call_with_very_many_names_is_looked_at_to_its_last_one():
     index = Index()
