@@ -51,6 +51,35 @@ async def test_a_server_that_ends_at_its_start_is_a_reason_and_its_stderr_is_kep
     assert "no licence" in log.read_text()
 
 
+NODE = "    at load (a.js:1:1) {\n  code: 'ERR_X',\n  requireStack: [ '/a.js' ]\n}"
+ENDS = [
+    (
+        f"Fatal error: Error [ERR_X]: No such module\n    at b.js:3:1\n{NODE}",
+        "Fatal error: Error [ERR_X]: No such module",
+    ),
+    (f"b:1\n  throw err;\n  ^\n\nError: no x\nRequire stack:\n- /a.js\n{NODE}\n\nNode.js v20.20.2", "Error: no x"),
+    ("thread 'main' panicked at no key\nnote: run with `RUST_BACKTRACE=1`", "thread 'main' panicked at no key"),
+    ("panic: no address\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:5 +0x1d\nexit status 2", "panic: no address"),
+    (
+        "npm error 404 Not Found - x\nnpm error A complete log of this run can be found in: /x",
+        "npm error 404 Not Found - x",
+    ),
+    ("Error: one\nusage: server [options]", "usage: server [options]"),
+    ("{\n}", "{"),
+]
+"""What Node, Rust, Go, npm and others print when they end, and which line names the cause."""
+
+
+@promise("tools:last-words")
+async def test_the_reason_of_a_server_that_ended_is_the_line_that_names_the_cause(opened, tmp_path):
+    code = "import sys; sys.stderr.write(sys.argv[1])"
+    servers = {f"s{place}": {"command": "python", "args": ["-c", code, said]} for place, (said, _) in enumerate(ENDS)}
+    async with opened(tmp_path, {"mcpServers": servers}) as toolbox:
+        reasons = (await toolbox.catalog("anyone")).unavailable
+    for place, (_, cause) in enumerate(ENDS):
+        assert reasons[f"s{place}"].startswith(f"the server exited before it answered: {cause}; see its output in")
+
+
 @promise("secrets:stderr")
 async def test_what_a_server_prints_is_kept_without_secrets_and_for_this_user_only(opened, tmp_path):
     known, token = "the-crm-key-of-the-operator", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

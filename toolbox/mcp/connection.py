@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,17 +26,27 @@ CONNECT_S = 15.0
 """How long a server may take to answer at all, unless its `initTimeout` says otherwise."""
 FIRST_START_S = 60.0
 """The same for a command that has never answered yet: `npx` and `uvx` download at their first start."""
+AUTO, HANDSHAKE = "auto", "legacy"
+"""How a connection begins, in the client's words: with the newest revision's question, or as all older ones began."""
 _CLOSE_S = 5.0
 _LISTEN_AGAIN_S = 1.0
 _LISTEN_MOST_S = 300.0
 _TAIL = 8192
+_AFTER_A_CAUSE = re.compile(
+    r"\s+(?:at|File|code:|errno:|syscall:) |\s*[\])}^~]+[,;]?\s*$|Node\.js v\d|note: run with|exit status \d"
+    r"|goroutine \d|\t/|npm (?:error|ERR!) (?:A complete log|\s*$|[\w ]*\bNote that)"
+)
+"""What runtimes print behind the cause of an end: places in code, hints, and the ends of brackets."""
+_CAUSE = re.compile(r"(?:error|exception|fatal|panic)", re.IGNORECASE)
 _log = structlog.get_logger("toolbox")
 
 
 class Connection:
     """Hold one client; every call may use it, only its own task opens and closes it."""
 
-    def __init__(self, transport: Transport, changed: Any, within_s: float, log: Path | None = None) -> None:
+    def __init__(
+        self, transport: Transport, changed: Any, within_s: float, log: Path | None = None, greeting: str = AUTO
+    ) -> None:
         self._within_s = within_s
         self._log = log
         self._log_begun = _size(log)
@@ -46,6 +57,10 @@ class Connection:
         self._waiting = 0
         self.retired = False
         """Whether it takes no more calls, because its session is gone."""
+        self.exited = False
+        """Whether the server ended before it answered anything."""
+        self.wants_handshake = False
+        """Whether the server refuses calls for want of the handshake that it said it can do without."""
         self.output_schemas: dict[str, Any] = {}
         """What the server's tools say about their answers, by tool."""
         self._validators: dict[str, tuple[Any, Any]] = {}
@@ -59,6 +74,7 @@ class Connection:
             message_handler=self._on_message,
             client_info=Implementation(name="backstay", version=version()),
             cache=None,
+            mode=greeting,
         )
         # An empty context: nothing of the caller that opens the connection may remain in it.
         self._task = asyncio.create_task(self._own(), context=contextvars.Context())
@@ -72,6 +88,11 @@ class Connection:
     def ended(self) -> bool:
         """Return whether nothing is left of it."""
         return self._ended.is_set() or self._task.done()
+
+    @property
+    def shook_hands(self) -> bool:
+        """Return whether it began with the handshake of the older revisions."""
+        return self.client.session.discover_result is None
 
     @contextmanager
     def used(self) -> Generator[None]:
@@ -170,7 +191,7 @@ class Connection:
                     async for _ in events:
                         self._changed()
                         pause_s = _LISTEN_AGAIN_S
-            if self.client.session.discover_result is None:
+            if self.shook_hands:
                 return
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LISTEN_MOST_S)
@@ -187,6 +208,7 @@ class Connection:
         if self.seen.status is not None and self.seen.status >= 400:
             return ToolUnavailable(of_status(self.seen.status, error))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
+            self.exited = True
             return ToolUnavailable(f"the server exited before it answered{self._last_words()}")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")
 
@@ -201,8 +223,16 @@ class Connection:
                 lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
         except OSError:
             return "; its output cannot be read"
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        return f": {message_line(last, 200)}; see its output in {self._log}"
+        return f": {message_line(_cause_in(lines), 200)}; see its output in {self._log}"
+
+
+def _cause_in(lines: list[str]) -> str:
+    """Return the line that says why a process ended: the last one, unless it only follows the cause."""
+    said = [line for line in reversed(lines) if line.strip()]
+    if not said or _AFTER_A_CAUSE.match(said[0]) is None:
+        return said[0] if said else ""
+    causes = [line for line in said if _AFTER_A_CAUSE.match(line) is None]
+    return next((line for line in causes if _CAUSE.search(line)), (causes or said)[0])
 
 
 def _size(log: Path | None) -> int:

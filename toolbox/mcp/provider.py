@@ -12,7 +12,7 @@ import structlog
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
-from toolbox.mcp.connection import CONNECT_S, FIRST_START_S, Connection
+from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Connection
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
@@ -54,6 +54,7 @@ class McpProvider:
         """
         self.name = name
         self._transports = transports
+        self._greetings = self._all_greetings = (AUTO, HANDSHAKE) if url is None else (AUTO,)
         self._url = url
         self._log = log
         self._init_timeout = init_timeout
@@ -123,6 +124,10 @@ class McpProvider:
                     await self._reachable()
                     await call.before_send()
                 return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
+        except SessionGone:
+            if connection.wants_handshake:
+                self._greetings = (HANDSHAKE,)
+            raise
         except NotSent as error:
             if error.login:
                 # The connection stays open: other calls may be using it.
@@ -173,21 +178,26 @@ class McpProvider:
         elif self._connection is not None:
             await self._connection.close()
         self._connection = None
-        for position, transport in enumerate(self._transports, 1):
-            connection = Connection(transport, self._forget, self._may_take_s, self._log)
+        ways = [(transport, greeting) for transport in self._transports for greeting in self._greetings]
+        for position, (transport, greeting) in enumerate(ways, 1):
+            connection = Connection(transport, self._forget, self._may_take_s, self._log, greeting)
             try:
                 await connection.wait_open()
                 await self._read(connection)
             except BaseException as error:
                 await connection.close()
-                if position < len(self._transports) and connection.seen.status in NOT_SPOKEN_HERE:
+                # Many commands that are older than the newest revision's question end when they read it.
+                ended = connection.exited and self._url is None
+                if position < len(ways) and (ended or connection.seen.status in NOT_SPOKEN_HERE):
                     continue
                 if isinstance(error, ToolUnavailable):
+                    self._greetings = self._all_greetings
                     self._fail(error)
                 raise
             self._connection = connection
-            # The transport that worked is the one to use again.
+            # What worked is what to use again.
             self._transports = (transport,)
+            self._greetings = (HANDSHAKE,) if connection.shook_hands else self._all_greetings
             return connection
         raise ToolUnavailable(f"{self.name} has no address")
 

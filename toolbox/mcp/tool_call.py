@@ -1,6 +1,7 @@
 """Send one call over an open connection and read its answer."""
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,9 @@ from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
 from toolbox.providers.provider import Call, NotSent
+
+_NO_TOOL = "backstay_no_such_tool"
+_HANDSHAKE = re.compile(r"\b(?:un)?initiali[sz]", re.IGNORECASE)
 
 
 class SessionGone(NotSent):
@@ -61,6 +65,7 @@ class ToolCallRequest:
             if reply is not None and anew and error.code == INVALID_PARAMS:
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
+            await self._refuse_without_handshake(error)
             return self._refusal(error)
         except Exception as error:  # whatever else is no answer: the request is already under way
             self._refuse_gone()
@@ -126,6 +131,30 @@ class ToolCallRequest:
             return self._unusable(unknown, lasting=lasting)
         except Exception as known:  # the cause is an implementation's detail and may quote a payload
             raise known from None
+
+    async def _refuse_without_handshake(self, error: MCPError) -> None:
+        """Raise SessionGone when the server takes no call before the handshake that it said it can do without."""
+        connection = self._connection
+        if connection.shook_hands or _HANDSHAKE.search(error.message) is None:
+            return
+        if self._reads or await self._refuses_every_call(error):
+            connection.wants_handshake = True
+            connection.retire()
+            raise SessionGone("the server takes no call before a handshake") from None
+
+    async def _refuses_every_call(self, error: MCPError) -> bool:
+        """Return whether the server refuses a call of no tool in the same words, so that it looked at no call."""
+        token = current.set(HttpExchange(ends=self._ends) if self._over_http else None)
+        try:
+            async with asyncio.timeout_at(self._ends):
+                await self._connection.client.session.call_tool(_NO_TOOL, {}, allow_input_required=True)
+        except MCPError as found:
+            return (found.code, found.message) == (error.code, error.message)
+        except Exception:  # whatever it is, it is not the same refusal
+            return False
+        finally:
+            current.reset(token)
+        return False
 
     def _refuse_gone(self) -> None:
         """Raise SessionGone when the server no longer knows the session, and never saw the call."""

@@ -1,0 +1,68 @@
+"""How a connection begins: servers that are older than the newest revision, and servers that only say they speak it.
+
+VoidNullable/lific#57, 0xMassi/webclaw#107, dmtrKovalenko/fff#797, SylphxAI/pdf-reader-mcp#598, github/copilot-cli#4809:
+servers that end at any first message but `initialize`. kglite 0.21.2 from PyPI takes no call without the handshake.
+"""
+
+import pytest
+
+from tests.requirements import promise
+from toolbox.providers.provider import NotSent
+
+
+async def intent():
+    """Stand for a committed intent."""
+
+
+@pytest.fixture
+def greeted(servers, opened, tmp_path):
+    """Open a toolbox with a server that minds how a connection begins; returns it, and what the server did."""
+    log = tmp_path / "log"
+
+    def started(how):
+        entry = {"command": "python", "args": [str(servers / "greetings.py"), how, str(log)]}
+        return opened(tmp_path, {"mcpServers": {"old": entry}})
+
+    return started, lambda: log.read_text(encoding="utf-8").split()
+
+
+async def call(toolbox, name, before_send=None):
+    definition = (await toolbox.catalog("anyone")).definitions[f"old.{name}"]
+    return await toolbox.call(definition, {}, deadline_s=30, effect_id="w/r/1", before_send=before_send)
+
+
+@promise("tools:greetings")
+async def test_a_server_that_ends_at_the_newest_revisions_question_is_started_again_with_the_older_handshake(greeted):
+    started, done = greeted
+    async with started("ends") as toolbox:
+        assert (await toolbox.catalog("anyone")).unavailable == {}
+        assert (await call(toolbox, "change", intent)).data == "the answer"
+    assert done() == ["started", "started", "change"]
+
+
+@promise("tools:greetings")
+async def test_a_read_that_is_refused_for_want_of_the_handshake_is_made_again_after_it(greeted):
+    started, done = greeted
+    async with started("wants") as toolbox:
+        answers = [(await call(toolbox, name)).data for name in ("look", "look")]
+    assert answers == ["the answer"] * 2
+    assert done() == ["started", "started", "look", "look"]
+
+
+@promise("effects:greetings")
+async def test_a_write_that_is_refused_for_want_of_the_handshake_like_a_call_of_no_tool_was_not_sent(greeted):
+    started, done = greeted
+    async with started("wants") as toolbox:
+        with pytest.raises(NotSent, match="takes no call before a handshake"):
+            await call(toolbox, "change", intent)
+        assert (await call(toolbox, "change", intent)).data == "the answer"
+    assert done() == ["started", "started", "change"]
+
+
+@promise("effects:greetings")
+async def test_a_write_whose_refusal_is_not_that_of_every_call_is_not_sent_again(greeted):
+    started, done = greeted
+    async with started("acts") as toolbox:
+        answer = await call(toolbox, "change", intent)
+        assert (answer.success, answer.error) == (False, "initialize is required")
+    assert done() == ["started", "change"]
