@@ -46,6 +46,10 @@ class Server:
     env: dict[str, str] = field(default_factory=dict)
     path: str | None = None
     """Where it answers over HTTP; None for stdio."""
+    greeting: str = "auto"
+    """How the client of the SDK begins, where it gets no answers by itself."""
+    varies: bool = False
+    """Whether structured answers hold times or chance, so that only their form is compared."""
 
     def command(self) -> list[str]:
         """Return what starts it, with its options still to be filled in."""
@@ -121,7 +125,7 @@ async def by_the_sdk(server: Server, entry: dict[str, Any], folder: Path, port: 
     if target is None:
         parameters = StdioServerParameters(command=entry["command"], args=entry["args"], env=entry["env"], cwd=folder)
         target = stdio_client(parameters, errlog=(folder / "stderr").open("w", encoding="utf-8"))
-    async with Client(target, cache=None) as client:
+    async with Client(target, cache=None, mode=server.greeting) as client:
         listed = await client.list_tools()
         answers = [
             await client.call_tool(call["tool"], filled(call["arguments"], folder, port)) for call in server.calls
@@ -148,7 +152,7 @@ async def by_a_toolbox(server: Server, entry: dict[str, Any], folder: Path, port
         return Seen({name.partition(".")[2] for name in catalog.definitions}, answers)
 
 
-def difference(sent: CallToolResult, got: Any) -> str | None:
+def difference(sent: CallToolResult, got: Any, *, varies: bool = False) -> str | None:
     """Return what an answer lacks of what the server sent, or None."""
     if not isinstance(got, Answer):
         return f"the call raised {got!r}"
@@ -160,14 +164,33 @@ def difference(sent: CallToolResult, got: Any) -> str | None:
     if not got.success:
         return f"it failed here: {got.error}"
     if sent.structured_content is not None:
-        return None if _holds(got.data, sent.structured_content) else "its structured content is another"
+        as_compared = _form if varies else _itself
+        holds = _holds(as_compared(got.data), as_compared(sent.structured_content))
+        return None if holds else "its structured content is another"
     files = [part.data for part in sent.content if part.type in ("image", "audio")]
     names = [hashlib.sha256(base64.b64decode(data)).hexdigest() for data in files]
     parts = got.data if files else [got.data]
-    whole = ["\n".join(texts)] if not files else texts
+    whole = ["\n".join(texts)] if texts and not files else texts
     return _lost([text for text in whole if not any(part == _read(text) for part in parts)]) or _lost(
         [f"the bytes {name}" for name in names if name not in got.files]
     )
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _form(value: Any) -> Any:
+    """Return the names and kinds that a value has, without what stands there."""
+    match value:
+        case dict():
+            return {name: _form(item) for name, item in value.items()}
+        case list():
+            return [_form(item) for item in value]
+        case int() | float() if not isinstance(value, bool):
+            return "number"
+        case _:
+            return type(value).__name__
 
 
 def _holds(data: Any, structured: Any) -> bool:
@@ -202,6 +225,6 @@ def tried(server: Server) -> list[str]:
             ours = asyncio.run(by_a_toolbox(server, entry, folder, port))
     faults = [f"{name} is not offered" for name in sorted(theirs.tools - ours.tools)]
     for call, sent, got in zip(server.calls, theirs.answers, ours.answers, strict=True):
-        if found := difference(sent, got):
+        if found := difference(sent, got, varies=server.varies):
             faults.append(f"{call['tool']}: {found}")
     return faults

@@ -49,6 +49,21 @@ def test_an_answer_that_lacks_or_changes_what_a_server_sent_is_told(sent, got, f
 
 
 @promise("tools:public-servers")
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ({"rows": 1, "at": "now"}, None),
+        ({"rows": 2.5, "at": "then", "_content": ["more"]}, None),
+        ({"rows": "1", "at": "now"}, "its structured content is another"),
+        ({"rows": 1}, "its structured content is another"),
+    ],
+)
+def test_of_answers_that_hold_times_or_chance_the_form_is_compared(data, found):
+    sent = CallToolResult(content=[], structured_content={"rows": 7, "at": "once"})
+    assert difference(sent, Answer(success=True, data=data), varies=True) == found
+
+
+@promise("tools:public-servers")
 def test_every_server_is_pinned_to_the_version_that_is_named():
     packages = json.loads((SERVERS.parent / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     locks = "".join(file.read_text(encoding="utf-8") for file in SERVERS.parent.glob("*.lock"))
