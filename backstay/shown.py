@@ -71,6 +71,21 @@ def message_line(text: str, limit: int = 500) -> str:
     return one_line(" ".join(text[: 8 * limit].split()), limit)
 
 
+def message_block(text: str, limit: int = 4000) -> str:
+    """Return an error message with its line breaks, each line as `one_line` shows it, from its start and its end.
+
+    It is for places where a block is quoted, so that no line of it can pass for one of the engine's own.
+    """
+    if len(text) > 2 * limit:
+        text = f"{text[:limit]}\n{CLIPPED}\n{text[-limit:]}"
+    lines = [one_line(line.rstrip(), 2 * limit) for line in text.expandtabs(4).splitlines()]
+    block = "\n".join(line for place, line in enumerate(lines) if line or any(lines[max(place - 1, 0) : place])).strip(
+        "\n"
+    )
+    half = (limit - len(CLIPPED)) // 2 - 1
+    return block if len(block) <= limit else f"{block[:half]}\n{CLIPPED}\n{block[-half:]}"
+
+
 def markdown_line(text: str, limit: int = 1000) -> str:
     """Return the text as one line that Markdown shows literally: no link, image, code, table, heading or list.
 

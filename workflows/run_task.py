@@ -470,4 +470,4 @@ def _out_of_bounds(info: workflow.Info, task: Any) -> TaskInvalid | None:
 def _told(result: ToolResult) -> dict[str, Any]:
     if result.success:
         return {"note": result.error, "ref": result.ref}
-    return {"error": result.error, "type": result.error_type, "ref": result.ref}
+    return {"error": result.reason or result.error, "type": result.error_type, "ref": result.ref}

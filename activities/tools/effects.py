@@ -16,7 +16,7 @@ from backstay.effects.effect import DOUBTFUL, EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
 from backstay.provenance.echo import UNKNOWN
 from backstay.requests import CallTool
-from backstay.shown import one_line
+from backstay.shown import message_line, one_line
 from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
@@ -155,13 +155,13 @@ class Send:
             self.result = _applied(kept, undo)
             await self.record(EffectState.APPLIED, result_ref=kept.ref, undo=undo)
             return
-        said = answer.error or answer.data
+        said = answer.reason or answer.error or answer.data
         shown = (await self.stored(lambda: self.records.show(self.intent.run, said, self.provider))).payload
         words = str(shown) if answer.error else one_line(told(shown), 400)
-        error = (f"{judged.why}: {words}" if judged.why else words)[:500]
+        error = told_error(f"{judged.why}: {words}" if judged.why else words)
         kind = DOUBTFUL if judged.meaning is Meaning.DOUBTFUL else "ToolError"
-        self.result = ToolResult(success=False, ref=kept.ref, error=error, error_type=kind)
-        await self.record(EffectState(judged.meaning), outcome=error, result_ref=kept.ref)
+        self.result = ToolResult(success=False, ref=kept.ref, **error, error_type=kind)
+        await self.record(EffectState(judged.meaning), outcome=error["error"], result_ref=kept.ref)
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
@@ -254,6 +254,12 @@ def _result_of(begun: Begun) -> ToolResult:
 
 def _lost(reason: str, wait: float) -> ToolResult:
     return ToolResult(success=False, error=reason, error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
+
+
+def told_error(text: str) -> dict[str, Any]:
+    """Return the fields of a result that tell an error: one line, and more of it where it says more."""
+    line = message_line(text)
+    return {"error": line, "reason": None if line == text else text}
 
 
 def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:

@@ -8,7 +8,7 @@ from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets
-from activities.tools.effects import Effects, intent_of
+from activities.tools.effects import Effects, intent_of, told_error
 from activities.tools.elicitations import Elicitations
 from activities.tools.previews import Previews, Rehearsing, made_up, place_of
 from backstay import calls
@@ -354,8 +354,8 @@ class Tools(Activities):
             question = await self.elicitations.keep(run, definition.provider, answer.question)
             return ToolResult(success=answer.success, error="its server asks", question=question)
         if not answer.success:
-            shown = await self.records.show(run, answer.error or "", definition.provider)
-            return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError")
+            shown = await self.records.show(run, answer.reason or answer.error or "", definition.provider)
+            return ToolResult(success=False, **told_error(str(shown.payload)), error_type="ToolError")
         more: Any = {"asked": vouching(definition, arguments), "simulated": made_up(ask, copy)}
         kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files, **more)
         why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})

@@ -187,6 +187,8 @@ class ToolResult(Message):
     """The stored result record: digest, full shown form, sealed raw form."""
     error: str | None = None
     """One redacted line; None on success."""
+    reason: str | None = None
+    """The same with its line breaks and at more length, for the model, where it says more than the line."""
     error_type: str | None = None
     """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
     undo: str | None = None

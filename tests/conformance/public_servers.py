@@ -158,8 +158,8 @@ def difference(sent: CallToolResult, got: Any, *, varies: bool = False) -> str |
         return f"the call raised {got!r}"
     texts = [part.text for part in sent.content if part.type == "text"]
     if sent.is_error:
-        said = " ".join((got.error or "").split())
-        lost = [text for text in texts if " ".join(text.split()) not in said]
+        said = got.reason or got.error or ""
+        lost = [text for text in texts if not _tells(said, text)]
         return "its error is none here" if got.success else _lost(lost)
     if not got.success:
         return f"it failed here: {got.error}"
@@ -174,6 +174,12 @@ def difference(sent: CallToolResult, got: Any, *, varies: bool = False) -> str |
     return _lost([text for text in whole if not any(part == _read(text) for part in parts)]) or _lost(
         [f"the bytes {name}" for name in names if name not in got.files]
     )
+
+
+def _tells(said: str, text: str) -> bool:
+    """Return whether a reason holds a text line by line; what invisible signs become is compared elsewhere."""
+    lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
+    return all(line in said for line in lines) and said.count("\n") >= len(lines) - 1
 
 
 def _itself(value: Any) -> Any:

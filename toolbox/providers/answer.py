@@ -10,10 +10,10 @@ import binascii
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from backstay.shown import message_line
+from backstay.shown import message_block, message_line
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.json_safe import as_written, json_safe
 
@@ -41,6 +41,8 @@ class Answer:
     success: bool
     data: Any = None
     error: str | None = None
+    reason: str | None = field(default=None, compare=False)
+    """The same with its line breaks and at more length, where it says more than the line."""
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Pictures, sounds and other bytes, by the sha256 that stands for them in the data."""
     cached: bool = False
@@ -62,7 +64,9 @@ class Answer:
 
 def refused(reason: str) -> Answer:
     """Return the answer of a tool that refused."""
-    return Answer(success=False, error=message_line(reason) or "the tool reported an error without a reason")
+    line, block = message_line(reason), message_block(reason)
+    error = line or "the tool reported an error without a reason"
+    return Answer(success=False, error=error, reason=None if block == line else block)
 
 
 def answer_of(said: Mapping[str, Any]) -> Answer:
@@ -88,7 +92,7 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
     if not reason and data:
         reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
-    return Answer(success=False, data=data, error=refused(reason).error, files=files, scalar=scalar)
+    return replace(refused(reason), data=data, files=files, scalar=scalar)
 
 
 def _is_true(flag: Any) -> bool:
