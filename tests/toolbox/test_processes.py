@@ -124,6 +124,22 @@ async def test_a_silent_server_costs_bounded_time_once_and_never_hides_the_other
         assert list(catalog.definitions) == ["raw.ping"]
 
 
+# BaseIntelligence/bounty-challenge#52020 and github/github-mcp-server#179 (several lines), Quantum3-Labs/ARBuilder#2
+# (no version), microsoft/agent-governance-toolkit#3833 and tontinton/maki#68 (a header): no usual host reads these.
+@promise("tools:unread")
+@pytest.mark.parametrize(
+    ("how", "wrote"), [("indent", '"jsonrpc": "2.0",'), ("bare", '{"id": 1, "error":'), ("header", "Content-Length: ")]
+)
+async def test_a_server_whose_answers_nobody_can_read_is_told_with_one_of_them(
+    opened, tmp_path, raw, monkeypatch, how, wrote
+):
+    monkeypatch.setattr("toolbox.mcp.provider.FIRST_START_S", 1.5)
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(unread=how, garbage="Server is running")}}) as toolbox:
+        reason = (await toolbox.catalog("anyone")).unavailable["raw"]
+    assert "each answer must be one line of JSON" in reason
+    assert f"it wrote {wrote!r}"[:-1] in reason
+
+
 @promise("tools:garbage")
 async def test_garbage_on_stdout_is_passed_over_and_kept_for_people(opened, tmp_path, raw):
     entry = raw(garbage="Welcome to the server!\n\x00\x01{", tools=[tool("ping")], answers={"ping": FINE})

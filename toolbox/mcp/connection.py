@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,11 +12,12 @@ from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification, ToolListChangedNotification
 
 from backstay.errors import ToolUnavailable
-from backstay.shown import message_line, one_line
+from backstay.shown import one_line
 from backstay.version import version
 from toolbox.mcp.elicitation import ElicitationRouter
 from toolbox.mcp.errors import describe_fault, of_status, unwrap
 from toolbox.mcp.http_transport import HttpExchange, current
+from toolbox.mcp.printed import Printed
 from toolbox.mcp.streams import tolerant
 from toolbox.mcp.transports import Transport
 from toolbox.schema import compile_schema, misfits
@@ -31,13 +31,6 @@ AUTO, HANDSHAKE = "auto", "legacy"
 _CLOSE_S = 5.0
 _LISTEN_AGAIN_S = 1.0
 _LISTEN_MOST_S = 300.0
-_TAIL = 8192
-_AFTER_A_CAUSE = re.compile(
-    r"\s+(?:at|File|code:|errno:|syscall:) |\s*[\])}^~]+[,;]?\s*$|Node\.js v\d|note: run with|exit status \d"
-    r"|goroutine \d|\t/|npm (?:error|ERR!) (?:A complete log|\s*$|[\w ]*\bNote that)"
-)
-"""What runtimes print behind the cause of an end: places in code, hints, and the ends of brackets."""
-_CAUSE = re.compile(r"(?:error|exception|fatal|panic)", re.IGNORECASE)
 _log = structlog.get_logger("toolbox")
 
 
@@ -48,8 +41,7 @@ class Connection:
         self, transport: Transport, changed: Any, within_s: float, log: Path | None = None, greeting: str = AUTO
     ) -> None:
         self._within_s = within_s
-        self._log = log
-        self._log_begun = _size(log)
+        self._printed = Printed(log)
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -110,9 +102,8 @@ class Connection:
         done, _ = await asyncio.wait({self._opened}, timeout=self._within_s)
         if not done:
             await self.close()
-            raise ToolUnavailable(
-                f"the server did not answer within {self._within_s:g} s of its start; raise its `initTimeout`"
-            )
+            why = self._printed.unread() or "raise its `initTimeout`"
+            raise ToolUnavailable(f"the server did not answer within {self._within_s:g} s of its start; {why}")
         error = self._opened.exception()
         if error is not None:
             raise self._unavailable(error) from None
@@ -209,34 +200,5 @@ class Connection:
             return ToolUnavailable(of_status(self.seen.status, error))
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and self.seen.fault is None:
             self.exited = True
-            return ToolUnavailable(f"the server exited before it answered{self._last_words()}")
+            return ToolUnavailable(f"the server exited before it answered{self._printed.last_words()}")
         return ToolUnavailable(f"the server cannot be reached: {self.seen.fault or describe_fault(error)}")
-
-    def _last_words(self) -> str:
-        """Return what the server printed last, and where the rest stands; the log holds no secrets."""
-        try:
-            if self._log is None or _size(self._log) == self._log_begun:
-                return "; it printed nothing"
-            with self._log.open("rb") as file:
-                # A log that is full begins anew.
-                file.seek(max(self._log_begun if _size(self._log) > self._log_begun else 0, _size(self._log) - _TAIL))
-                lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
-        except OSError:
-            return "; its output cannot be read"
-        return f": {message_line(_cause_in(lines), 200)}; see its output in {self._log}"
-
-
-def _cause_in(lines: list[str]) -> str:
-    """Return the line that says why a process ended: the last one, unless it only follows the cause."""
-    said = [line for line in reversed(lines) if line.strip()]
-    if not said or _AFTER_A_CAUSE.match(said[0]) is None:
-        return said[0] if said else ""
-    causes = [line for line in said if _AFTER_A_CAUSE.match(line) is None]
-    return next((line for line in causes if _CAUSE.search(line)), (causes or said)[0])
-
-
-def _size(log: Path | None) -> int:
-    try:
-        return 0 if log is None else log.stat().st_size
-    except OSError:
-        return 0

@@ -1,7 +1,8 @@
 """A server that says exactly what its script says; argv: a JSON file, read again for every request.
 
 {"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...},
-"handshake": {...}, "discover": {...}, "listing": {...}, "changes_while_listed": 0}
+"handshake": {...}, "discover": {...}, "listing": {...}, "changes_while_listed": 0, "unread": "indent"}
+`unread`: answers are of several lines (`indent`), without their version (`bare`), or behind a header (`header`).
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
 {"endless": "text", "pause": seconds} is one line without an end.
 """
@@ -18,6 +19,18 @@ script = Path(sys.argv[1])
 def say(message):
     sys.stdout.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
     sys.stdout.flush()
+
+
+def written(said, how):
+    match how:
+        case "indent":
+            return json.dumps(said, indent=2)
+        case "bare":
+            return {name: value for name, value in said.items() if name != "jsonrpc"}
+        case "header":
+            return f"Content-Length: {len(json.dumps(said))}\r\n\r\n{json.dumps(said)}Content-Length: 9"
+        case _:
+            return said
 
 
 def answer(request):
@@ -60,6 +73,6 @@ if told.get("garbage"):
 for line in sys.stdin:
     request = json.loads(line)
     if "id" in request and not told.get("silent"):
-        say(answer(request))
+        say(written(answer(request), told.get("unread")))
 while told.get("stubborn"):
     time.sleep(0.1)
