@@ -2,12 +2,10 @@
 
 import difflib
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from backstay.bounds import DEEPEST
-from backstay.canonical import key_of
 from backstay.shown import one_line
-from toolbox.schema import fits_pattern
+from toolbox.schema import fits_pattern, referred
 
 _JOINS = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("if", "then", "else")
@@ -127,36 +125,8 @@ def _parts(schemas: list[Any], root: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         seen.add(id(part))
         found.append(part)
-        waiting += [_referred(part.get(word), root) for word in ("$ref", "$dynamicRef") if word in part]
+        waiting += [referred(part.get(word), root) for word in ("$ref", "$dynamicRef") if word in part]
         waiting += [each for word in _JOINS if isinstance(part.get(word), list) for each in part[word]]
         waiting += [part[word] for word in _BRANCHES if word in part]
         waiting += [schema for word in _DEPENDENT for schema in _object(part.get(word)).values()]
     return found
-
-
-def _referred(reference: Any, root: dict[str, Any]) -> Any:
-    """Return what a reference within the schema names; None for any other."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    if len(reference) > 1 and not reference.startswith("#/"):
-        return _anchored(reference[1:], root)
-    found: Any = root
-    for step in reference[1:].split("/")[1:]:
-        key = key_of(unquote(step))
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
-
-
-def _anchored(name: str, root: dict[str, Any]) -> Any:
-    """Return the part of a schema that bears a name of its own; None where none does."""
-    waiting: list[Any] = [root]
-    for _ in range(_MOST):
-        if not waiting:
-            return None
-        part = waiting.pop(0)
-        if isinstance(part, dict) and (
-            name in (part.get("$anchor"), part.get("$dynamicAnchor")) or part.get("$id") == f"#{name}"
-        ):
-            return part
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return None

@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from backstay.canonical import each_once, key_of
+from backstay.canonical import each_once
+from toolbox.schema import referred
 
 _DEPTH = 20
 _TEXT_ALONE = frozenset({"string"})
@@ -46,9 +47,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Any:
     for _ in range(_DEPTH):
         if not isinstance(schema, dict) or not isinstance(target := schema.get("$ref"), str):
             break
-        schema = root if target.startswith("#") else None
-        for part in target.removeprefix("#").split("/")[1:]:
-            schema = schema.get(key_of(part)) if isinstance(schema, dict) else None
+        schema = referred(target, root)
     return schema
 
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import re2
 from jsonschema import Draft202012Validator
@@ -23,6 +24,8 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
+
+from backstay.canonical import key_of
 
 _CHARACTERS = 256 * 1024
 _VALUES = 20_000
@@ -37,6 +40,8 @@ _COMPILING = 100
 """Compiling an instruction takes about as long as running it on this many bytes."""
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\.", re.DOTALL)
 _OTHER_SPACE = re.compile(r"[^\S \t\n\r\f]")
+_LOOKED_AT = 2000
+"""How many parts of a schema are looked at for one that bears a name."""
 _TOOLS = "the tool's schema"
 _VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
 """What stands under these is no schema."""
@@ -152,8 +157,8 @@ def compile_schema(schema: Any, *, called: str = _TOOLS, of_a_server: bool = Fal
     """Return a validator for the schema, or one line that says why the schema cannot be used.
 
     `called`: what that line calls the schema. `of_a_server`: it says what a server takes, and is read as servers mean
-    theirs: what has a default may be missing whatever is required, and what is `nullable` or null by default may be
-    null.
+    theirs: what has a default may be missing whatever is required, what is `nullable` or null by default may be null,
+    and of the branches of `oneOf` several may fit.
     """
     if not isinstance(schema, dict):
         return f"{called} is no object"
@@ -235,6 +240,33 @@ def references_of(schema: Any) -> Iterator[str]:
                 pass
 
 
+def referred(reference: Any, root: Any) -> Any:
+    """Return what a reference within a schema names, by its place or by a name of its own; None for any other."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    if len(reference) > 1 and not reference.startswith("#/"):
+        return _anchored(reference[1:], root)
+    found: Any = root
+    for step in reference[1:].split("/")[1:]:
+        key = key_of(unquote(step))
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _anchored(name: str, root: Any) -> Any:
+    waiting: list[Any] = [root]
+    for _ in range(_LOOKED_AT):
+        if not waiting:
+            return None
+        part = waiting.pop(0)
+        if isinstance(part, dict) and (
+            name in (part.get("$anchor"), part.get("$dynamicAnchor")) or part.get("$id") == f"#{name}"
+        ):
+            return part
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return None
+
+
 def misfits(validator: Any, value: Any) -> bool:
     """Return whether a value is known not to fit; what a server answers may be too large to find out."""
     if isinstance(validator, str):
@@ -271,6 +303,9 @@ def _bounded(dialect: Any, *, patterned: bool, of_a_server: bool) -> Any:
     rules |= dict.fromkeys(_LEFT_TO_THE_SERVER, lambda *_: ())
     if of_a_server:
         rules["required"] = _required
+        if "oneOf" in rules:
+            # Branches of many servers overlap; which of them is meant is the server's to say.
+            rules["oneOf"] = rules["anyOf"]
     return _extended(dialect, rules, of_a_server=of_a_server)
 
 
