@@ -214,7 +214,14 @@ def links_in(text: str) -> list[str]:
     lowered = text.lower()
     after = (host for pattern in _HOST_AFTER for host in pattern.findall(lowered))
     bare = (host for found in _DOMAIN.finditer(text) if (host := _bare_host(text, found)))
-    return list(islice(dict.fromkeys((*hosts_in(text), *after, *bare)), MOST_WITHIN))
+    found = dict.fromkeys((*hosts_in(text), *after, *bare))
+    # What stands after `www.` is looked up by itself, and with it once more would find the same.
+    return list(islice((host for host in found if _without_www(host) not in found), MOST_WITHIN))
+
+
+def _without_www(host: str) -> str | None:
+    lowered = host.lower()
+    return lowered.removeprefix("www.") if lowered.startswith("www.") else None
 
 
 def _bare_host(text: str, domain: re.Match[str]) -> str:

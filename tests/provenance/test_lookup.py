@@ -9,6 +9,7 @@ from backstay.provenance.echo import Echo
 from backstay.provenance.index import AT_ONCE, Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, source_of
+from backstay.provenance.targets import links_in
 from tests.requirements import promise
 
 ADDRESS = "mallory@evil-desk.example"
@@ -164,6 +165,20 @@ def test_a_body_may_quote_others_and_is_no_target():
 
     assert sources.foreign == ()
     assert sources.by["/to"] == (("task",),)
+
+
+@promise("policy:links")
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("see www.desk.example/x", ["desk.example"]),
+        ("https://www.desk.example/a and //cdn.desk.example/b", ["desk.example", "cdn.desk.example"]),
+        ("WWW.Desk.example", ["desk.example"]),
+        ("https://desk.example", ["desk.example"]),
+    ],
+)
+def test_a_host_is_looked_up_once_with_or_without_its_first_label(text, hosts):
+    assert links_in(text) == hosts
 
 
 @promise("policy:links")

@@ -194,7 +194,13 @@ def test_a_file_is_read_in_the_form_in_which_its_host_writes_it(tmp_path, name):
 
 
 @promise("tools:hosts-files")
-@pytest.mark.parametrize("text", ["a: &a [*a]", "mcpServers: {a: &a {command: b}, c: *a}", "a: [", "- 1", "\t"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a: &a [*a]", "mcpServers: {a: &a {command: b}, c: *a}", "a: [", "- 1", "\t"),
+        "mcpServers:\n  a: {command: b}\n  a: {command: c}\n",
+    ],
+)
 def test_a_file_that_cannot_be_read_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "mcp.yaml"
     file.write_text(text, encoding="utf-8")

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from backstay.errors import ToolboxInvalid
 from backstay.redaction.redactor import Redactor
+from backstay.yaml_text import read_yaml
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import FOREIGN, ServerEntry
 from toolbox.configuration.foreign import as_ours
@@ -152,7 +153,7 @@ def _parsed(suffix: str, text: str) -> Any:
         case ".yaml" | ".yml":
             if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
                 raise ValueError("it has aliases (`*name`), of which a few lines may hold more than any memory")
-            return yaml.safe_load(text)
+            return read_yaml(text)
         case _:
             return commented.read(text)
 
