@@ -1,11 +1,13 @@
 """Find a forbidden text however it is spelled: what is denied or asked about must not depend on capitals or coding."""
 
+import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from backstay.policies.coded import as_written, decoded
-from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, only
+from backstay.policies.signs import dotted, end_of_authority, is_host, only
 
 _DECODED = 3
 """How often a text may be coded over."""
@@ -13,6 +15,7 @@ _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 _LONGEST_SCHEME = 40
+_PLAIN_CODE = re.compile(r"%([0-7][0-9a-f])")
 _QUOTING = str.maketrans(dict.fromkeys('"[]\\'))
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
@@ -20,9 +23,17 @@ _USUAL_PORTS = {"http": ":80", "https": ":443"}
 def folded(text: str) -> str:
     """Return a text without differences of case, width and invisible characters."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_DOTS)
-    if plain.isascii():
-        return plain
-    return "".join(sign for sign in plain if unicodedata.category(sign) != "Cf")
+    hidden = [] if plain.isascii() else _of(plain, _is_format)
+    return plain.translate(dict.fromkeys(hidden)) if hidden else plain
+
+
+def _is_format(sign: str) -> bool:
+    return unicodedata.category(sign) == "Cf"
+
+
+def _of(text: str, fits: Callable[[str], bool]) -> list[int]:
+    """Return the codes of those of its signs that fit, each looked at once."""
+    return [ord(sign) for sign in set(text) if fits(sign)]
 
 
 @lru_cache(maxsize=4)
@@ -34,13 +45,15 @@ def readings(text: str) -> tuple[str, ...]:
     found = {folded(text): None}
     for _ in range(_DECODED):
         last = next(reversed(found))
-        found[folded(_decoded(last))] = None
+        if (plain := _decoded(last)) != last:
+            found[folded(plain)] = None
     found |= dict.fromkeys(map(folded, _all_decoded(text)))
     found |= dict.fromkeys([folded(as_written(known)) for known in found if "xn--" in known])
     for known in list(found):
         if not known.isprintable():
-            found["".join(sign if sign.isprintable() else " " for sign in known)] = None
-            found["".join(sign for sign in known if sign.isprintable())] = None
+            unseen = _of(known, lambda sign: not sign.isprintable())
+            found[known.translate(dict.fromkeys(unseen, " "))] = None
+            found[known.translate(dict.fromkeys(unseen))] = None
     for known in list(found):
         if "@" in known:
             found["@".join(part.strip() for part in known.split("@"))] = None
@@ -55,7 +68,7 @@ def _all_decoded(text: str) -> list[str]:
     # Wide signs may write a code.
     found, last = decoded(text), [text, folded(text)]
     for _ in range(_DECODED):
-        last = [code[-1] for known in last if (code := decoded(known))]
+        last = [code[-1] for known in last if (code := decoded(known)) and code[-1] != known]
         found += last
     return found
 
@@ -188,11 +201,4 @@ def _is_word(sign: str) -> bool:
 
 def _decoded(text: str) -> str:
     """Return a text with its `%` codes of plain characters replaced by these."""
-    first, *parts = text.split("%")
-    return first + "".join(map(_after_code, parts))
-
-
-def _after_code(part: str) -> str:
-    code = part[:2]
-    is_plain = len(code) == 2 and code[0] in "01234567" and code[1] in HEX
-    return chr(int(code, 16)) + part[2:] if is_plain else f"%{part}"
+    return _PLAIN_CODE.sub(lambda code: chr(int(code[1], 16)), text)
