@@ -2,24 +2,24 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Callable
 from html import unescape
-from string import ascii_lowercase, digits
+from string import ascii_letters, ascii_lowercase, digits
+from urllib.parse import unquote
+
+from backstay.policies.signs import HEX
 
 _CHARSETS = ("utf", "iso-8859", "windows-125", "koi8")
 """How the names of character sets begin of which reading takes linear time."""
-_WORD = re.compile(r"=\?([^?]{1,40})\?([bBqQ])\?([^?]*)\?=")
-_WORDS = re.compile(rf"{_WORD.pattern}(?:\s*{_WORD.pattern})*")
-_QUOTED = re.compile(rb"=([0-9a-fA-F]{2})")
-_PERCENTS = re.compile(r"(?:%[0-9a-fA-F]{2})+")
-_DIGITS = 8
-"""A number with more of them stands for no sign."""
-# Programs leave out the zeros before a number.
-_ENTITY = re.compile(r"&(?:#0*([0-9]+);?|#[xX]0*([0-9a-fA-F]+);?|[A-Za-z][A-Za-z0-9]{1,31};?)")
+_LONGEST_CHARSET = 40
 _IN_LABEL = frozenset(ascii_lowercase + digits + "-")
 _ASCII_LABEL = "xn--"
 _LONGEST_LABEL = 63
+_LETTERS = frozenset(ascii_letters)
+_LONGEST_ENTITY = 33
+"""With its semicolon."""
+_DIGITS = 9
+"""A number with more of them stands for no sign."""
 
 
 def decoded(text: str) -> list[str]:
@@ -41,19 +41,35 @@ def as_written(text: str) -> str:
 
 def words_decoded(text: str) -> str:
     """Return a text with the encoded words of mail, such as `=?utf-8?q?ana=40x?=`, replaced by what they stand for."""
-    # White space between two of them stands for nothing.
-    return _WORDS.sub(lambda found: "".join(_word(*word) for word in _WORD.findall(found[0])), text)
+    if "?=" not in text or all(f"?{encoding}?" not in text for encoding in "bBqQ"):
+        return text
+    parts: list[str] = []
+    at, after_word = 0, False
+    while (start := text.find("=?", at)) >= 0:
+        word, end = _word_at(text, start)
+        between = text[at:start]
+        # White space between two of them stands for nothing.
+        parts += ["" if after_word and end and between.isspace() else between, word]
+        at, after_word = end or start + 2, bool(end)
+    return "".join([*parts, text[at:]])
 
 
-def _word(charset: str, encoding: str, said: str) -> str:
-    data = said.encode("utf-8", "replace")
-    plain = _from_base64(data) if encoding in "bB" else _from_quoted(data)
+def _word_at(text: str, start: int) -> tuple[str, int]:
+    """Return the encoded word that begins there, decoded, and where it ends; 0 where there is none."""
+    after = text.find("?", start + 2, start + 3 + _LONGEST_CHARSET)
+    encoding = text[after + 1 : after + 3].lower()
+    end = text.find("?", after + 3) if after > 0 and encoding in {"b?", "q?"} else -1
+    if end < 0 or text[end + 1 : end + 2] != "=":
+        return "=?", 0
+    data = text[after + 3 : end].encode("utf-8", "replace")
+    plain = _from_base64(data) if encoding == "b?" else _from_quoted(data)
     # A language may follow the name of the character set.
-    name = charset.partition("*")[0].strip().lower()
+    charset = text[start + 2 : after].partition("*")[0].strip().lower()
     try:
-        return plain.decode(name if name.startswith(_CHARSETS) else "utf-8", "replace")
+        word = plain.decode(charset if charset.startswith(_CHARSETS) else "utf-8", "replace")
     except (LookupError, ValueError):
-        return plain.decode("utf-8", "replace")
+        word = plain.decode("utf-8", "replace")
+    return word, end + 2
 
 
 def _from_base64(data: bytes) -> bytes:
@@ -64,22 +80,33 @@ def _from_base64(data: bytes) -> bytes:
 
 
 def _from_quoted(data: bytes) -> bytes:
-    return _QUOTED.sub(lambda found: bytes.fromhex(found[1].decode("ascii")), data.replace(b"_", b" "))
+    first, *parts = data.replace(b"_", b" ").split(b"=")
+    return first + b"".join(map(_quoted, parts))
 
 
-def _percent(text: str) -> str:
-    return _PERCENTS.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "replace"), text)
+def _quoted(part: bytes) -> bytes:
+    code = part[:2].decode("ascii", "replace").lower()
+    is_code = len(code) == 2 and set(code) <= HEX
+    return bytes([int(code, 16)]) + part[2:] if is_code else b"=" + part
 
 
 def _html(text: str) -> str:
-    return _ENTITY.sub(_sign, text)
+    first, *parts = text.split("&")
+    return first + "".join(map(_entity, parts))
 
 
-def _sign(found: re.Match[str]) -> str:
-    number, hexadecimal = found.groups()
-    if len(number or hexadecimal or "") > _DIGITS:
-        return "\ufffd"
-    return unescape(f"&#{number};" if number else f"&#x{hexadecimal};" if hexadecimal else found[0])
+def _entity(part: str) -> str:
+    """Return the sign that an entity stands for, and what follows it; what is none stays as it is."""
+    if part[:1] == "#":
+        # Python reads no number of thousands of digits, and programs leave out the zeros before one.
+        sign = part[1:2] if part[1:2] in ("x", "X") else ""
+        number = part[1 + len(sign) :].lstrip("0")
+        if not sign and number[:_DIGITS].isdecimal() and len(number) >= _DIGITS:
+            return f"\ufffd{number.lstrip(digits)}"
+        return unescape(f"&#{sign}{number}")
+    if part[:1] not in _LETTERS:
+        return f"&{part}"
+    return unescape(f"&{part[:_LONGEST_ENTITY]}") + part[_LONGEST_ENTITY:]
 
 
 def _label(part: str) -> str:
@@ -96,7 +123,7 @@ def _label(part: str) -> str:
 
 
 _CODES: dict[str, Callable[[str], str]] = {
-    "%": _percent,
+    "%": lambda text: unquote(text, errors="replace"),
     "&": _html,
     "=?": words_decoded,
 }

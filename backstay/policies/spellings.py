@@ -1,13 +1,12 @@
 """Find a forbidden text however it is spelled: what is denied or asked about must not depend on capitals or coding."""
 
-import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from backstay.policies.coded import as_written, decoded
-from backstay.policies.signs import dotted, end_of_authority, is_host, only
+from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, only
 
 _DECODED = 3
 """How often a text may be coded over."""
@@ -15,7 +14,6 @@ _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 _LONGEST_SCHEME = 40
-_PLAIN_CODE = re.compile(r"%([0-7][0-9a-f])")
 _QUOTING = str.maketrans(dict.fromkeys('"[]\\'))
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
@@ -66,10 +64,12 @@ def readings(text: str) -> tuple[str, ...]:
 def _all_decoded(text: str) -> list[str]:
     """Return a text with every kind of code taken off, each by itself and all of them over and over."""
     # Wide signs may write a code.
-    found, last = decoded(text), [text, folded(text)]
-    for _ in range(_DECODED):
-        last = [code[-1] for known in last if (code := decoded(known)) and code[-1] != known]
-        found += last
+    found: list[str] = []
+    last = [text, *([plain] if (plain := folded(text)) != text else [])]
+    for number in range(_DECODED):
+        codes = {known: decoded(known) for known in last}
+        found += [each for code in codes.values() for each in (code if number == 0 else code[-1:])]
+        last = [code[-1] for known, code in codes.items() if code and code[-1] != known]
     return found
 
 
@@ -201,4 +201,11 @@ def _is_word(sign: str) -> bool:
 
 def _decoded(text: str) -> str:
     """Return a text with its `%` codes of plain characters replaced by these."""
-    return _PLAIN_CODE.sub(lambda code: chr(int(code[1], 16)), text)
+    first, *parts = text.split("%")
+    return first + "".join(map(_after_code, parts))
+
+
+def _after_code(part: str) -> str:
+    code = part[:2]
+    is_plain = len(code) == 2 and code[0] in "01234567" and code[1] in HEX
+    return chr(int(code, 16)) + part[2:] if is_plain else f"%{part}"
