@@ -29,12 +29,14 @@ class Dialect(BaseModel):
     two messages of one role follow each other."""
     system: Literal["any", "system", "first", "user"] = "any"
     """system: it is called so; first: one message, before all others; user: a part of what the user says first."""
-    content: Literal["null", "empty", "absent"] = "null"
-    """What stands in place of words beside calls."""
+    content: Literal["null", "empty", "absent", "filled"] = "null"
+    """What stands in place of words beside calls; filled: a full stop."""
     ids: Literal["any", "short"] = "any"
     """short: nine letters and digits, each id once."""
     parallel: bool = True
     """Whether one message may hold several calls."""
+    answers: bool = True
+    """Whether it takes back calls with the answers of tools; otherwise what to do is asked for as JSON."""
     opaque: bool = True
     """Whether what it put beside its answers is given back to it."""
     without: frozenset[str] = Field(default=frozenset(), max_length=MOST_NAMES)

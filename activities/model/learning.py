@@ -20,7 +20,7 @@ LEAST_CONTEXT = 2048
 MOST_LESSONS = 12
 """How many forms are tried for one request; none of them is billed."""
 _LIMITS = ("max_completion_tokens", "max_tokens", "none")
-_CONTENTS = ("null", "empty", "absent")
+_CONTENTS = ("null", "empty", "absent", "filled")
 Guesses = tuple[Mapping[str, Any], ...]
 GUESSES: Guesses = (
     {"content": ""},
@@ -102,6 +102,7 @@ class Lessons:
         yield from self._of_fields(said, request)
         if refusal.cause == "form":
             yield self._next(refusal.lesson)
+            yield from refusal.then
 
     def _bounded(self, refusal: Refusal, request: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield a limit that leaves room for what no run can do without."""

@@ -53,6 +53,8 @@ class Refusal:
     cause: Cause = ""
     lesson: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the endpoint is to be sent from now on, as far as the words say it."""
+    then: tuple[Mapping[str, Any], ...] = ()
+    """What the words may mean besides, for where that is how it is sent already."""
     data: Any = None
     """The body as it came."""
     redactor: Redactor = field(default=_MASKED, compare=False, repr=False)
@@ -70,6 +72,7 @@ class _Wording:
     words: re.Pattern[str]
     unless: re.Pattern[str] | None
     lesson: Mapping[str, Any]
+    then: tuple[Mapping[str, Any], ...]
     statuses: frozenset[int]
 
     def matches(self, status: int, said: str) -> bool:
@@ -87,6 +90,7 @@ def _wordings() -> tuple[_Wording, ...]:
             words=re.compile("|".join(row["words"])),
             unless=re.compile("|".join(row["unless"])) if "unless" in row else None,
             lesson=row.get("lesson", {}),
+            then=tuple(row.get("then", ())),
             statuses=frozenset(row.get("statuses", ())),
         )
         for row in rows
@@ -104,13 +108,14 @@ def refusal_of(status: int, data: Any, redactor: Redactor = _MASKED) -> Refusal:
     said = _said(text, code, data)
     found = next((row for row in _wordings() if row.matches(status, said)), None)
     if found is None and status == 413:
-        return Refusal(status, text, code, "too_long", _learned_numbers(said, data), data, redactor)
+        lesson = _learned_numbers(said, data)
+        return Refusal(status, text, code, "too_long", lesson, data=data, redactor=redactor)
     if found is None:
         return Refusal(status, text, code, data=data, redactor=redactor)
     lesson = dict(found.lesson)
     if found.cause in {"too_long", "answer_limit", "too_many_functions"}:
         lesson |= _learned_numbers(said, data)
-    return Refusal(status, text, code, found.cause, lesson, data, redactor)
+    return Refusal(status, text, code, found.cause, lesson, found.then, data, redactor)
 
 
 def _said(text: str, code: str, data: Any) -> str:

@@ -171,6 +171,8 @@ class Sending:
             last = None
         begun = known if last is None else known.taught(last["lesson"])
         ways = self._ways(ask, loaded, target)
+        if not begun.answers and ways[0] == "functions":
+            ways = self.observations.without_functions(target, loaded.transcript) or ways
         begun_at = None if last is None else float(last["at"])
         lessons = Lessons(begun, GUESSES if target.api == "chat" else NATIVE_GUESSES)
         return _Trial(ways, tuple(ways), lessons, begun, self.settings.context_tokens, target, begun_at)
@@ -288,6 +290,8 @@ class Sending:
             return None
         if trial.lessons.learns(refusal, request):
             return None
+        if refusal.cause == "form" and self._as_json(trial, loaded, request):
+            return None
         if refusal.cause in _WAYS_ON and not trial.lessons.guessed and self._in_next_way(trial, loaded, error):
             return None
         if not refusal.cause and trial.lessons.learns(refusal, request, guess=True):
@@ -297,6 +301,17 @@ class Sending:
             return None
         first = trial.first or error
         raise await with_names(first, trial.target) if first.refusal.cause == "unknown_model" else first
+
+    def _as_json(self, trial: _Trial, loaded: Loaded, request: dict[str, Any]) -> bool:
+        """Ask for JSON where an endpoint takes the answers of tools in no form, though it took functions."""
+        if trial.ways[0] != "functions" or all(message["role"] != "tool" for message in request["messages"]):
+            return False
+        ways = self.observations.without_functions(trial.target, loaded.transcript)
+        if ways:
+            # In which form they were refused says nothing of the next one.
+            trial.lessons.dialect = (trial.lessons.sure or trial.begun).taught({"answers": False})
+            trial.ways = ways
+        return bool(ways)
 
     def _in_next_way(self, trial: _Trial, loaded: Loaded, error: RequestRefused) -> bool:
         way = trial.ways[0]

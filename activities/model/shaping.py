@@ -13,6 +13,8 @@ LIMIT = "max_completion_tokens"
 """What requests call the limit of an answer until they are sent."""
 BRIDGE = "OK."
 """What stands between the answer of a tool and what a person says, where an endpoint wants that."""
+FILLER = "."
+"""What stands for words that the model did not say, where an endpoint wants some."""
 _FILLED: Mapping[str, Any] = {"reasoning_content": " "}
 # What Google's reference names for calls that its models did not make.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -75,6 +77,8 @@ def _message(message: Message, dialect: Dialect) -> Message:
             found["content"] = ""
         if dialect.content == "absent" and not found["content"]:
             del found["content"]
+        if dialect.content == "filled":
+            found["content"] = found["content"] if (found["content"] or "").strip() else FILLER
     for name in dialect.fill & _FILLED.keys():
         found.setdefault(name, _FILLED[name])
     if "thought_signature" in dialect.fill and found.get("tool_calls"):

@@ -16,54 +16,13 @@ from activities.model.completion import written
 from activities.model.learned import ForgottenModels, LearnedDialects
 from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
+from tests.e2e.loop.taking import answers, call, refused, says, steps, taking
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import PRICES, assert_no_task_failure, engine, pending
 from tests.requirements import promise
 from tests.sizes import spread
 
-USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 BAROMETER = {"type": "object", "properties": {"x": {"type": "array"}}}
-
-
-def refused(message, code=None, status=400, **more):
-    return Reply(status=status, body=json.dumps({"error": {"message": message, "code": code, **more}}).encode())
-
-
-def says(content=None, *calls, finish=None, **beside):
-    message = {"role": "assistant", "content": content, **beside}
-    if calls:
-        message["tool_calls"] = list(calls)
-    choice = {"index": 0, "message": message, "finish_reason": finish or ("tool_calls" if calls else "stop")}
-    return Reply(body=json.dumps({"choices": [choice], "usage": USAGE}).encode())
-
-
-def call(name, call_id, beside=None, **arguments):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"id": call_id, "type": "function", "function": function, **(beside or {})}
-
-
-def answers(body):
-    return [message for message in body["messages"] if message["role"] == "tool"]
-
-
-def steps(body, *, content=None, **beside):
-    """Two calls at once, one more, and the end."""
-    done = len(answers(body))
-    if done == 0:
-        return says(content, call("desk__look", "call_0001"), call("desk__look", "call_0002", page=2), **beside)
-    if done == 2:
-        return says(content, call("desk__look", "call_0003", page=3), **beside)
-    return says(content, call("finish", "call_end1", summary="seen"), **beside)
-
-
-def taking(fault):
-    """A script that refuses what a rule finds wrong with a request."""
-
-    def script(conversation):
-        body = conversation.body
-        return fault(body) or steps(body)
-
-    return script
 
 
 def pairs(body):

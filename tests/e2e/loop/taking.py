@@ -1,0 +1,48 @@
+"""Endpoints that refuse what a rule finds wrong with a request, and else answer a run of four calls."""
+
+import json
+
+from backstay.testing import Reply
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+
+
+def refused(message, code=None, status=400, **more):
+    return Reply(status=status, body=json.dumps({"error": {"message": message, "code": code, **more}}).encode())
+
+
+def says(content=None, *calls, finish=None, **beside):
+    message = {"role": "assistant", "content": content, **beside}
+    if calls:
+        message["tool_calls"] = list(calls)
+    choice = {"index": 0, "message": message, "finish_reason": finish or ("tool_calls" if calls else "stop")}
+    return Reply(body=json.dumps({"choices": [choice], "usage": USAGE}).encode())
+
+
+def call(name, call_id, beside=None, **arguments):
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": call_id, "type": "function", "function": function, **(beside or {})}
+
+
+def answers(body):
+    return [message for message in body["messages"] if message["role"] == "tool"]
+
+
+def steps(body, *, content=None, **beside):
+    """Two calls at once, one more, and the end."""
+    done = len(answers(body))
+    if done == 0:
+        return says(content, call("desk__look", "call_0001"), call("desk__look", "call_0002", page=2), **beside)
+    if done == 2:
+        return says(content, call("desk__look", "call_0003", page=3), **beside)
+    return says(content, call("finish", "call_end1", summary="seen"), **beside)
+
+
+def taking(fault):
+    """A script that refuses what a rule finds wrong with a request."""
+
+    def script(conversation):
+        body = conversation.body
+        return fault(body) or steps(body)
+
+    return script
