@@ -217,7 +217,7 @@ async def test_a_handshake_that_is_a_little_off_opens_the_server(opened, tmp_pat
 
 @promise("tools:others-handshake")
 async def test_a_revision_that_is_not_known_is_named(opened, tmp_path, raw):
-    versions = ["2024-10-07", "1.0", "2027-01-01", "DRAFT-2026-v1", "x" * 500]
+    versions = ["2024-10-08", "1.0", "2027-01-01", "DRAFT-2026-v1", "x" * 500]
     servers = {
         f"s{place}": raw(f"s{place}", tools=[TOOL], handshake={"protocolVersion": version})
         for place, version in enumerate(versions)

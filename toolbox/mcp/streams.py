@@ -13,6 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from toolbox.mcp.pages import readable_page
+from toolbox.mcp.revisions import ALIKE, next_revision, offered_of, offering
 from toolbox.mcp.wire import MALFORMED
 
 WHOLE = "backstay/whole"
@@ -26,7 +27,8 @@ async def tolerant(streams: Any) -> AsyncGenerator[Any]:
     """Open the streams of a transport; what is read from them is what the client accepts."""
     async with streams as (reads, writes):
         asked: dict[RequestId, str] = {}
-        yield _Reads(reads, asked), _Writes(writes, asked)
+        written = _Writes(writes, asked)
+        yield _Reads(reads, asked, written), written
 
 
 class _Stream:
@@ -46,9 +48,16 @@ class _Stream:
 
 
 class _Writes(_Stream):
+    handshake: SessionMessage | None = None
+    """The last one that was sent."""
+    offered: tuple[str, ...] = ()
+    """The revisions that handshakes have offered."""
+
     async def send(self, item: SessionMessage) -> None:
         """Send a message and remember what a request asks for."""
         if isinstance(item.message, JSONRPCRequest):
+            if (revision := offered_of(item.message)) is not None:
+                self.handshake, self.offered = item, (*self.offered, revision)
             self._asked[item.message.id] = item.message.method
             if len(self._asked) > _WAITING:
                 del self._asked[next(iter(self._asked))]
@@ -56,15 +65,38 @@ class _Writes(_Stream):
 
 
 class _Reads(_Stream):
+    def __init__(self, inner: Any, asked: dict[RequestId, str], written: _Writes | None = None) -> None:
+        super().__init__(inner, asked)
+        self._written = written
+
     def __aiter__(self) -> "_Reads":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return self._read(await self._inner.__anext__())
+        while await self._is_offered_anew(item := await self._inner.__anext__()):
+            pass
+        return self._read(item)
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
-        return self._read(await self._inner.receive())
+        while await self._is_offered_anew(item := await self._inner.receive()):
+            pass
+        return self._read(item)
+
+    async def _is_offered_anew(self, item: SessionMessage | Exception) -> bool:
+        """Offer another revision where a server refuses the one of the handshake; return whether one was offered."""
+        sent = None if self._written is None else self._written.handshake
+        if self._written is None or sent is None or not isinstance(item, SessionMessage):
+            return False
+        refusal, handshake = item.message, sent.message
+        if not isinstance(refusal, JSONRPCError) or not isinstance(handshake, JSONRPCRequest):
+            return False
+        if refusal.id != handshake.id or handshake.id not in self._asked:
+            return False
+        revision = next_revision(refusal.error, list(self._written.offered))
+        if revision is not None:
+            await self._written.send(SessionMessage(offering(handshake, revision), sent.metadata))
+        return revision is not None
 
     def _read(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse | JSONRPCError):
@@ -120,8 +152,10 @@ def _handshake(said: dict[str, Any]) -> dict[str, Any]:
     names = info if isinstance(info, dict) else {}
     server = {key: str(names.get(key) or "unknown") for key in ("name", "version")}
     instructions = said.get("instructions")
+    revision = said.get("protocolVersion")
     return {
         **{key: value for key, value in said.items() if key not in {"instructions", "_meta"}},
+        **({"protocolVersion": ALIKE[revision]} if isinstance(revision, str) and revision in ALIKE else {}),
         **({"instructions": instructions} if isinstance(instructions, str) else {}),
         **({"_meta": said["_meta"]} if isinstance(said.get("_meta"), dict) else {}),
         "capabilities": {} if tools is None else {"tools": changes},

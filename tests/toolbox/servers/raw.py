@@ -1,7 +1,9 @@
 """A server that says exactly what its script says; argv: a JSON file, read again for every request.
 
 {"garbage": "printed first", "exit": false, "silent": false, "stubborn": false, "tools": [...], "answers": {...},
-"handshake": {...}, "discover": {...}, "listing": {...}, "changes_while_listed": 0, "unread": "indent"}
+"handshake": {...}, "discover": {...}, "listing": {...}, "changes_while_listed": 0, "unread": "indent",
+"speaks": [revisions], "refusal": {...}, "discover_refusal": {...}}: with `speaks`, a handshake that offers another
+revision gets the refusal, in which OFFERED stands for that one.
 `unread`: answers are of several lines (`indent`), without their version (`bare`), or behind a header (`header`).
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
 {"endless": "text", "pause": seconds} is one line without an end.
@@ -37,10 +39,23 @@ def answer(request):
     told = json.loads(script.read_text(encoding="utf-8"))
     name = {"id": request["id"], "jsonrpc": "2.0"}
     match request["method"]:
+        case "initialize" if request["params"]["protocolVersion"] not in told.get(
+            "speaks", [request["params"]["protocolVersion"]]
+        ):
+            refusal = json.dumps(told["refusal"]).replace("OFFERED", request["params"]["protocolVersion"])
+            return name | {"error": json.loads(refusal)}
+        case "initialize" if "speaks" in told:
+            shape = {
+                "protocolVersion": request["params"]["protocolVersion"],
+                "serverInfo": {"name": "raw", "version": "1"},
+            }
+            return name | {"result": shape | {"capabilities": {"tools": {}}}}
         case "initialize":
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "raw", "version": "1"}}
             shape |= {"capabilities": {"tools": {"listChanged": True}}}
             return name | {"result": shape | told.get("handshake", {})}
+        case "server/discover" if "discover_refusal" in told:
+            return name | {"error": told["discover_refusal"]}
         case "server/discover" if "discover" in told:
             return name | {"result": told["discover"]}
         case "tools/list":
