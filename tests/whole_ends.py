@@ -3,16 +3,88 @@
 This looks past the product: at the bytes that its HTTP client reads while an activity asks a model.
 """
 
+import json
 import re
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import httpx2
 from temporalio import activity
 from temporalio.client import Client, WorkflowExecutionStatus
 
-WHOLE = frozenset({"stop", "tool_calls", "function_call"})
+WHOLE: Mapping[str, frozenset[str]] = {
+    "chat": frozenset({"stop", "tool_calls", "function_call"}),
+    # https://platform.openai.com/docs/api-reference/responses/object
+    "responses": frozenset({"completed"}),
+    # https://docs.claude.com/en/api/handling-stop-reasons
+    "anthropic": frozenset({"end_turn", "tool_use", "stop_sequence"}),
+    # https://ai.google.dev/api/generate-content#FinishReason
+    "gemini": frozenset({"STOP"}),
+}
+"""By API: the reasons for which a whole answer ends."""
 _REASON = re.compile(rb'"finish_reason"\s*:\s*(?:"([^"]*)"|null)')
+
+
+class Ended(NamedTuple):
+    """How an answer ended: in which API, and for which reason; empty where it says none."""
+
+    api: str
+    reason: str
+
+
+def ended(body: bytes) -> Ended | None:
+    """Return how the answer in a body ended, whole or streamed; None where it is no answer of a model."""
+    found: Ended | None = None
+    for said in _said(body):
+        if (end := _end_in(said)) is not None and (end.reason or found is None):
+            found = end
+    if found is None and b'"choices"' in body:  # in whatever is not quite JSON
+        reasons = [reason.decode("utf-8", "replace") for reason in _REASON.findall(body)]
+        found = Ended("chat", next(filter(None, reversed(reasons)), ""))
+    return found
+
+
+def _said(body: bytes) -> Iterator[dict[str, Any]]:
+    text = body.decode("utf-8", "replace").strip()
+    for line in [text] if text[:1] in {"{", "["} else re.split("\r\n|\r|\n", text):
+        try:
+            said = json.loads(line.removeprefix("data:"))
+        except ValueError:
+            continue
+        if isinstance(said, dict):
+            yield said
+
+
+def _end_in(said: dict[str, Any]) -> Ended | None:
+    response = said.get("response") if isinstance(said.get("response"), dict) else said
+    match said:
+        case {"choices": [{"finish_reason": reason, **choice}, *_]}:
+            return Ended("chat", str(_refused(choice) or reason or ""))
+        case {"candidates": [{**candidate}, *_]}:
+            return Ended("gemini", str(candidate.get("finishReason") or ""))
+        case {"promptFeedback": {"blockReason": reason}}:
+            return Ended("gemini", str(reason))
+        case {"type": "message", "stop_reason": reason} | {"type": "message_delta", "delta": {"stop_reason": reason}}:
+            return Ended("anthropic", str(reason or ""))
+        case _ if response.get("object") == "response":
+            return Ended("responses", _status(response))
+        case _:
+            return None
+
+
+def _refused(choice: Mapping[str, Any]) -> str:
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    bare = message.get("refusal") and not message.get("content") and not message.get("tool_calls")
+    return "refusal" if bare else ""
+
+
+def _status(response: Mapping[str, Any]) -> str:
+    parts = [part for item in response.get("output") or () for part in item.get("content") or ()]
+    if any(part.get("type") == "refusal" for part in parts):
+        return "refusal"
+    status = str(response.get("status") or "")
+    return "" if status in {"in_progress", "queued"} else status
 
 
 class _Heard(httpx2.AsyncByteStream):
@@ -40,8 +112,8 @@ class WholeEnds:
     """Hold how the last answer of each run ended."""
 
     def __init__(self) -> None:
-        self.last: dict[str, str] = {}
-        """By workflow: the finish reason; empty where the answer has none."""
+        self.last: dict[str, Ended] = {}
+        """By workflow."""
 
     def listen(self, clients: list[Any]) -> None:
         """Look at whatever these clients of model endpoints read."""
@@ -54,14 +126,13 @@ class WholeEnds:
 
     def note(self, run: str, body: bytes) -> None:
         """Note how an answer ended; what is no completion says nothing."""
-        if b'"choices"' in body:
-            reasons = [reason.decode("utf-8", "replace") for reason in _REASON.findall(body)]
-            self.last[run] = next(filter(None, reversed(reasons)), "")
+        if (end := ended(body)) is not None:
+            self.last[run] = end
 
     async def assert_none_is_taken_for_whole(self, client: Client) -> None:
         """Raise AssertionError for a run that completed though the last answer did not end as a whole one does."""
-        for run, reason in self.last.items():
-            if reason in WHOLE:
+        for run, (api, reason) in self.last.items():
+            if reason in WHOLE[api]:
                 continue
             handle = client.get_workflow_handle(run)
             if (await handle.describe()).status is not WorkflowExecutionStatus.COMPLETED:

@@ -11,7 +11,7 @@ from tests.e2e.labelled import DONE, Labelled, call
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
-from tests.whole_ends import WHOLE
+from tests.whole_ends import WHOLE, Ended
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 HALF = "The customers that have to pay are Acme (120 EUR), Birch (90 E"
@@ -149,14 +149,14 @@ async def test_a_model_that_mends_its_answer_completes_the_run(opened):
 async def test_the_engine_of_the_tests_refuses_a_completed_run_whose_last_answer_is_not_whole(opened):
     handle, result = await ran(opened, "mend0")
     assert result["outcome"] == "completed"
-    assert opened.ends.last[handle.id] in WHOLE
+    assert opened.ends.last[handle.id] == Ended("chat", "tool_calls")
     kept = dict(opened.ends.last)
     for reason in (*(reason or "" for reason in REASONS), "other"):
-        opened.ends.last = {handle.id: reason}
+        opened.ends.last = {handle.id: Ended("chat", reason)}
         with pytest.raises(AssertionError, match="is completed, and the last answer ended with"):
             await opened.ends.assert_none_is_taken_for_whole(opened.client)
-    for reason in WHOLE:
-        opened.ends.last = {handle.id: reason}
+    for reason in WHOLE["chat"]:
+        opened.ends.last = {handle.id: Ended("chat", reason)}
         await opened.ends.assert_none_is_taken_for_whole(opened.client)
     opened.ends.last = kept
 

@@ -15,6 +15,7 @@ from tests.engine import assert_no_task_failure, engine
 from tests.native_apis import KEY, MODELS, USED, Says, Vendor
 from tests.requirements import promise
 from tests.sizes import spread
+from tests.whole_ends import WHOLE, Ended, ended
 
 PRICE = {"input": 1.0, "cached": 0.1, "cache_write": 1.25, "output": 4.0}
 LIST = ("mail__list_customers", {"limit": 1})
@@ -153,6 +154,60 @@ async def test_a_run_goes_from_a_native_api_to_another_model_and_back(opened, ap
     last = json.dumps(native[-1])
     assert mark in last
     assert "I look again." in last
+
+
+# All reasons of the vendors' references but those of WHOLE, and one that nobody knows.
+ENDS = {
+    "responses": ["max_output_tokens", "content_filter", "refusal", "whatever"],
+    "anthropic": ["max_tokens", "pause_turn", "refusal", "model_context_window_exceeded", "whatever"],
+    "gemini": [
+        *("MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+        *("MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
+        *("MALFORMED_RESPONSE", "FINISH_REASON_UNSPECIFIED"),
+    ],
+}
+STATUSES = {"responses": {"refusal": "refusal"}}
+"""What stands for a reason that is not written down as one: Responses names it beside the status of the answer."""
+
+
+@promise("models:ends")
+@pytest.mark.parametrize(("api", "reason"), [(api, reason) for api, reasons in ENDS.items() for reason in reasons])
+async def test_the_engine_of_the_tests_refuses_a_completed_run_of_a_native_api_whose_last_answer_is_not_whole(
+    opened, api, reason
+):
+    made, _, scripts = opened
+    label, words = f"end {api} {reason}", "All are paid, and so"
+    scripts[api].parts[label] = lambda answered, body: (
+        Says("", (LIST,)) if answered == 0 else Says(words, (), end=reason)
+    )
+    handle = await made.start({"text": f"<<{label}>> Look.", "model": api})
+    assert (await asyncio.wait_for(handle.result(), 150))["outcome"] == "failed"
+    noted = made.ends.last[handle.id]
+    assert noted == Ended(api, STATUSES[api].get(reason, "incomplete") if api in STATUSES else reason)
+
+    # A run that is completed, as if that had been its last answer.
+    label = f"whole {api} {reason}"
+    scripts[api].parts[label] = errand
+    handle = await made.start({"text": f"<<{label}>> Look.", "model": api})
+    assert (await asyncio.wait_for(handle.result(), 150))["outcome"] == "completed"
+    kept = made.ends.last
+    assert kept[handle.id].reason in WHOLE[api]
+    made.ends.last = {handle.id: noted}
+    with pytest.raises(AssertionError, match=f"is completed, and the last answer ended with '{noted.reason}'"):
+        await made.ends.assert_none_is_taken_for_whole(made.client)
+    made.ends.last = kept
+
+
+@promise("models:ends")
+@pytest.mark.parametrize("api", MODELS)
+async def test_how_a_streamed_answer_of_a_native_api_ended_is_noted_too(api):
+    async with Vendor(api, lambda answered, body: Says("All.")).open() as vendor:
+        render = {"responses": vendor._say_responses, "anthropic": vendor._say_anthropic, "gemini": vendor._say_gemini}
+        for reason in ("", *ENDS[api]):
+            whole, events = render[api](Says("All.", end=reason))
+            streamed = "".join(f"event: x\ndata: {json.dumps(event)}\n\n" for event in events)
+            assert ended(streamed.encode()) == ended(json.dumps(whole).encode())
+            assert (ended(streamed.encode()).reason in WHOLE[api]) == (not reason)
 
 
 @promise("models:native-words")
