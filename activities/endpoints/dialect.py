@@ -6,7 +6,7 @@ A dialect is shipped for known vendors, named in models.yaml, or learned from wh
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -81,11 +81,20 @@ PLAIN = Dialect()
 @cache
 def shipped(address: str) -> Dialect:
     """Return the dialect of a known vendor, by the address of its endpoint; else the default."""
-    host = urlsplit(address).hostname or ""
+    parts = urlsplit(address)
+    host, port = parts.hostname or "", _port(parts)
     for row in data_beside(__file__)["vendors"]:
-        if any(host == known or host.endswith(f".{known}") for known in row["hosts"]):
+        is_known = any(host == known or host.endswith(f".{known}") for known in row["hosts"])
+        if is_known or (port in row.get("ports", ()) and parts.scheme == "http"):
             return PLAIN.taught(row["dialect"])
     return PLAIN
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        return None
 
 
 def told(lesson: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import httpx2
 import openai
 
 from activities.endpoints.apis import Api, Credentials, base_of, models_at
-from activities.endpoints.models_file import Models, read_models
+from activities.endpoints.models_file import Effort, Models, read_models
 from activities.endpoints.pricing import Price, price_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
@@ -108,6 +108,7 @@ class Target:
     context_tokens: int | None = None
     tools: bool | Literal["auto"] = "auto"
     strict: bool | Literal["auto"] = "auto"
+    effort: Effort | None = None
     fallback: tuple[str, ...] = ()
     dialect: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What models.yaml says of how its endpoint is spoken to."""
@@ -164,6 +165,7 @@ class Endpoints:
             context_tokens=entry.context_tokens,
             tools=entry.tools,
             strict=entry.strict,
+            effort=entry.effort,
             fallback=entry.fallback,
             dialect=self.models.file.endpoints[entry.endpoint].dialect.model_dump(exclude_unset=True),
         )

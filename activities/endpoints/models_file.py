@@ -24,6 +24,8 @@ _MOST_BYTES = 1 << 20
 _SHORTEST_SECRET = 8
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$")]
 Detected = Literal["auto"] | StrictBool
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model thinks before it answers."""
 
 
 def _address(address: str) -> str:
@@ -65,6 +67,8 @@ class ModelEntry(_Strict):
     """Whether it calls functions."""
     strict: Detected = "auto"
     """Whether it takes strict JSON Schemas."""
+    effort: Effort | None = None
+    """How much it thinks before it decides; None: as its vendor has it."""
     fallback: tuple[str, ...] = Field(default=(), max_length=10)
     """The models that are asked in turn when this one fails."""
 

@@ -38,6 +38,9 @@ _NOT_TAKEN = re.compile(
     r"|unknown|unexpected|extra|additional propert|invalid|forbidden|cannot|deprecated|does(?: not|n't) support"
     r"|no longer"
 )
+EFFORT = "reasoning_effort"
+_THINKING = re.compile(r"reasoning[._ ]?effort|\beffort\b|thinking")
+"""What the APIs of vendors call it."""
 _PLACE = re.compile(
     r"(?:tools|function_?declarations|functions)\W{1,4}(\d+)(?!\W{1,4}(?:function_?declarations|tools))"
 )
@@ -140,9 +143,11 @@ class Lessons:
         limit = self.dialect.limit
         if _holds(said, limit) and limit in sent:
             yield self._next({"limit": ""})
-        fields = sorted(_opaque_in(sent["messages"]) | sent.keys() & {"stream_options"})
+        fields = sorted(_opaque_in(sent["messages"]) | sent.keys() & {"stream_options", EFFORT})
         if named := [name for name in fields if _holds(said, name)]:
             yield {"without": named}
+        elif EFFORT in sent and _THINKING.search(said) is not None:
+            yield {"without": [EFFORT]}
 
 
 def _holds(said: str, name: str) -> bool:

@@ -21,7 +21,7 @@ from activities.model.completion import (
 )
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
-from activities.model.learning import GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
+from activities.model.learning import EFFORT, GUESSES, LEAST_ANSWER, LEAST_CONTEXT, NATIVE_GUESSES, Lessons
 from activities.model.message import Beside
 from activities.model.observations import Observations, Way
 from activities.model.opaque import maker, masked
@@ -218,7 +218,10 @@ class Sending:
         finish = loaded.wanted.function() if loaded.wanted else None
         options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
         options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside}
-        return request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
+        request, dropped = request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
+        if target.effort is not None and not (ask.closing or ask.perception):
+            request[EFFORT] = target.effort
+        return request, dropped
 
     def _within_tokens(
         self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect

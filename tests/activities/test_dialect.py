@@ -84,7 +84,17 @@ def test_each_trait_changes_what_it_names_and_no_text_is_lost():
         ("https://api.deepseek.com", "max_tokens"),
         ("https://api.openai.com/v1", "max_completion_tokens"),
         ("https://api.mistral.ai.example.com/v1", "max_completion_tokens"),
-        ("http://127.0.0.1:11434/v1", "max_completion_tokens"),
+        # https://docs.ollama.com/api/openai-compatibility, ollama/ollama#7125
+        ("http://127.0.0.1:11434/v1", "max_tokens"),
+        ("https://ollama.com/v1", "max_tokens"),
+        # https://lmstudio.ai/docs/developer/openai-compat/chat-completions
+        ("http://localhost:1234/v1", "max_tokens"),
+        # ggml-org/llama.cpp#13700
+        ("http://[::1]:8080/v1", "max_tokens"),
+        # https://docs.vllm.ai/en/latest/serving/openai_compatible_server/: takes both
+        ("http://127.0.0.1:8000/v1", "max_completion_tokens"),
+        ("https://example.com:11434/v1", "max_completion_tokens"),
+        ("http://127.0.0.1:114340/v1", "max_completion_tokens"),
     ],
 )
 def test_the_dialects_of_known_vendors_are_shipped(address, limit):

@@ -107,6 +107,8 @@ def test_a_file_that_a_setting_names_must_be_there(folder):
         ("cached: 0.08", "caches: 0.08", "models.main.price.caches: unknown field; did you mean 'cached'?"),
         ("use:", "uses:", "uses: unknown field; did you mean 'use'?"),
         ("tools: auto", "tools: maybe", "models.main.tools:"),
+        ("tools: auto", "effort: huge", "models.main.effort: Input should be 'none', 'minimal', 'low', 'medium'"),
+        ("tools: auto", "efort: low", "models.main.efort: unknown field; did you mean 'effort'?"),
         ("context_tokens: 128000", "context_tokens: 10", "models.main.context_tokens:"),
         ("input: 0.75", "input: -1", "models.main.price.input:"),
         ("model: qwen3, ", "", "models.small.model: required field is missing; add it"),

@@ -12,6 +12,7 @@ from tests.requirements import promise
 from tests.vendors.chat import NOTE
 from tests.vendors.gemini import GeminiCompatible
 from tests.vendors.hosted import DeepSeek, Groq, Kimi, Mistral, OpenRouter
+from tests.vendors.local import LMStudio, Ollama
 from tests.vendors.openai import Azure, OpenAI
 from tests.vendors.wire import Asked
 
@@ -24,6 +25,8 @@ HOSTS = {
     "https://api.groq.com/openai/v1": Groq(),
     "https://openrouter.ai/api/v1": OpenRouter(),
     "https://generativelanguage.googleapis.com/v1beta/openai": GeminiCompatible(),
+    "http://127.0.0.1:11434/v1": Ollama(),
+    "http://127.0.0.1:1234/v1": LMStudio(),
 }
 
 

@@ -39,8 +39,10 @@ from pydantic_ai.tools import ToolDefinition
 from activities.endpoints.apis import Api
 from activities.endpoints.endpoints import BodyRefused
 from activities.model.completion import Completion, Post, written
+from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
 from activities.model.native.events import Events
+from activities.model.native.prefix import mark_for_cache, within_limit
 from activities.model.schemas import simple
 from activities.model.shaping import LIMIT
 from activities.model.streaming import Say, StreamedAnswer
@@ -143,6 +145,8 @@ class NativeModel:
     async def request(self, asked: Mapping[str, Any], redactor: Redactor | None) -> NativeRequest:
         """Return a request of Chat Completions in the form of this API; raises ModelRefused for one that has none."""
         settings = self._settings(next((asked[name] for name in _LIMITS if name in asked), None))
+        if (effort := asked.get(EFFORT)) is not None:
+            settings["thinking"] = False if effort == "none" else effort
         with _exchanging() as exchange:
             try:
                 await self.model.request(conversation(asked["messages"]), settings, self._parameters(asked))
@@ -154,6 +158,9 @@ class NativeModel:
         if sent is None:
             raise ModelRefused(f"this request cannot be put as {self.api}", unbilled=True)
         body = json.loads(sent.content)
+        if self.api == "anthropic":
+            within_limit(body)
+            mark_for_cache(body)
         headers = {name: value for name, value in sent.headers.items() if name.startswith("anthropic-")}
         clean = body if redactor is None else redactor.without_known(body)
         return NativeRequest(clean, sent.url.raw_path.decode(), headers, self)

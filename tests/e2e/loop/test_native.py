@@ -67,6 +67,7 @@ async def opened(temporal, tmp_path_factory):
         models = {
             api: {"endpoint": api, "model": name, "price": PRICE, "fallback": ["spare"]} for api, name in MODELS.items()
         }
+        models["keen"] = {"endpoint": "spare", "model": "scripted", "price": PRICE, "effort": "high"}
         models["spare"] = {"endpoint": "spare", "model": "scripted", "price": PRICE}
         path = folder / "models.yaml"
         await asyncio.to_thread(
@@ -208,6 +209,24 @@ async def test_how_a_streamed_answer_of_a_native_api_ended_is_noted_too(api):
             streamed = "".join(f"event: x\ndata: {json.dumps(event)}\n\n" for event in events)
             assert ended(streamed.encode()) == ended(json.dumps(whole).encode())
             assert (ended(streamed.encode()).reason in WHOLE[api]) == (not reason)
+
+
+@promise("models:effort")
+async def test_a_run_says_how_much_its_model_is_to_think_until_its_endpoint_refuses_that(opened):
+    made, _, scripts = opened
+    asked = []
+
+    def script(talk):
+        asked.append(talk.body.get("reasoning_effort"))
+        if len(asked) == 3:
+            return Reply(status=400, text="Unsupported parameter: 'reasoning_effort' is not supported with this model.")
+        return Reply(calls=[("mail__list_customers", {"limit": len(asked)}) if len(asked) < 4 else DONE])
+
+    scripts["spare"].parts["keen"] = script
+    result, _ = await ran(made, "keen", "keen")
+    assert (result["outcome"], asked) == ("completed", ["high", "high", "high", None])
+    learned = [event["data"].get("learned") for event in result["events"] if event["name"] == "model.asked"]
+    assert [told for told in learned if told] == ["without: reasoning_effort"]
 
 
 @promise("models:native-words")
