@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 _PRUNED = (Path(__file__).parent / "pruned_runs.sql").read_text(encoding="utf-8")
-_REVISION = (Path(__file__).parent / "revision.sql").read_text(encoding="utf-8")
+REVISION = (Path(__file__).parent / "revision.sql").read_text(encoding="utf-8")
 _UNRELEASED = re.compile(r"r?00(?:0[1-9]|1[0-5])")
 _WAIT_S = 2.0
 """How long somebody else may hold the file before it counts as unreadable."""
@@ -25,7 +25,7 @@ def pruned_among(file: Path, runs: Iterable[str]) -> frozenset[str] | None:
     """
     try:
         with closing(_opened(file)) as database:
-            if is_unreleased(str(*database.execute(_REVISION).fetchone())):
+            if is_unreleased(str(*database.execute(REVISION).fetchone())):
                 return None
             found = database.execute(_PRUNED, (json.dumps(list(runs)),))
             return frozenset(name for (name,) in found)

@@ -8,19 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import structlog
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import Place, make_ready, place_of
-from store.database.postgres import PostgresDatabase
 from store.database.sqlite import SqliteDatabase
-from store.glance import is_unreleased
+from store.glance import REVISION, is_unreleased
 from store.secrets.seal import Seal
 from store.store import Store
 
@@ -35,13 +30,34 @@ def migrate(connection: Connection, place: Place) -> None:
 
     Raises SettingsInvalid when the database is newer than this code, or older than its first release.
     """
-    revision = MigrationContext.configure(connection).get_current_revision() or ""
+    revision = _revision(connection)
     if is_unreleased(revision):
         raise SettingsInvalid(
             f"BACKSTAY_DATABASE_URL: {place.shown} is a store of revision {revision}, from before the first release, "
             "which this version does not read; it was left as it is. Start with a new, empty store: name a new folder "
             "in BACKSTAY_HOME, or an empty database and folder in BACKSTAY_DATABASE_URL and BACKSTAY_BLOBS"
         )
+    if revision != _newest():
+        _upgrade(connection)
+
+
+def _revision(connection: Connection) -> str:
+    """Return which migration was the last; nothing where there was none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return str(connection.exec_driver_sql(REVISION).scalar_one() or "")
+
+
+def _newest() -> str:
+    """Return the revision that this code brings; each migration's file is named after its own."""
+    return max((file.stem for file in MIGRATIONS.glob("versions/v*.py")), key=lambda name: int(name.removeprefix("v")))
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command  # noqa: PLC0415 - slow to load, and nearly every store that is opened is up to date
+    from alembic.config import Config  # noqa: PLC0415 - the same
+    from alembic.util import CommandError  # noqa: PLC0415 - the same
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -76,6 +92,8 @@ async def open_store(
         make_ready(place.file)
         database: Database = SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
     else:
+        from store.database.postgres import PostgresDatabase  # noqa: PLC0415 - brings SQLAlchemy's mapper of objects
+
         database = PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
     try:
         async with database.alone():
