@@ -5,14 +5,11 @@ Each entry is a typed activity without code; `activities/` implements it under t
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
 from temporalio import activity
-from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
-from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 
 from backstay.effects.effect import Effect
 from backstay.plans.review import Review
@@ -60,34 +57,6 @@ from backstay.responses import (
 from backstay.task.decision import Decision
 from backstay.task.reading import Page
 from backstay.tools.tool import ToolResult
-
-
-class Unreadable:
-    """Stand for input that is not JSON, so that it can be refused like any other bad input."""
-
-    def __repr__(self) -> str:
-        return "what is not JSON"
-
-
-class _CompactConverter(PydanticPayloadConverter):
-    def __init__(self) -> None:
-        super().__init__(ToJsonOptions(exclude_unset=True))
-
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        if any(hint is not Any for hint in type_hints or ()):
-            return super().from_payloads(payloads, type_hints)
-        # Untyped input comes from outside: bad input must not fail the workflow task, which would be retried forever.
-        return [self._read(payload) for payload in payloads]
-
-    def _read(self, payload: Payload) -> Any:
-        try:
-            return super().from_payloads([payload], None)[0]
-        except ValidationError:
-            return Unreadable()
-
-
-DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)
-"""The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
 @dataclass(frozen=True)

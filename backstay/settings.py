@@ -1,16 +1,14 @@
-"""Read the settings, once per process; no other module reads the environment."""
+"""Read the settings, once per process."""
 
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -27,11 +25,10 @@ from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
 from backstay.trust import is_trusted, trust
+from backstay.variables import ENV_FILE, KEY, PREFIX, environment, process_environment, secret_files, spellings
 
-PREFIX = "BACKSTAY_"
 _SHORTEST_SECRET = 8
 _SHORTEST_KEY = 16
-_KEY, _BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 _EXPORTERS = {
@@ -40,9 +37,6 @@ _EXPORTERS = {
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
 }
 _SDK_DISABLED = "OTEL_SDK_DISABLED"
-_SECRET_FILES = f"{PREFIX}SECRET_FILES"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-ENV_FILE = Path(".env")
 OBEYED: Mapping[str, str | None] = {
     ".env": None,
     "toolbox.json": "toolbox",
@@ -131,51 +125,6 @@ def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
     for address in addresses:
         _web_address(address.get_secret_value())
     return addresses
-
-
-def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
-    """Return the variables of the `.env` file, of the secret files and of the process; later ones win.
-
-    The key of the process is not among them where the address it would be sent to is that of the `.env` file.
-    """
-    filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
-    process = _secret_files() | process_environment()
-    merged = {name: value for name, value in filed.items() if value is not None} | process
-    if _named(_BASE_URL, filed) and not _named(_BASE_URL, process):
-        for name in _named(_KEY, process):
-            del merged[name]
-            if filed.get(name) is not None:
-                merged[name] = str(filed[name])
-    return merged
-
-
-def process_environment() -> dict[str, str]:
-    """Return the variables of the process alone, for what it becomes or starts in its own place."""
-    return dict(os.environ)  # noqa: TID251  # the one place
-
-
-def _secret_files() -> dict[str, str]:
-    """Return what the files hold that are named as variables, without the line break at their ends.
-
-    Empty files count as missing, as empty variables do. Raises SettingsInvalid.
-    """
-    named = process_environment().get(_SECRET_FILES)
-    if not named:
-        return {}
-    try:
-        files = [path for path in sorted(Path(named).iterdir()) if _VARIABLE.fullmatch(path.name) and path.is_file()]
-        held = {path.name: path.read_text(encoding="utf-8").rstrip("\r\n") for path in files}
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsInvalid(
-            f"{_SECRET_FILES}: {one_line(named, 200)}: cannot be read ({error}); name a folder with a text file for "
-            "each secret, which the user of this process may read"
-        ) from None
-    return {name: value for name, value in held.items() if value.strip()}
-
-
-def _named(variable: str, variables: Mapping[str, str | None]) -> list[str]:
-    """Return the spellings under which a variable is set; settings are read in any case."""
-    return [name for name, value in variables.items() if name.upper() == variable and value]
 
 
 def found_in(folder: Path, variables: Mapping[str, str]) -> list[str]:
@@ -326,15 +275,15 @@ class Settings(BaseSettings):
         _refuse_unknown(variables)
         sources: dict[str, Any] = {"_env_file": env_file, "_env_file_encoding": "utf-8"}
         sources |= _filed(overrides)
-        keys = _named(_KEY, variables)
+        keys = spellings(KEY, variables)
         if "openai_api_key" not in overrides:
-            sources[_KEY] = variables[keys[0]] if keys else None
+            sources[KEY] = variables[keys[0]] if keys else None
         try:
             settings = cls(**sources, **overrides)
         except ValidationError as error:
             raise SettingsInvalid("; ".join(_explain(fault) for fault in error.errors())) from None
         settings._environment = variables
-        settings._withheld_key = not keys and bool(_named(_KEY, environment(None)))
+        settings._withheld_key = not keys and bool(spellings(KEY, environment(None)))
         return settings
 
     @property
@@ -396,7 +345,7 @@ class Settings(BaseSettings):
         """Give libraries that read the environment themselves what the `.env` file says under this prefix."""
         for name, value in self._environment.items():
             if name.startswith(prefix):
-                os.environ.setdefault(name, value)  # noqa: TID251  # the one place
+                os.environ.setdefault(name, value)  # noqa: TID251 - the one place where it is changed
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
@@ -431,10 +380,10 @@ def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
 
 def _filed(overrides: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that stand in secret files, and neither in the process nor in the overrides."""
-    process, held = process_environment(), _secret_files()
+    process, held = process_environment(), secret_files()
     fields = {_variable(name): name for name in Settings.model_fields if name not in overrides}
     found = {
-        name: value for name, value in held.items() if name.upper() in fields and not _named(name.upper(), process)
+        name: value for name, value in held.items() if name.upper() in fields and not spellings(name.upper(), process)
     }
     # A field with a name of its own outside is known by that.
     return {

@@ -15,7 +15,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from benchmarks.floor import Floor
 from benchmarks.page import publish
 from benchmarks.processes import cpu_seconds, memory_kb

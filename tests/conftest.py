@@ -21,7 +21,7 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine

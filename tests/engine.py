@@ -34,7 +34,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 import worker
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults

@@ -22,7 +22,8 @@ PRODUCT = (*ROOMS, "worker.py", "starter.py")
 BESIDE = ("examples", "benchmarks", "docs")
 EVERYWHERE = ("*",)
 CLIENTS = ("backstay/calls.py", "backstay/client*", "backstay/cli*", "backstay/testing/*", "backstay/library.py")
-NOUNS_EXCEPT = (*CLIENTS, "backstay/__main__.py", "backstay/settings.py", "backstay/trust.py", "backstay/logs.py")
+READERS = ("backstay/settings.py", "backstay/variables.py", "backstay/trust.py")
+NOUNS_EXCEPT = (*CLIENTS, *READERS, "backstay/__main__.py", "backstay/logs.py")
 
 # Per root: which name outside the standard library may be imported, and in which files.
 MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
@@ -34,7 +35,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "opentelemetry": ("backstay/client/tracing.py", "backstay/client/exporting.py"),
         "genson": ("backstay/digests/digest.py",),
         "pydantic_settings": ("backstay/settings.py",),
-        "dotenv": ("backstay/settings.py",),  # the reader that pydantic-settings itself uses
+        "dotenv": ("backstay/variables.py",),  # the reader that pydantic-settings itself uses
         "cyclopts": ("backstay/cli*",),
         "rich": ("backstay/cli*",),
         "prompt_toolkit": ("backstay/cli/chat/*",),
@@ -134,9 +135,9 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
     "starter.py": {"backstay": EVERYWHERE},
 }
 ONLY_NOUNS = ("toolbox", "sandbox", "store")
-# Files that a process is started with, or that stand in for another module: nothing imports them.
+# Files that a process is started with, or that stand in for another module, and a command: nothing imports them.
 PROGRAMS = (
-    "backstay/cli/lifeline.py",
+    "backstay/cli/worker.py",
     "sandbox/guest/no_ctypes.py",
     "sandbox/guest/programs/runner.py",
     "sandbox/images/compile.py",

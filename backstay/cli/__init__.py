@@ -1,9 +1,9 @@
 """The command line: start runs, follow them, decide requests, and start the processes that serve them.
 
 May import: backstay.approvals, backstay.authority, backstay.budgets, backstay.canonical, backstay.cli.asking,
-backstay.cli.gateways, backstay.cli.local, backstay.cli.plans, backstay.client, backstay.effects, backstay.errors,
-backstay.frozen, backstay.logs, backstay.policies, backstay.redaction, backstay.rooms, backstay.settings,
-backstay.shown, backstay.task, backstay.tools, backstay.trust, backstay.version, backstay.yaml_text.
+backstay.cli.local, backstay.client, backstay.data_files, backstay.effects, backstay.errors, backstay.frozen,
+backstay.logs, backstay.policies, backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.task,
+backstay.tools, backstay.trust, backstay.variables, backstay.version, backstay.yaml_text.
 """
 
 import gc

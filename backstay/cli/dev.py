@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,9 +19,10 @@ from backstay.cli.policy_check import compared, told
 from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import BackstayError, SettingsInvalid
-from backstay.rooms import house, room
-from backstay.settings import Settings, environment, found_in, process_environment
+from backstay.rooms import room
+from backstay.settings import Settings, found_in
 from backstay.shown import one_line, shell_words
+from backstay.variables import environment
 
 PAGE_PORT = 8234
 _MODEL_S = 20.0
@@ -241,17 +241,3 @@ def _stop_on_signal() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     return stop
-
-
-def worker(*, role: Literal["all", "runs", "sandbox"] = "all") -> int:
-    """Run a worker until SIGTERM or Ctrl-C; activities that have started finish first.
-
-    Parameters
-    ----------
-    role:
-        runs: workflows, model and tools; sandbox: programs, in a process without secrets; all: both
-    """
-    script = house() / "worker.py"
-    # A safe path would hide the packages beside the script.
-    variables = {name: value for name, value in process_environment().items() if name != "PYTHONSAFEPATH"}
-    os.execve(sys.executable, [sys.executable, str(script), "--role", role], variables)  # noqa: S606 - to become the worker is the purpose

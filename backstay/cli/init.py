@@ -9,8 +9,9 @@ from backstay.cli.flags import Output
 from backstay.cli.servers import StartAll, claim_folder, holds, servers_of, take_over, trust_folder, write_new
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid
-from backstay.settings import Settings, environment
+from backstay.settings import Settings
 from backstay.shown import shell_words
+from backstay.variables import environment
 
 _SERVER = Path("example_server.py")
 _FILES = {

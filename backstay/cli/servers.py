@@ -18,8 +18,9 @@ from backstay.cli.session import silence_logs
 from backstay.cli.terminal import Terminal
 from backstay.errors import SettingsInvalid, ToolboxInvalid
 from backstay.rooms import house, room
-from backstay.settings import ENV_FILE, Settings, environment, found_in
+from backstay.settings import Settings, found_in
 from backstay.shown import counted, one_line, shell_words
+from backstay.variables import ENV_FILE, environment
 
 _LONGEST_NAME = 80
 _LONGEST_FAULT = 300

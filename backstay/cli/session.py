@@ -20,8 +20,6 @@ from backstay.client.connecting import traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
-from backstay.logs import configure_logs
-from backstay.redaction.redactor import Redactor
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -146,6 +144,9 @@ async def taken_back(settings: Settings, workflow: str) -> frozenset[int]:
 
 def silence_logs(settings: Settings) -> None:
     """Keep the logs of the engine out of what a command prints."""
+    from backstay.logs import configure_logs  # noqa: PLC0415 - most commands run nothing that would log
+    from backstay.redaction.redactor import Redactor  # noqa: PLC0415 - the same
+
     configure_logs(Redactor(settings.secrets()), logging.CRITICAL)
 
 

@@ -1,19 +1,16 @@
-"""The commands `list` and `show`: what runs there are, and the state of one."""
+"""The command `show`: the state of one run."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from temporalio.client import WorkflowExecution
-from temporalio.service import RPCError
 
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
 from backstay.cli.flags import Output, Workflow
+from backstay.cli.listing import minute
 from backstay.cli.render import (
     budget_rows,
     preview_lines,
@@ -22,46 +19,17 @@ from backstay.cli.render import (
     state_words,
     undone_line,
 )
-from backstay.cli.session import has_store, open_request, open_store, session, session_of, stored_run
+from backstay.cli.session import open_request, session_of, stored_run
 from backstay.cli.terminal import Terminal
-from backstay.client import Backstay, Run
-from backstay.client.executions import RUNS
-from backstay.client.failures import error_from_rpc
+from backstay.client import Run
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.frozen import Frozen
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line, shell_words
 from backstay.task.result import Result
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
-_LOOKED_AT = 100
-"""How many open and how many closed runs are looked at, so that the newest are found."""
-
-
-async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
-    """List the newest runs, from Temporal or, when it cannot be reached, from the store.
-
-    Parameters
-    ----------
-    limit
-        The most runs to list.
-    """
-    settings, terminal = Settings.load(), Terminal()
-    try:
-        async with session(settings) as backstay:
-            rows = await _visible(backstay, limit)
-        await _mark_pruned(settings, rows)
-    except Unreachable as error:
-        if not has_store(settings):
-            raise
-        terminal.say(f"{error}; shown from the store", "yellow")
-        async with open_store(settings) as store:
-            rows = [_stored(row) for row in await store.runs.newest(limit)]
-    terminal.results(output, rows, map(_line, rows))
-    if not rows and output == "text":
-        terminal.say("no runs yet; start one with: backstay run TEXT")
 
 
 async def show(workflow: Workflow, request: Whole = None, *, output: Output = "text") -> None:
@@ -80,7 +48,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
             async with stored_run(settings, workflow) as (store, row):
                 if row is not None and row.pruned_at is not None:
                     # What the run itself still shows can no longer be undone.
-                    seen = seen | {"undo": {}, "pruned": _minute(row.pruned_at)}
+                    seen = seen | {"undo": {}, "pruned": minute(row.pruned_at)}
                 elif row is not None:
                     seen["decisions"] = [decision.plain() for decision in await store.decisions.of_run(row.run)]
                     seen["undo"] = await _as_it_is(seen["undo"], store, row.run)
@@ -97,7 +65,7 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
 async def _seen_in_store(store: Any, row: Any) -> dict[str, Any]:
     """Return what the store knows of a run that cannot be asked."""
     if row.pruned_at is not None:
-        return {"open": False, "pruned": _minute(row.pruned_at)}
+        return {"open": False, "pruned": minute(row.pruned_at)}
     decisions = [decision.plain() for decision in await store.decisions.of_run(row.run)]
     result = Result.model_validate(row.result) if row.result else None
     return {"open": row.state == "open", "result": result, "decisions": decisions}
@@ -113,92 +81,6 @@ async def _show_request(settings: Settings, terminal: Terminal, workflow: str, r
         call |= {"arguments": whole[call["index"]], "clipped": 0, "left_out": 0}
     lines = request_lines(run.id, with_all(request, hidden))
     terminal.results(output, data, (part for line, _ in lines for part in terminal.wrapped(line)))
-
-
-async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
-    try:
-        # Temporal lists all open runs before the closed ones, which it sorts by their end.
-        found = [
-            execution
-            for which in ("=", "!=")
-            async for execution in backstay.client.list_workflows(
-                f"({RUNS}) AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
-            )
-        ]
-    except RPCError as error:
-        raise error_from_rpc(error, "") from None
-    found = sorted(found, key=lambda execution: execution.start_time, reverse=True)[:limit]
-    return list(await asyncio.gather(*(_row(backstay, execution) for execution in found)))
-
-
-async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, Any]:
-    known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
-    status = execution.status.name.lower() if execution.status else "open"
-    text = known.get("BackstayTask")
-    if text is None:
-        handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
-        with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
-            text = await (await handle.describe()).static_summary()
-    return {
-        "id": execution.id,
-        "run_id": execution.run_id,
-        "state": await _state(backstay, execution, status, known),
-        "pending": known.get("BackstayPending", 0) if status == "running" else 0,
-        "started": _minute(execution.start_time.timestamp()),
-        "text": text or "",
-    }
-
-
-async def _state(backstay: Backstay, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
-    """Return where a run stands; to Temporal every run that ended by itself is completed, whatever its outcome."""
-    if status == "running":
-        return str(known.get("BackstayState", status))
-    if status != "completed":
-        return status
-    handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
-    with contextlib.suppress(Exception):  # a result that cannot be read takes nothing from the list
-        result: Any = await handle.result(follow_runs=False)
-        return str(result.get("outcome") or status) if isinstance(result, dict) else status
-    return status
-
-
-def _stored(row: Any) -> dict[str, Any]:
-    return {
-        "id": row.workflow_id,
-        "run_id": row.workflow_run_id,
-        "state": "pruned" if row.pruned_at else row.result["outcome"] if row.result else row.state,
-        "pending": 0,
-        "started": _minute(row.opened_at),
-        "text": row.text,
-    }
-
-
-async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
-    """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
-    if not rows or not has_store(settings):
-        return
-    if settings.database_url is None:
-        runs = {f"{row['id']}/{row['run_id']}": row for row in rows}
-        pruned = await asyncio.to_thread(room("store.glance").pruned_among, settings.home / "backstay.db", runs)
-        for run in pruned or ():
-            runs[run]["state"] = "pruned"
-        if pruned is not None:
-            return
-    with contextlib.suppress(StoreUnavailable):
-        async with open_store(settings) as store:
-            recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]
-        for row, known in zip(rows, recorded, strict=True):
-            if known is not None and known.pruned_at is not None:
-                row["state"] = "pruned"
-
-
-def _minute(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _line(row: dict[str, Any]) -> str:
-    waits = f"{row['pending']} waiting" if row["pending"] else ""
-    return f"{row['started']}  {row['state']:<10} {waits:<10} {row['id']}  {row['text']}"
 
 
 async def _seen(run: Run) -> dict[str, Any]:

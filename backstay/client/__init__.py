@@ -1,6 +1,6 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
-May import: backstay.approvals, backstay.authority, backstay.calls, backstay.effects, backstay.errors, backstay.frozen,
+May import: backstay.approvals, backstay.authority, backstay.effects, backstay.errors, backstay.frozen,
 backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts, backstay.task,
 backstay.tools.
 """

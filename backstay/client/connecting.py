@@ -2,19 +2,22 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+from temporalio.api.common.v1 import Payload
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.client import Interceptor as ClientInterceptor
+from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions, pydantic_data_converter
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
-from backstay.calls import DATA_CONVERTER
 from backstay.client.backstay import Backstay
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
@@ -29,6 +32,34 @@ ADDRESS = "localhost:7233"
 START = "start one with `backstay dev`, or set TEMPORAL_ADDRESS"
 TIMEOUT_S = 3.0
 CLOSING_S = 0.05
+
+
+class Unreadable:
+    """Stand for input that is not JSON, so that it can be refused like any other bad input."""
+
+    def __repr__(self) -> str:
+        return "what is not JSON"
+
+
+class _CompactConverter(PydanticPayloadConverter):
+    def __init__(self) -> None:
+        super().__init__(ToJsonOptions(exclude_unset=True))
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        if any(hint is not Any for hint in type_hints or ()):
+            return super().from_payloads(payloads, type_hints)
+        # Untyped input comes from outside: bad input must not fail the workflow task, which would be retried forever.
+        return [self._read(payload) for payload in payloads]
+
+    def _read(self, payload: Payload) -> Any:
+        try:
+            return super().from_payloads([payload], None)[0]
+        except ValidationError:
+            return Unreadable()
+
+
+DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_CompactConverter)
+"""The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from backstay.approvals.deciding import DecisionInvalid, admit
 from backstay.bounds import ARGUMENTS, DECISION, TASK, size_of
 from backstay.budgets.budget import Budget
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import ArgumentsInvalid, BackstayError, TaskInvalid
 from backstay.requests import OpenRun
 from backstay.task.plan import resolve

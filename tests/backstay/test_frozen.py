@@ -11,7 +11,8 @@ import pytest
 import backstay
 from backstay.approvals.approval import Approval, CallVerdict
 from backstay.budgets.budget import Budget, TopUp
-from backstay.calls import DATA_CONVERTER, OpenRun
+from backstay.calls import OpenRun
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.decision import CallTools, Decision

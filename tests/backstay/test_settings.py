@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from backstay.errors import SettingsInvalid
-from backstay.settings import Settings, environment
+from backstay.settings import Settings
+from backstay.variables import environment
 from sandbox.workspaces.workspace import WorkspaceSettings
 from tests.requirements import promise
 

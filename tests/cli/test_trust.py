@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from backstay.errors import SettingsInvalid
-from backstay.settings import OBEYED, Settings, environment
+from backstay.settings import OBEYED, Settings
+from backstay.variables import environment
 from tests.cli.commands import bare, forked
 from tests.requirements import promise
 

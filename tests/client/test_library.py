@@ -9,7 +9,7 @@ from temporalio.testing import WorkflowEnvironment
 
 import backstay
 from backstay import Budget, execute_mcp_task
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import TaskInvalid
 from backstay.testing import Reply
 from tests.engine import Scripts, engine

@@ -16,9 +16,9 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from backstay import execute_mcp_task
-from backstay.calls import DATA_CONVERTER
 from backstay.client import Backstay
 from backstay.client import run as client_run
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import Unreachable
 from tests.cli.commands import environment_of
 from tests.engine import Engine, Mailbox, Scripts, engine

@@ -9,7 +9,7 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 
 
 @asynccontextmanager

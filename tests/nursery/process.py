@@ -27,8 +27,6 @@ OPENED = (
     "activities.registry",
     "anyio._backends._asyncio",
     "asyncpg",
-    "backstay.cli.app",
-    "backstay.cli.chat.talk",
     "httpcore2",
     "mcp.client.stdio",
     "openai.resources.chat.completions",
@@ -47,7 +45,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    for name in OPENED:
+    from backstay.cli.app import TABLE
+
+    groups = (TABLE["commands"], *(group["commands"] for group in TABLE["groups"].values()))
+    commands = {f"backstay.cli.{place.partition(':')[0]}" for group in groups for place, _ in group.values()}
+    for name in (*OPENED, *sorted(commands)):
         importlib.import_module(name)
     asyncio.run(open_once())
     gc.freeze()

@@ -18,7 +18,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowHistory
 from temporalio.testing import WorkflowEnvironment
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from tests.conftest import KEYS
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import assert_no_task_failure, engine

@@ -6,7 +6,7 @@ from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 import workflows
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.effects.effect import Effect, EffectState
 from backstay.tools.tool import ToolResult
 from tests.engine import assert_no_task_failure, replayer

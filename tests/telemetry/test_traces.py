@@ -10,8 +10,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from activities.telemetry.counting import CountInterceptor, Counts
 from activities.telemetry.spans import SpanInterceptor
-from backstay.calls import DATA_CONVERTER
-from backstay.client.connecting import traced
+from backstay.client.connecting import DATA_CONVERTER, traced
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply

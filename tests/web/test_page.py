@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from temporalio.client import Client
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
 from gateways.web.identity import is_loopback, link_for

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from backstay.cli.flags import Output
 from backstay.cli.gateways.slack import slack_beside
@@ -15,8 +15,10 @@ from backstay.rooms import room
 from backstay.settings import Settings
 
 HOST, PORT = "127.0.0.1", 8234
+app = App(name="web")
 
 
+@app.default
 async def web(*, host: str = HOST, port: int = PORT) -> None:
     """Serve the page of approvals until Ctrl-C: what all runs ask, one request whole, one run.
 
@@ -50,6 +52,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
     terminal.say("stopped")
 
 
+@app.command
 async def link(
     *,
     by: Annotated[str, Parameter(help="The person that the link is for; decisions are recorded under this name.")],

@@ -15,7 +15,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.testing import WorkflowEnvironment
 
-from backstay.calls import DATA_CONVERTER
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes

@@ -1,0 +1,63 @@
+"""Read the variables of the process, of its `.env` file and of its secret files; no other module reads them."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from backstay.errors import SettingsInvalid
+from backstay.shown import one_line
+
+PREFIX = "BACKSTAY_"
+ENV_FILE = Path(".env")
+KEY = "OPENAI_API_KEY"
+_BASE_URL = "OPENAI_BASE_URL"
+_SECRET_FILES = f"{PREFIX}SECRET_FILES"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
+    """Return the variables of the `.env` file, of the secret files and of the process; later ones win.
+
+    The key of the process is not among them where the address it would be sent to is that of the `.env` file.
+    """
+    filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
+    process = secret_files() | process_environment()
+    merged = {name: value for name, value in filed.items() if value is not None} | process
+    if spellings(_BASE_URL, filed) and not spellings(_BASE_URL, process):
+        for name in spellings(KEY, process):
+            del merged[name]
+            if filed.get(name) is not None:
+                merged[name] = str(filed[name])
+    return merged
+
+
+def process_environment() -> dict[str, str]:
+    """Return the variables of the process alone, for what it becomes or starts in its own place."""
+    return dict(os.environ)  # noqa: TID251 - the one place
+
+
+def secret_files() -> dict[str, str]:
+    """Return what the files hold that are named as variables, without the line break at their ends.
+
+    Empty files count as missing, as empty variables do. Raises SettingsInvalid.
+    """
+    named = process_environment().get(_SECRET_FILES)
+    if not named:
+        return {}
+    try:
+        files = [path for path in sorted(Path(named).iterdir()) if _VARIABLE.fullmatch(path.name) and path.is_file()]
+        held = {path.name: path.read_text(encoding="utf-8").rstrip("\r\n") for path in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(
+            f"{_SECRET_FILES}: {one_line(named, 200)}: cannot be read ({error}); name a folder with a text file for "
+            "each secret, which the user of this process may read"
+        ) from None
+    return {name: value for name, value in held.items() if value.strip()}
+
+
+def spellings(variable: str, variables: Mapping[str, str | None]) -> list[str]:
+    """Return the spellings under which a variable is set; settings are read in any case."""
+    return [name for name, value in variables.items() if name.upper() == variable and value]

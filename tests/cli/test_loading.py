@@ -1,0 +1,92 @@
+"""What a command loads: what it says of itself first, and nothing of what other commands need."""
+
+import asyncio
+import importlib
+import inspect
+import sys
+
+import pytest
+from cyclopts import App
+
+from backstay.cli.app import TABLE
+from tests.cli.commands import bare, command, environment_of
+from tests.requirements import promise
+
+GROUPS = {"": TABLE["commands"], **{name: group["commands"] for name, group in TABLE["groups"].items()}}
+COMMANDS = {
+    f"{group} {name}".strip(): (place, about) for group, rows in GROUPS.items() for name, (place, about) in rows.items()
+}
+HEAVY = {
+    *("aiohttp", "aiosqlite", "alembic", "asyncpg", "genai_prices", "httpx2", "jinja2", "jsonschema", "mcp", "numpy"),
+    *("openai", "opentelemetry", "prompt_toolkit", "pydantic_ai", "re2", "slack_bolt", "slack_sdk"),
+    *("sqlalchemy", "starlette", "structlog", "uvicorn", "wordllama"),
+}
+"""Libraries of which a command that only asks Temporal needs none."""
+
+
+def loaded_by(done):
+    """Return the modules that a process has loaded which was told to say so."""
+    return {line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")}
+
+
+@promise("clients:command-list")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_a_command_says_of_itself(name):
+    place, about = COMMANDS[name]
+    module, _, function = place.partition(":")
+    command = getattr(importlib.import_module(f"backstay.cli.{module}"), function)
+
+    if isinstance(command, App):
+        assert command.name == (name,)
+    else:
+        first, *_ = (inspect.getdoc(command) or "").split("\n\n")
+        assert " ".join(first.split()) == about
+
+
+@promise("clients:light-help")
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("plan", "--help")])
+async def test_help_loads_no_command_and_no_client(tmp_path, arguments):
+    done = await command(*arguments, environment=bare(PYTHONPROFILEIMPORTTIME="1"), folder=tmp_path)
+
+    loaded, files = loaded_by(done), {place.partition(":")[0] for place, _ in COMMANDS.values()}
+    assert done.code == 0
+    assert "backstay.cli.app" in loaded
+    assert not loaded & {*HEAVY, "temporalio", "pydantic_settings", *(f"backstay.cli.{file}" for file in files)}
+
+
+# The command itself becomes another program.
+FOUND = """
+import sys
+from backstay.cli.app import build
+words = ["worker", "--role", "sandbox"]
+build(words).parse_args(words)
+print(*sys.modules)
+"""
+
+
+@promise("clients:light-worker")
+async def test_a_command_that_becomes_the_worker_loads_nothing_on_its_way(tmp_path):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", FOUND), env=bare(), cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 150)
+
+    loaded = set(out.decode().split())
+    assert process.returncode == 0
+    assert "backstay.cli.worker" in loaded
+    assert not loaded & {*HEAVY, "backstay.settings", "pydantic_settings", "temporalio"}
+
+
+@promise("clients:light-list")
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "nothing"), ("result", "nothing"), ("approve", "nothing", "r1"), ("reject", "nothing", "r1")],
+    ids=lambda arguments: arguments[0],
+)
+async def test_a_command_that_asks_temporal_loads_nothing_of_the_engine(opened, tmp_path, arguments):
+    environment = environment_of(opened, PYTHONPROFILEIMPORTTIME="1", BACKSTAY_HOME=str(tmp_path / "none"))
+    done = await command(*arguments, environment=environment, folder=tmp_path)
+
+    assert "there is no run nothing" in done.err
+    assert "temporalio.client" in loaded_by(done)
+    assert not loaded_by(done) & {*HEAVY, "pygments", "backstay.calls", "backstay.logs"}
