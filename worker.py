@@ -21,14 +21,12 @@ import socket
 import sys
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import structlog
-import yaml
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
@@ -37,13 +35,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 if TYPE_CHECKING:
-    from activities.definitions import Definitions
-    from activities.endpoints.endpoints import Endpoints
     from activities.resources import Resources
-    from sandbox.workspaces.client import WorkspaceClient
-    from store.fitness import Belongings
     from store.store import Store
-    from toolbox.toolbox import Toolbox
 
 HERE = Path(__file__).resolve().parent
 
@@ -61,20 +54,26 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
+from activities.opening import (
+    belongings_of,
+    open_endpoints,
+    open_store,
+    open_toolbox,
+    open_workspaces,
+    read_offered,
+    read_policy,
+    read_profiles,
+)
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
 from backstay.client.connecting import place_in_file
 from backstay.client.workers import POLLED_S, pollers
-from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, WorkerMisfit
+from backstay.errors import BackstayError, WorkerMisfit
 from backstay.logs import configure_logs
-from backstay.policies.policy import Policy
-from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
-from backstay.yaml_text import read_yaml
-from sandbox.isolation.command_jail import CommandJail
 from sandbox.isolation.way import make_home
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
@@ -103,100 +102,6 @@ DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id": version()}
 """Without an id Temporal reads the code of all imported modules to make one up: half of the time of a start."""
-
-
-def read_policy(path: Path) -> Policy:
-    """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
-    try:
-        return Policy.admit(yaml_of(path)) if path.exists() else Policy()
-    except PolicyInvalid as error:
-        raise PolicyInvalid(f"{path}: {error}") from None
-
-
-def read_offered(settings: Settings) -> "Definitions":
-    """Return the operator's definitions; raises SettingsInvalid for a file that cannot be used."""
-    from activities.definitions import read_definitions
-
-    found = read_definitions(settings.definitions)
-    if found.faults:
-        raise SettingsInvalid(f"{settings.definitions}: {'; '.join(found.faults.values())}")
-    return found
-
-
-def read_profiles(path: Path) -> Profiles:
-    """Return the operator's profiles; without a file, the built-in ones. Raises SettingsInvalid."""
-    return Profiles.admit(yaml_of(path), str(path)) if path.exists() else Profiles()
-
-
-def yaml_of(path: Path) -> Any:
-    """Return what stands in a file; raises SettingsInvalid for one that is no YAML."""
-    try:
-        return read_yaml(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise SettingsInvalid(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsInvalid(f"{path}: cannot be read: {error}") from error
-
-
-def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:
-    """Open the model endpoints that the settings and models.yaml name."""
-    from activities.endpoints.endpoints import open_endpoints
-
-    return open_endpoints(settings)
-
-
-def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
-    """Open the store that the settings name."""
-    from store.opening import open_store
-
-    keys = [key.get_secret_value() for key in settings.encryption_keys]
-    return open_store(
-        database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
-    )
-
-
-def belongings_of(settings: Settings) -> "Belongings":
-    """Return what all workers of one store must have in common."""
-    from store.fitness import Belongings
-
-    approver = settings.approver_key
-    return Belongings(
-        keys={
-            "BACKSTAY_ENCRYPTION_KEYS": [key.get_secret_value() for key in settings.encryption_keys],
-            "BACKSTAY_APPROVER_KEY": [] if approver is None else [approver.get_secret_value()],
-        },
-        toolbox=settings.toolbox.read_bytes() if settings.toolbox.is_file() else b"",
-    )
-
-
-def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["WorkspaceClient"]:
-    """Open the workspaces that the settings name."""
-    from sandbox.workspaces.client import open_workspace_client
-
-    return open_workspace_client(
-        settings.workspaces,
-        home=settings.home,
-        nsjail=settings.nsjail,
-        artifacts_mb=settings.artifacts_mb,
-        rooms=HERE,
-        variables=settings.environment,
-    )
-
-
-def open_toolbox(
-    settings: Settings, workspaces: "WorkspaceClient | None" = None
-) -> AbstractAsyncContextManager["Toolbox"]:
-    """Open the toolbox that the settings name."""
-    from toolbox.toolbox import open_toolbox
-
-    return open_toolbox(
-        settings.toolbox,
-        environment=settings.environment,
-        home=settings.home,
-        confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
-        workspaces=workspaces,
-        optional=not settings.names_toolbox,
-    )
 
 
 @contextlib.asynccontextmanager

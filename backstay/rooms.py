@@ -8,6 +8,7 @@ from types import ModuleType
 from backstay.errors import SettingsInvalid
 
 _PACKAGE = Path(__file__).resolve().parent
+_ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 def house() -> Path:
@@ -32,8 +33,11 @@ def open_house(*names: str) -> Path:
 
 
 def room(name: str) -> ModuleType:
-    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them."""
-    open_house(name)
+    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them.
+
+    Raises as `open_house`, also for a foreign module that stands where the imported one would look for another room.
+    """
+    open_house(name, *_ROOMS)
     return importlib.import_module(name)
 
 

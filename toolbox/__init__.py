@@ -3,15 +3,28 @@
 May import: backstay, system.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolbox.manifest.builder import Refreshed, ToolboxBuilder
-from toolbox.manifest.introspection import get_method_info, list_domains, list_methods
-
 if TYPE_CHECKING:
+    from toolbox.manifest.builder import Refreshed, ToolboxBuilder
+    from toolbox.manifest.introspection import get_method_info, list_domains, list_methods
     from toolbox.toolbox import Toolbox
 
 __all__ = ["Refreshed", "ToolboxBuilder", "get_method_info", "list_domains", "list_methods", "search_tools"]
+
+_HOMES = {
+    "manifest.builder": ("Refreshed", "ToolboxBuilder"),
+    "manifest.introspection": ("get_method_info", "list_domains", "list_methods"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Names are loaded when they are asked for: a process that checks a schema does not load what writes bindings.
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"toolbox.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 async def search_tools(

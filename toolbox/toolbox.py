@@ -19,8 +19,6 @@ from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
 from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
 from toolbox.configuration.load import load
-from toolbox.mcp.provider import McpProvider
-from toolbox.mcp.transports import http_transports, stdio_transport
 from toolbox.plugins.plugin import Confinement, NoJail, Plugin
 from toolbox.plugins.provider import PluginProvider
 from toolbox.processes.runner import Runner
@@ -28,7 +26,7 @@ from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import Call, Caller, Provider, Sent, WorkspaceAccess
+from toolbox.providers.provider import Call, Caller, Provider, Sent, Started, WorkspaceAccess
 from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
@@ -75,7 +73,7 @@ class Toolbox:
         granted = sorted(self._configuration.granted(user_id, offered))
         if patience_s:
             servers = (self._providers[name] for name in granted)
-            waits = (server.wait_started(patience_s) for server in servers if isinstance(server, McpProvider))
+            waits = (server.wait_started(patience_s) for server in servers if isinstance(server, Started))
             await asyncio.gather(*waits)
         listings = await asyncio.gather(*(self._providers[name].list(fresh=fresh) for name in granted))
         found = dict(zip(granted, listings, strict=True))
@@ -176,7 +174,7 @@ class Toolbox:
 
     async def offered(self, patience_s: float = 0) -> dict[str, Offered]:
         """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
-        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, McpProvider))
+        started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, Started))
         await asyncio.gather(*started)
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
         off = [name for name, server in self._configuration.servers.items() if server.disabled]
@@ -358,6 +356,9 @@ def _server(
     log: Path,
     redactor: Redactor,
 ) -> Provider:
+    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - slow to load, and not every toolbox has a server
+    from toolbox.mcp.transports import http_transports, stdio_transport  # noqa: PLC0415 - the same
+
     most = 1 if entry.serial else entry.concurrency
     options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
     if server.url is not None:

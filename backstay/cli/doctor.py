@@ -191,7 +191,7 @@ async def _store(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
-    policy = await asyncio.to_thread(room("worker").read_policy, settings.policy)
+    policy = await asyncio.to_thread(room("activities.opening").read_policy, settings.policy)
     if settings.policy.exists():
         yield "ok", "policy", f"{settings.policy}, hash {policy.policy_hash[:12]}"
     else:
@@ -203,14 +203,14 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _profiles(settings: Settings) -> AsyncGenerator[Finding]:
-    profiles = await asyncio.to_thread(room("worker").read_profiles, settings.profiles)
+    profiles = await asyncio.to_thread(room("activities.opening").read_profiles, settings.profiles)
     known = ", ".join(profiles)
     missing = "" if settings.profiles.exists() else f"{settings.profiles} is missing; built in: "
     yield "ok", "profiles", f"{missing}{known}"
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
-    async with room("worker").open_toolbox(settings) as toolbox:
+    async with room("activities.opening").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog("singleton")
     counts = Counter(definition.provider for definition in catalog.definitions.values())
     for name in sorted(counts.keys() | catalog.unavailable.keys()):
@@ -233,7 +233,7 @@ async def _names(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _models(settings: Settings) -> AsyncGenerator[Finding]:
     """Check the models that runs are driven by, one after another, and those that are asked for something else."""
-    async with room("worker").open_endpoints(settings) as endpoints:
+    async with room("activities.opening").open_endpoints(settings) as endpoints:
         main = endpoints.main()
         targets = [*endpoints.chain(main), *endpoints.chain_for("perception"), *endpoints.chain_for("closing")]
         for target in {target.name: target for target in targets}.values():
@@ -308,7 +308,7 @@ async def _polling_sandbox(settings: Settings) -> str:
 
 async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove that commands in workspaces are confined, by starting the host that a worker would start."""
-    async with room("worker").open_workspaces(settings) as client:
+    async with room("activities.opening").open_workspaces(settings) as client:
         try:
             await client.start()
         except BackstayError as error:

@@ -36,12 +36,12 @@ async def check(*, output: Output = "text") -> int:
 
 async def compared(settings: Settings) -> list[Finding]:
     """Return what is to be said of the policy, beside the toolbox; raises what makes either of them unreadable."""
-    worker = room("worker")
-    policy = await asyncio.to_thread(worker.read_policy, settings.policy)
+    opening = room("activities.opening")
+    policy = await asyncio.to_thread(opening.read_policy, settings.policy)
     if not settings.policy.exists():
         return []
-    written = await asyncio.to_thread(worker.yaml_of, settings.policy)
-    async with worker.open_toolbox(settings) as toolbox:
+    written = await asyncio.to_thread(opening.yaml_of, settings.policy)
+    async with opening.open_toolbox(settings) as toolbox:
         offered = await toolbox.offered(_PATIENCE_S)
     return [*twins(written), *findings(policy, offered)]
 

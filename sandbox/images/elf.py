@@ -1,6 +1,7 @@
 """Which libraries a binary needs: read from its bytes, so that nothing is started to find out."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,16 @@ def read_elf(path: Path) -> Elf:
         ) from None
     if not is_elf(path):
         raise ValueError(f"{path} is not an ELF file")
+    facts = path.stat()
+    return _read(ELFFile, path, (facts.st_size, facts.st_mtime_ns, facts.st_ino))
+
+
+@cache
+def _read(reader: Any, path: Path, _state: tuple[int, ...]) -> Elf:
+    """Read a file once while it stays as it is: many binaries need the same libraries, in images of several kinds."""
     with path.open("rb") as opened:
         try:
-            file: Any = ELFFile(opened)
+            file: Any = reader(opened)
             if file.elfclass == 64 and file.little_endian:
                 return _loading(file)
         except Exception as error:  # the library raises many kinds for damaged bytes

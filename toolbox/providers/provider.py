@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from backstay.errors import Transient
 from backstay.python_tools.safety import Ask, Deny
@@ -89,4 +89,13 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+@runtime_checkable
+class Started(Protocol):
+    """Be a provider that has to start before it can list its tools."""
+
+    async def wait_started(self, patience_s: float) -> None:
+        """Wait so long for a first start; one that has failed is not waited for."""
         ...
