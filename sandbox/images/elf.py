@@ -1,11 +1,28 @@
 """Which libraries a binary needs: read from its bytes, so that nothing is started to find out."""
 
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from backstay.errors import ImageMissing
+
+_LOAD, _DYNAMIC, _INTERP = 1, 2, 3
+_END, _NEEDED, _STRTAB, _RPATH, _RUNPATH = 0, 1, 5, 15, 29
+"""Kinds of segments and of dynamic tags: https://refspecs.linuxfoundation.org/elf/gabi4+/ch5.dynamic.html."""
+_SEGMENT = struct.Struct("<IIQQQQ")
+_TAG = struct.Struct("<qQ")
+_LONGEST = 4097
+"""The longest path on Linux, with its end."""
+
+
+class _Segment(NamedTuple):
+    kind: int
+    offset: int
+    address: int
+    length: int
 
 
 @dataclass(frozen=True)
@@ -59,12 +76,47 @@ def _read(reader: Any, path: Path, _state: tuple[int, ...]) -> Elf:
 
 
 def _loading(file: Any) -> Elf:
-    interpreter = next((segment.get_interp_name() for segment in file.iter_segments("PT_INTERP")), None)
-    tags = [(tag.entry.d_tag, tag) for segment in file.iter_segments("PT_DYNAMIC") for tag in segment.iter_tags()]
-    needed = tuple(tag.needed for kind, tag in tags if kind == "DT_NEEDED")
-    search = [getattr(tag, kind[3:].lower()) for kind, tag in tags if kind in ("DT_RPATH", "DT_RUNPATH")]
+    """Read the segments themselves: the library would also read every section, which takes five times as long."""
+    segments = [*_segments(file)]
+    loaded = [segment for segment in segments if segment.kind == _LOAD]
+    interpreter = next((_text(file.stream, segment.offset) for segment in segments if segment.kind == _INTERP), None)
+    tags = [tag for segment in segments if segment.kind == _DYNAMIC for tag in _tags(file.stream, segment)]
+    names = next((_offset(loaded, value) for kind, value in tags if kind == _STRTAB), 0)
+    needed = tuple(_text(file.stream, names + value) for kind, value in tags if kind == _NEEDED)
+    search = [_text(file.stream, names + value) for kind, value in tags if kind in (_RPATH, _RUNPATH)]
     folders = tuple(folder for folders in search for folder in folders.split(":") if folder)
     return Elf(str(file["e_machine"]), interpreter, needed, folders)
+
+
+def _segments(file: Any) -> Iterator[_Segment]:
+    size = file["e_phentsize"]
+    file.stream.seek(file["e_phoff"])
+    table = file.stream.read(size * file.num_segments())
+    for at in range(0, len(table), size):
+        kind, _, offset, address, _, length = _SEGMENT.unpack_from(table, at)
+        yield _Segment(kind, offset, address, length)
+
+
+def _tags(stream: BinaryIO, segment: _Segment) -> Iterator[tuple[int, int]]:
+    stream.seek(segment.offset)
+    for kind, value in _TAG.iter_unpack(stream.read(segment.length)):
+        if kind == _END:
+            return
+        yield kind, value
+
+
+def _offset(loaded: list[_Segment], address: int) -> int:
+    """Return where in the file that stands which is loaded at an address; raises StopIteration where nothing is."""
+    found = next(segment for segment in loaded if segment.address <= address < segment.address + segment.length)
+    return address - found.address + found.offset
+
+
+def _text(stream: BinaryIO, offset: int) -> str:
+    stream.seek(offset)
+    text, ended, _ = stream.read(_LONGEST).partition(b"\0")
+    if not ended:
+        raise ValueError("a name has no end")
+    return text.decode("utf-8")
 
 
 def system_folders(configuration: Path = Path("/etc/ld.so.conf")) -> tuple[Path, ...]:
