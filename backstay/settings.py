@@ -269,9 +269,10 @@ class Settings(BaseSettings):
 
         Without a file, nothing that is found in the current folder is obeyed that the caller does not name.
         """
+        known = environment(None)
         if env_file is not None:
-            _require_trust(env_file.parent, overrides)
-        variables = environment(env_file)
+            _require_trust(env_file.parent, overrides, known)
+        variables = environment(env_file, known)
         _refuse_unknown(variables)
         sources: dict[str, Any] = {"_env_file": env_file, "_env_file_encoding": "utf-8"}
         sources |= _filed(overrides)
@@ -283,7 +284,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise SettingsInvalid("; ".join(_explain(fault) for fault in error.errors())) from None
         settings._environment = variables
-        settings._withheld_key = not keys and bool(spellings(KEY, environment(None)))
+        settings._withheld_key = not keys and bool(spellings(KEY, known))
         return settings
 
     @property
@@ -363,9 +364,8 @@ class Settings(BaseSettings):
         return frozenset(secret for secret in held if len(secret.encode("utf-8", "surrogatepass")) >= _SHORTEST_SECRET)
 
 
-def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
+def _require_trust(folder: Path, overrides: Mapping[str, Any], variables: Mapping[str, str]) -> None:
     """Raise SettingsInvalid when files would be obeyed that the user has not trusted."""
-    variables = environment(None)
     found = [name for name in found_in(folder, variables) if OBEYED[name] not in overrides]
     if found == [".backstay"] and is_trusted(folder / ".backstay", variables):
         return
@@ -380,7 +380,10 @@ def _require_trust(folder: Path, overrides: Mapping[str, Any]) -> None:
 
 def _filed(overrides: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that stand in secret files, and neither in the process nor in the overrides."""
-    process, held = process_environment(), secret_files()
+    held = secret_files()
+    if not held:
+        return {}
+    process = process_environment()
     fields = {_variable(name): name for name in Settings.model_fields if name not in overrides}
     found = {
         name: value for name, value in held.items() if name.upper() in fields and not spellings(name.upper(), process)

@@ -18,13 +18,14 @@ _SECRET_FILES = f"{PREFIX}SECRET_FILES"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def environment(env_file: Path | None = ENV_FILE) -> dict[str, str]:
+def environment(env_file: Path | None = ENV_FILE, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables of the `.env` file, of the secret files and of the process; later ones win.
 
     The key of the process is not among them where the address it would be sent to is that of the `.env` file.
+    `known`: what this returned without a file, so that it is not read again.
     """
+    process = secret_files() | process_environment() if known is None else dict(known)
     filed = dotenv_values(env_file, encoding="utf-8") if env_file is not None and env_file.is_file() else {}
-    process = secret_files() | process_environment()
     merged = {name: value for name, value in filed.items() if value is not None} | process
     if spellings(_BASE_URL, filed) and not spellings(_BASE_URL, process):
         for name in spellings(KEY, process):

@@ -90,3 +90,33 @@ async def test_a_command_that_asks_temporal_loads_nothing_of_the_engine(opened, 
     assert "there is no run nothing" in done.err
     assert "temporalio.client" in loaded_by(done)
     assert not loaded_by(done) & {*HEAVY, "pygments", "backstay.calls", "backstay.logs"}
+
+
+OPENED = """
+import asyncio, sys
+from activities.opening import open_store, open_toolbox
+from backstay.settings import Settings
+
+async def main():
+    settings = Settings.load(None)
+    async with open_store(settings), open_toolbox(settings):
+        print(*sys.modules)
+
+asyncio.run(main())
+"""
+
+
+@promise("store:light")
+async def test_a_store_that_is_up_to_date_and_a_toolbox_without_servers_load_what_they_use(tmp_path):
+    loaded = []
+    for _ in ("a new store", "the same store"):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", OPENED), env=bare(), cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await asyncio.wait_for(process.communicate(), 150)
+        loaded.append(set(out.decode().split()))
+
+    first, second = loaded
+    assert "alembic" in first
+    assert {"sqlalchemy", "toolbox.toolbox"} <= second
+    assert not second & {"alembic", "mako", "mcp", "openai", "sqlalchemy.orm", "temporalio.worker", "toolbox.manifest"}

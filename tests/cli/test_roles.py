@@ -21,7 +21,7 @@ SECRETS = {
     "BACKSTAY_NOTIFY_URLS": "http://127.0.0.1:9/made-up-token-of-a-receiver",
     "MAIL_TOKEN": "made-up-token-of-a-mailbox",
 }
-FOREIGN = ("aiosqlite", "alembic", "mcp", "openai", "sqlalchemy", "workflows")
+FOREIGN = ("aiosqlite", "alembic", "mcp", "openai", "sqlalchemy", "toolbox.manifest", "toolbox.bindings", "workflows")
 
 
 @asynccontextmanager
