@@ -165,8 +165,9 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> None:
         terminal.say(f"model       a script at {model['OPENAI_BASE_URL']}; it only knows the example of backstay init")
     _say_missing(terminal, settings, has_model=model is not None)
     asking = asyncio.create_task(_ask_model(terminal, settings, has_model=model is not None))
-    comparing = asyncio.create_task(_compare_policy(terminal, settings))
-    working = [asyncio.create_task(keep_worker(parts))]
+    ready = asyncio.Event()
+    comparing = asyncio.create_task(_compare_policy(terminal, settings, ready))
+    working = [asyncio.create_task(keep_worker(parts, ready))]
     if parts.page is not None:
         working.append(asyncio.create_task(keep_page(parts, parts.page)))
     stopping = asyncio.create_task(stop.wait())
@@ -227,8 +228,10 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
             terminal.say(f"model       {target.name} answers{how}")
 
 
-async def _compare_policy(terminal: Terminal, settings: Settings) -> None:
+async def _compare_policy(terminal: Terminal, settings: Settings, ready: asyncio.Event) -> None:
     """Say which lines of the policy name what is not there; a policy that cannot be read stops the worker anyway."""
+    # It starts every server to ask for its tools, and the worker should not wait behind them.
+    await ready.wait()
     with suppress(BackstayError):
         for found in await compared(settings):
             terminal.say(f"policy      {told(found)}", "red" if found.state == "error" else "yellow")

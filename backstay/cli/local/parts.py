@@ -60,10 +60,15 @@ async def start_page(home: Path, environment: Mapping[str, str], port: int, *, f
     return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY, folder=folder)
 
 
-async def keep_worker(parts: Parts) -> None:
-    """Keep a worker running; raises SettingsInvalid when it cannot start at all."""
+async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
+    """Keep a worker running, and say when one is ready; raises SettingsInvalid when it cannot start at all."""
     home, environment = parts.settings.home, parts.environment
-    await _keep(parts.terminal, lambda: start_worker(home, environment), lambda said: parts.terminal.say(said, "green"))
+
+    def tell(said: str) -> None:
+        parts.terminal.say(said, "green")
+        ready.set()
+
+    await _keep(parts.terminal, lambda: start_worker(home, environment), tell)
 
 
 async def keep_page(parts: Parts, port: int) -> None:
