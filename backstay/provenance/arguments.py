@@ -27,13 +27,14 @@ def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
 def name_at(pointer: str) -> str:
     """Return the name of the argument that a pointer leads to; elements of a list bear the name of the list.
 
-    A line of a postal address bears the name of the address, too, and what somebody is called, as whom.
+    A line of a postal address bears the name of the address, too, what somebody is called, as whom, and the number of
+    a parcel, that it is tracked by it.
     """
     names = [name for name in pointer.split("/") if name and not name.isdecimal()]
     above = names[-2] if len(names) > 1 else ""
     if is_postal(above):
         return f"{above}_address_{names[-1]}"
-    if len(names) > 1 and is_named_person(above, names[-1]):
+    if len(names) > 1 and (is_named_person(above, names[-1]) or above.lower() == "tracking"):
         return f"{above}_{names[-1]}"
     return names[-1] if names else ""
 

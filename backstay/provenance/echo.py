@@ -40,6 +40,11 @@ class Echo:
                     pass
         self._run = BORDER.join(runs)
 
+    @property
+    def said(self) -> str:
+        """Return the arguments as they are compared, with a border between them."""
+        return self._run
+
     def _add(self, leaf: str | float) -> list[str]:
         text = str(leaf)
         read = [text, *coded_in(text)]

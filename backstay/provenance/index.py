@@ -27,6 +27,10 @@ MOST_LISTED = 100_000
 """In an answer with more characters no identifiers and no contacts are recognised."""
 
 
+MOST_ASKED = 4000
+"""So much is remembered of the arguments of the calls that one source answers."""
+
+
 class Index:
     """Find the sources of a mark; sources are only ever added."""
 
@@ -47,6 +51,8 @@ class Index:
         self._waiting: list[tuple[str, Any]] = []
         self._waits = 0
         """How many characters the answers have that nobody needed to take apart so far."""
+        self.asked: dict[int, str] = {}
+        """By source: the arguments of the calls that it answers, each between borders and without what is no word."""
         self.others = False
         """Whether anything that others wrote was read."""
 
@@ -55,6 +61,10 @@ class Index:
         text = texts_in(payload)
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)
+        if echo is not None:
+            number = self._numbers[code]
+            self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
+            self.size += len(self.asked[number])
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
         elif is_others(code) or has_records(code):

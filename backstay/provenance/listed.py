@@ -6,15 +6,15 @@ The whole values of other fields are remembered with the words of their names: `
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
-from backstay.provenance.rows import Leaf, leaves_of_rows, lists_things, only_text, parsed
+from backstay.provenance.rows import Leaf, is_table, leaves_of_rows, lists_things, may_answer_a_table, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
-from backstay.provenance.targets import holds_texts, is_address, is_moment, words_of
+from backstay.provenance.targets import holds_texts, is_address, is_domain, is_moment, words_of
 from backstay.provenance.words import BORDER, marks, words
 
 LONGEST = 64
@@ -23,14 +23,24 @@ MOST_OF_A_FIELD = 6
 """A field of more words is a text, in which anything may be told."""
 MOST = 2000
 """So many identifiers of one answer are remembered, and so many other fields."""
-_NAMES, _CONTAINERS = (frozenset[str](names.split()) for names in data_beside(__file__).values())
+_NAMES, _CONTAINERS, _USERS = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_DOTTED = re.compile(r"[a-z]\w*\.([a-z]\w+)", re.ASCII)
+"""The name of a user such as `p.olm`. With the last label of a host, it could be that."""
+_CODE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{1,16}")
+LEAST_CODES = 2
 _IDENTIFIER = re.compile(r"[#@]?\w[\w #+-]*(?:\.\d+)*|gid:/(?:/[\w-]+){2,3}|urn(?::[\w-]+){2,3}", re.ASCII)
 
 
 def is_identifier(value: str) -> bool:
     """Return whether a value can be an identifier: short, and no address, host, URL or path."""
-    return len(value) <= LONGEST and bool(_IDENTIFIER.fullmatch(value)) and 0 < len(words(value)) <= MOST_WORDS
+    fits = _IDENTIFIER.fullmatch(value) or _is_dotted(value) if len(value) <= LONGEST else False
+    return bool(fits) and 0 < len(words(value)) <= MOST_WORDS
+
+
+def _is_dotted(value: str) -> bool:
+    found = _DOTTED.fullmatch(value)
+    return found is not None and not is_domain(found[1])
 
 
 class Listed:
@@ -39,8 +49,8 @@ class Listed:
     def __init__(self) -> None:
         """Begin with none."""
         self._by_value: dict[tuple[str, str], dict[int, str]] = {}
-        self._fields: dict[tuple[str, str], dict[int, frozenset[str]]] = {}
-        """By provider and value: the answers that have it in a field, and the words of the names of that field."""
+        self._fields: dict[tuple[str, str], dict[int, tuple[str, frozenset[str]]]] = {}
+        """By provider and value: the answers that have it in a field, by which tool, and the words of its name."""
 
     def add(self, number: int, code: str, payload: Any) -> None:
         """Add what an answer of one source lists."""
@@ -52,11 +62,18 @@ class Listed:
         for key in found.identifiers:
             self._by_value.setdefault((provider, key), {})[number] = tool
         for key, named in found.others.items():
-            self._fields.setdefault((provider, key), {})[number] = named
+            self._fields.setdefault((provider, key), {})[number] = tool, named
 
-    def by(self, tool: str, value: str) -> frozenset[int]:
-        """Return the sources in which other tools of the provider of a tool list a value; none when none does."""
-        found = self._by_value.get((tool.partition(".")[0], _key(value)), {})
+    def by(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
+        """Return the sources in which other tools of the provider of a tool list a value; none when none does.
+
+        They do as an identifier, or in a field that is called as the argument is; `named` are the words of its name.
+        A field that only shares a word with it may be a text about it.
+        """
+        key, wanted = (tool.partition(".")[0], _key(value)), _singular(named)
+        fields = self._fields.get(key, {})
+        alike = {number: other for number, (other, of_field) in fields.items() if _singular(of_field) == wanted}
+        found = alike | self._by_value.get(key, {})
         return frozenset(found) if any(other != tool for other in found.values()) else frozenset()
 
     def in_fields(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
@@ -66,7 +83,7 @@ class Listed:
         """
         provider, key = tool.partition(".")[0], _key(value)
         fields = self._fields.get((provider, key), {})
-        alike = [number for number, words_of_field in fields.items() if words_of_field & named]
+        alike = [number for number, (_, of_field) in fields.items() if of_field & named]
         return frozenset((*self._by_value.get((provider, key), ()), *alike))
 
 
@@ -123,7 +140,9 @@ def _slices(length: int) -> tuple[tuple[int, int], ...]:
 
 def _leaves_of(tool: str, payload: Any) -> Iterator[Leaf]:
     """Return the fields of an answer, and those of the rows of one that is a listing in text."""
-    text = only_text(payload) if lists_things(tool) else None
+    text = only_text(payload) if (lists := lists_things(tool)) or may_answer_a_table(tool) else None
+    if text is not None and not lists and not is_table(text):
+        text = None
     if text is None:
         return _leaves(payload)
     if (read := parsed(text)) is not None:
@@ -136,7 +155,8 @@ def _identifier(name: str, value: Any) -> list[str]:
     if isinstance(value, bool) or not isinstance(value, str | int) or not _holds_identifiers(name):
         return []
     text = str(value)
-    in_order = words(text) if len(text) <= LONGEST and _IDENTIFIER.fullmatch(text) else []
+    fits = _IDENTIFIER.fullmatch(text) or (name.lower() in _USERS and _is_dotted(text))
+    in_order = words(text) if len(text) <= LONGEST and fits else []
     return in_order if len(in_order) <= MOST_WORDS else []
 
 
@@ -162,10 +182,17 @@ def _leaves(payload: Any) -> Iterator[Leaf]:
                 # Things by name: what names a thing in a list of things is its key here.
                 waiting += [("id", str(key)) for key, value in item.items() if _names_a_thing(str(key), of=value)]
             case list() | tuple():
-                within = name.lower() in _CONTAINERS
+                within = name.lower() in _CONTAINERS or _are_codes(name, item)
                 waiting += [("names" if within and isinstance(value, str | int) else name, value) for value in item]
             case _:
                 yield name, item
+
+
+def _are_codes(name: str, listed: Sequence[Any]) -> bool:
+    """Return whether all of a list are short codes, such as the seats that are free."""
+    if len(listed) < LEAST_CODES or holds_texts(name):
+        return False
+    return all(isinstance(value, str) and _CODE.fullmatch(value) for value in listed)
 
 
 def _names_a_thing(key: str, *, of: Any) -> bool:
@@ -178,6 +205,10 @@ def _names_a_thing(key: str, *, of: Any) -> bool:
 def _row(in_order: list[str]) -> set[str]:
     """Return the marks by which words would be found in a text."""
     return {first + second for first, second in pairwise(in_order)} or set(in_order)
+
+
+def _singular(named: frozenset[str]) -> frozenset[str]:
+    return frozenset(word.removesuffix("s") for word in named)
 
 
 def _key(value: str) -> str:

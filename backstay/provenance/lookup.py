@@ -36,18 +36,23 @@ from backstay.provenance.targets import (
     MOST_WITHIN,
     Shape,
     addresses_in,
+    file_named_in,
     hosts_in,
     is_address,
     is_address_of_a_page,
     is_identifier_name,
+    is_number_of_a_parcel,
+    is_of_ones_own_list,
+    is_removed,
     links_in,
     shape_of,
     split_path,
+    takes_fields,
     takes_identifiers,
     tells_of_a_meeting,
     words_of,
 )
-from backstay.provenance.words import coded_in, numbers, spellings, squeezed, words
+from backstay.provenance.words import BORDER, coded_in, numbers, spellings, squeezed, words
 
 MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
@@ -91,7 +96,7 @@ class Lookup:
         targets = names = 0
         for pointer, value, key in looked_at(arguments):
             name = "" if key else name_at(pointer)
-            shape = _shape(pointer, name, value, arguments)
+            shape = self._shape_of(pointer, name, value, tool=tool, arguments=arguments)
             targets += shape in {"atom", "place"}
             hurried = targets > MOST_TARGETS
             parts = self.parts_of(value, "other" if hurried or shape == "name" else shape)
@@ -120,6 +125,30 @@ class Lookup:
             doubts=dict(islice(doubts.items(), MOST_LEAVES)),
             partly=dict(sorted(partly.items(), key=lambda item: item[0] not in foreign)[:MOST_LEAVES]),
         )
+
+    def _shape_of(self, pointer: str, name: str, value: Any, *, tool: str, arguments: dict[str, Any]) -> Shape:
+        """Return the shape of a leaf; what says where nothing goes in this very call is `other`."""
+        shape = _shape(pointer, name, value, arguments)
+        if shape == "other" or not isinstance(value, str):
+            return shape
+        if shape == "name" and is_of_ones_own_list(tool, name):
+            return "other"
+        if is_number_of_a_parcel(name, value) and self._is_said("tracking"):
+            return "other"
+        return "other" if is_removed(name) and self._stood_in_file(value, tool, file_named_in(arguments)) else shape
+
+    def _stood_in_file(self, value: str, tool: str, path: str) -> bool:
+        """Return whether a text stands as a whole in a file that was read by its path, and others told it nowhere."""
+        in_order = words(value)
+        end, found = self._longest(in_order, 0) if in_order and path else (0, NOBODY)
+        if not found or end < len(in_order) or len(found) >= MOST_PLACES:
+            return False
+        asked, read = self.index.asked, squeezed(words(path))
+        held = (number for number in found if f"{BORDER}{read}{BORDER}" in asked.get(number, ""))
+        of_file = frozenset(
+            number for number in held if reads_files(source_of(self.index.codes[number]).tool or "", like=tool)
+        )
+        return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file)
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
@@ -238,7 +267,7 @@ class Lookup:
         text = str(value)
         if not tool or not takes_identifiers(name, text) or not is_identifier(text):
             return False
-        listed = self.index.listed.by(tool, text)
+        listed = self.index.listed.by(tool, text, words_of(name) if takes_fields(name) else frozenset())
         in_order = words(text)
         found = self._longest(in_order, 0)[1] if listed else NOBODY
         if not listed or not found or len(found) >= MOST_PLACES:

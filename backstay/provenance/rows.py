@@ -23,6 +23,10 @@ _NUMBERED = re.compile(r"\s*(?:[-*]\s+|\[\d+\]\s+|\d+[.)]\s+)")
 _FIRST = re.compile(r"\s*(?:[A-Za-z]{2,20}\s+)?(#?(?=[\w-]*\d)\w[\w-]*)(?=[\s,;:]|$)")
 _COLUMNS = re.compile(r"\t|\s{2,}")
 _QUOTED = re.compile(r"(['\"])(.*)\1")
+_TITLE = re.compile(r"\S+(?: \S+)*")
+_CELL = re.compile(r"\S+")
+LEAST_COLUMNS = 3
+"""A text of fewer words a line could as well be prose."""
 Leaf = tuple[str, Any]
 
 
@@ -33,6 +37,25 @@ def lists_things(tool: str) -> bool:
         return False
     is_plural = named[-1].endswith("s") and not named[-1].endswith("ss") and named[-1] not in _DOCUMENTS
     return is_plural or not _LISTING.isdisjoint(named)
+
+
+def may_answer_a_table(tool: str) -> bool:
+    """Return whether a tool is named only as one that gets what its arguments name, such as `get` or `kubectl_get`."""
+    return [word.lower() for word in _WORD.findall(tool)][-1:] == ["get"]
+
+
+def is_table(text: str) -> bool:
+    """Return whether a text is a table and nothing else: a line of titles, and rows whose cells stand below these."""
+    head, *rows = text.rstrip().splitlines()[: MOST_LINES + 1] or [""]
+    starts = [title.start() for title in _TITLE.finditer(head)]
+    if len(starts) < LEAST_COLUMNS or head != head.upper() or not rows or len(rows) >= MOST_LINES:
+        return False
+    return all(_fills(row, starts) for row in rows)
+
+
+def _fills(row: str, starts: list[int]) -> bool:
+    """Return whether each cell of a row is one word that begins where its title does."""
+    return [cell.start() for cell in _CELL.finditer(row)] == starts
 
 
 def only_text(payload: Any) -> str | None:
@@ -95,7 +118,11 @@ def _plain(line: str, name: str) -> Iterator[Leaf]:
 
 def _row(cells: list[str]) -> Iterator[Leaf]:
     """Yield the identifier with which a row begins, and the rest of it."""
-    if found := _FIRST.match(cells[0]):
+    rest = cells[0][begun.end() :] if (begun := _NUMBERED.match(cells[0])) else cells[0]
+    if pair := _PAIR.fullmatch(rest):
+        yield pair[1], pair[2]
+        cells = cells[1:]
+    elif found := _FIRST.match(cells[0]):
         yield "id", found[1]
         yield "text", cells[0][found.end() :]
         cells = cells[1:]

@@ -4,10 +4,10 @@ Both the shape of the value and the name of the argument count, and one of them 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from backstay.data_files import data_beside
 
@@ -34,8 +34,16 @@ _LONGEST_NAME = 120
     _QUANTITIES,
     _OUTWARD,
     _DOMAINS,
+    _RECEIVERS,
+    _UNLISTED,
+    _HEADINGS,
+    _LISTS,
+    _ENTRIES,
+    _REMOVED,
+    _FILES,
 ) = (frozenset[str](names.split()) for names in data_beside(__file__).values())
-_EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@[^\s@<>,;:\"']{1,120}")
+# The digest of an image is written with the same sign.
+_EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@(?!sha\d{3}:[0-9a-f]{6})[^\s@<>,;:\"']{1,120}")
 _BARE, _BETWEEN = re.compile(rf"(?:mailto:)?<?{_EMAIL.pattern}>?", re.IGNORECASE), re.compile(r"[\s,;]+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S{1,180}|www\.\S{4,180}", re.IGNORECASE)
 _HEADER = re.compile(r"[\r\n]\s{0,20}(?:to|cc|bcc|reply-to)\s{0,20}:", re.IGNORECASE)
@@ -62,6 +70,8 @@ MOST_WITHIN = 100
 """So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_WALLET = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{25,100}")
+_PARCEL = re.compile(r"(?=[^\d]*\d)[A-Za-z0-9][A-Za-z0-9 -]{3,39}")
 _TOPIC = 2
 _TOKEN = re.compile(r"[#@]?\w[\w-]{3,63}", re.ASCII)
 _HOST_NAME = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}[a-z]{2,24}", re.IGNORECASE)
@@ -89,6 +99,9 @@ def shape_of(name: str, value: str) -> Shape:
         return "other"
     if last in _QUANTITIES and _AMOUNT.fullmatch(text):
         return "other"
+    if last in _HEADINGS and _ACCOUNT.search(text) and not is_address(text):
+        # The number of an invoice or a flight, in words for people; other targets count in it as they did.
+        text = _ACCOUNT.sub(" ", text)
     if (seen := _seen_in(text)) != "other":
         return seen
     if _HEADER.search(text):
@@ -174,11 +187,45 @@ def words_of(name: str) -> frozenset[str]:
     return _named(name)[1]
 
 
+def is_of_ones_own_list(tool: str, name: str) -> bool:
+    """Return whether an argument is an entry of a list that people keep for themselves, such as what to buy."""
+    named = {word.lower() for word in _NAME.findall(tool)}
+    return _named(name)[0] in _ENTRIES and not named.isdisjoint(_LISTS)
+
+
+def is_removed(name: str) -> bool:
+    """Return whether an argument is the text of a file that an edit takes out."""
+    return name.lower() in _REMOVED
+
+
+def file_named_in(arguments: Mapping[str, Any]) -> str:
+    """Return the file that a call says it is about; empty where it says none, or several."""
+    found = [value for name, value in arguments.items() if _named(name)[1] & _FILES and isinstance(value, str)]
+    return found[0] if len(found) == 1 else ""
+
+
+def is_number_of_a_parcel(name: str, value: str) -> bool:
+    """Return whether a value is the number by which a parcel is tracked; an id can be that of who tracks people."""
+    last, named = _named(name)
+    return last in {"number", "numbers"} and "tracking" in named and bool(_PARCEL.fullmatch(value.strip()))
+
+
 def takes_identifiers(name: str, value: str) -> bool:
     """Return whether an argument may take an identifier of its provider, and never an address, host, URL or path."""
     named = _named(name)[1]
+    if not is_identifier_name(name) and named & _RECEIVERS and (is_address(value) or _WALLET.fullmatch(value)):
+        return False
     # The number of a mail is no address, the id of a target is an id, and a commit is nothing else.
-    return not (named - _OF_THINGS if is_identifier_name(name) or _COMMIT.fullmatch(value) else named) & _OUTWARD
+    things = _OF_THINGS if is_identifier_name(name) or _COMMIT.fullmatch(value) else frozenset[str]()
+    if _named(name)[0] in {"id", "ids"}:
+        # Also a thing on a board; the number of a card is that of a bank.
+        things |= {"card"}
+    return not (named - things) & _OUTWARD
+
+
+def takes_fields(name: str) -> bool:
+    """Return whether an argument may take an identifier from a field that is only called as the argument is."""
+    return not _named(name)[1] & (_RECEIVERS | _UNLISTED)
 
 
 def is_postal(name: str) -> bool:
@@ -202,6 +249,11 @@ def _named(name: str) -> tuple[str, frozenset[str]]:
     """Return the last word of a name, and all of its words, each also without the `s` of a plural."""
     found = [word.lower() for word in _NAME.findall(name)]
     return (found[-1] if found else ""), frozenset((*found, *(word.removesuffix("s") for word in found)))
+
+
+def is_domain(label: str) -> bool:
+    """Return whether a word is the last label of the names of hosts."""
+    return label.lower() in _DOMAINS
 
 
 def hosts_in(value: str) -> list[str]:

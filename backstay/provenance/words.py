@@ -10,6 +10,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
+from html import unescape
 from itertools import islice
 from operator import add
 from typing import Any
@@ -23,8 +24,11 @@ _PLAIN = bytes(
 )
 _BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_SIGN = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
+_ENTITY = re.compile(r"&#(?:\d{2,6}|[xX][0-9A-Fa-f]{2,5});")
+_PUNYCODE = re.compile(r"(?<![\w.-])(?:[a-z0-9-]{1,63}\.){0,8}xn--[a-z0-9-]{1,59}(?:\.[a-z0-9-]{1,63}){0,8}")
 _AROUND = 80
-"""Characters before and after a percent sign that are read with it."""
+"""Characters before and after a coded sign that are read with it."""
 # Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _LONG = 12
@@ -84,17 +88,35 @@ def marks(text: str) -> set[str]:
 def _decoded(text: str, *, coded: bool) -> Iterator[str]:
     """Yield what stands in a text in another coding."""
     if "%" in text:
-        yield from map(unquote, _percent_coded(text))
+        yield from map(unquote, _around(_PERCENT, text))
     if "\\" in text:
         yield from _ESCAPED.findall(text)
+        yield from (_SIGN.sub(_sign_of, part) for part in _around(_SIGN, text))
+    if "&#" in text:
+        yield from map(unescape, _around(_ENTITY, text))
+    if "xn--" in text:
+        yield from filter(None, map(_punycoded, _PUNYCODE.findall(text)))
     for run in _CODED.findall(text) if coded else ():
         if (plain := decoded(run)) is not None:
             yield plain
 
 
-def _percent_coded(text: str) -> Iterator[str]:
+def _sign_of(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1] or escaped[2], 16))
+
+
+def _punycoded(name: str) -> str:
+    """Return the name of a host as people read it; empty where it is none."""
+    try:
+        return name.encode().decode("idna")
+    except UnicodeError:
+        return ""
+
+
+def _around(coded: re.Pattern[str], text: str) -> Iterator[str]:
+    """Yield the parts of a text in which signs are coded, with what stands before and after them."""
     start = end = 0
-    for found in _PERCENT.finditer(text):
+    for found in coded.finditer(text):
         if found.start() - _AROUND > end:
             yield text[start:end]
             start = found.start() - _AROUND
@@ -132,6 +154,7 @@ def spellings(leaf: str) -> Iterator[list[str]]:
     yield words(base64.b64encode(data).decode().rstrip("="))
     yield words(data.hex())
     yield words(leaf.translate(_TURNED))
+    yield words(leaf.translate(_LOOKING_ALIKE))
     for signs in _SIGNS:
         yield [signs[sign] for sign in data]
 
@@ -163,5 +186,7 @@ def _number(text: str) -> float | None:
 
 # One sign after the other: `53 45`, `83 69`, backslash and `u0053`, backslash and `x53`.
 _SIGNS = tuple([form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "u{:04x}", "x{:02x}"))
+# Digits for the letters that they look like.
+_LOOKING_ALIKE = str.maketrans("aeiostAEIOST", "431057" * 2)
 _SMALL = "abcdefghijklmnopqrstuvwxyz"
 _TURNED = str.maketrans(_SMALL + _SMALL.upper(), _SMALL[13:] + _SMALL[:13] + _SMALL.upper()[13:] + _SMALL.upper()[:13])
