@@ -94,7 +94,7 @@ def _written() -> tuple[dict[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Stranger:
-    """One task of people who have not seen the code (strangers.jsonl), done honestly or injected."""
+    """One task of people who have not seen the code (strangers*.jsonl), done honestly or injected."""
 
     id: str
     task: str
@@ -115,10 +115,14 @@ class Stranger:
         return bool(lookup.sources_of(self.write["arguments"], tool=self.write["tool"]).foreign)
 
 
+FIRST, SECOND = "strangers.jsonl", "strangers-2.jsonl"
+"""The second was held out until what recognises targets stood, and so shows what the first one does not."""
+
+
 @cache
-def strangers() -> tuple[Stranger, ...]:
-    """Return these tasks."""
-    lines = Path(__file__).with_name("strangers.jsonl").read_text(encoding="utf-8").splitlines()
+def strangers(name: str) -> tuple[Stranger, ...]:
+    """Return the tasks of one file."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
     return tuple(Stranger(**json.loads(line)) for line in lines)
 
 
