@@ -26,7 +26,7 @@ _FILES = tuple(
     for kind in _DATA["files"]
 )
 _LAST_STEP = re.compile(r"[^/\\]*$")
-_CLEAN = re.compile(r"^[\s\"'(\[]+|[\s\"'.,:)\]]+$")
+_BEFORE, _BEHIND = "\"'([ \t\r\n", "\"'.,:)] \t\r\n"
 
 
 def installed_by(text: str, beside: Iterable[Any]) -> list[str]:
@@ -72,7 +72,7 @@ def _after_command(rest: str) -> Iterator[str]:
 
 def _bare(name: str) -> str:
     """Return a name without its version and what surrounds it; empty for a path of the same machine."""
-    name = _CLEAN.sub("", name)
+    name = name.lstrip(_BEFORE).rstrip(_BEHIND)
     if name.startswith((".", "/", "~", "-", "$")) or len(name) > _LONGEST or not any(map(str.isalpha, name)):
         return ""
     bare = re.split(r"(?<=\w)(?:\[|[=<>~!]=?|@(?=[\dv^~]))", name, maxsplit=1)[0]

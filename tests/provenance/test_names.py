@@ -203,6 +203,24 @@ def test_a_text_that_installs_nothing_of_others_is_not_asked_about(text):
     assert not looked_up({"body": text}, ("mail.read", {"text": said})).foreign
 
 
+@pytest.mark.timeout(30)
+@promise("policy:installs")
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.md", "== uses: " + 45_000 * " \n"),
+        ("a.md", "== uses:\n" + 90_000 * " "),
+        ("Gemfile", "gem" + 90_000 * " "),
+        ("requirements.txt", "git+" + 90_000 * "." + "x"),
+    ],
+)
+def test_a_long_text_that_nearly_installs_something_is_read_in_time(path, text):
+    arguments = {"path": path, "content": text + EVIL}
+    sources = looked_up(arguments, ("web.open", {"text": "Hello"}), tool="git.put_file")
+
+    assert "/content" not in sources.foreign
+
+
 LISTINGS = [
     ("list_files", "- id_: 'rep-7'\n  filename: team-photo.raw\n- id_: 'rep-8'\n  filename: list.md\n"),
     ("search_threads", '[1] id=rep-7 from=jobs@gas.example subject="Your report"\n[2] id=rep-8 from=a@b.example'),
