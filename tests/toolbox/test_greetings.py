@@ -6,8 +6,8 @@ servers that end at any first message but `initialize`. kglite 0.21.2 from PyPI 
 
 import pytest
 
+from backstay.errors import OutcomeUnknown
 from tests.requirements import promise
-from toolbox.providers.provider import NotSent
 
 
 async def intent():
@@ -50,19 +50,23 @@ async def test_a_read_that_is_refused_for_want_of_the_handshake_is_made_again_af
 
 
 @promise("effects:greetings")
-async def test_a_write_that_is_refused_for_want_of_the_handshake_like_a_call_of_no_tool_was_not_sent(greeted):
+@pytest.mark.parametrize(("how", "acted"), [("wants", []), ("acts", ["change"])])
+async def test_whether_a_write_happened_that_is_refused_for_want_of_the_handshake_is_unknown(greeted, how, acted):
     started, done = greeted
-    async with started("wants") as toolbox:
-        with pytest.raises(NotSent, match="takes no call before a handshake"):
+    async with started(how) as toolbox:
+        with pytest.raises(OutcomeUnknown, match="asked for a handshake when it was called: initialize is required"):
             await call(toolbox, "change", intent)
+        assert done() == ["started", *acted]
         assert (await call(toolbox, "change", intent)).data == "the answer"
-    assert done() == ["started", "started", "change"]
+    assert done() == ["started", *acted, "started", "change"]
 
 
 @promise("effects:greetings")
-async def test_a_write_whose_refusal_is_not_that_of_every_call_is_not_sent_again(greeted):
+async def test_a_refusal_that_names_what_it_calls_is_none_for_want_of_the_handshake(greeted):
     started, done = greeted
-    async with started("acts") as toolbox:
-        answer = await call(toolbox, "change", intent)
-        assert (answer.success, answer.error) == (False, "initialize is required")
-    assert done() == ["started", "change"]
+    async with started("names") as toolbox:
+        answers = [await call(toolbox, "initialize", intent) for _ in range(2)]
+    assert [(answer.success, answer.error) for answer in answers] == [
+        (False, "initialize is required to have a name")
+    ] * 2
+    assert done() == ["started"]

@@ -29,6 +29,9 @@ REFUSED = {
         ["2025-03-26"],
         {"code": MODERN, "message": SAID, "data": {"supported": ["2025-03-26"], "requested": "OFFERED"}},
     ),
+    # the data may be anything: https://www.jsonrpc.org/specification#error_object
+    "said": (["2025-06-18"], {"code": PARAMS, "message": SAID, "data": "supported: 2025-06-18"}),
+    "number": (["2025-06-18"], {"code": PARAMS, "message": SAID, "data": 5}),
     # kentcdodds/kody#1713: the same by its older number
     "older": (["2025-06-18"], {"code": -32004, "message": "no", "data": {"supported": ["2025-06-18", "2024-11-05"]}}),
 }

@@ -124,16 +124,14 @@ class McpProvider:
                     await self._reachable()
                     await call.before_send()
                 return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
-        except SessionGone:
-            if connection.wants_handshake:
-                self._greetings = (HANDSHAKE,)
-            raise
         except NotSent as error:
             if error.login:
                 # The connection stays open: other calls may be using it.
                 self._fail(ToolUnavailable(str(error)))
             raise
         finally:
+            if connection.wants_handshake:
+                self._greetings = (HANDSHAKE,)
             if connection.elicitations.used:
                 self._turns.one_at_a_time()
 

@@ -47,7 +47,7 @@ def next_revision(error: ErrorData, tried: list[str]) -> str | None:
 
 def _named(error: ErrorData) -> Iterator[str]:
     yield from _REVISION.findall(error.message[:_READ])
-    data: Any = error.data
-    supported = next((data[key] for key in ("supported", "supportedVersions") if key in data), None) if data else None
+    data: dict[str, Any] = error.data if isinstance(error.data, dict) else {}
+    supported = next((data[key] for key in ("supported", "supportedVersions") if key in data), None)
     for revision in supported if isinstance(supported, list) else ():
         yield str(revision)

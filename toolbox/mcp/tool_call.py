@@ -21,8 +21,11 @@ from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
 from toolbox.providers.provider import Call, NotSent
 
-_NO_TOOL = "backstay_no_such_tool"
-_HANDSHAKE = re.compile(r"\b(?:un)?initiali[sz]", re.IGNORECASE)
+_HANDSHAKE = re.compile(
+    r"\b(?:not|before|without|expect\w*|must|requires?|needs?)\b.{0,30}\binitiali[sz]"
+    r"|\binitiali[sz]\w*\b.{0,30}\b(?:first|required|expected|needed)\b|\buninitiali[sz]",
+    re.IGNORECASE,
+)
 
 
 class SessionGone(NotSent):
@@ -65,7 +68,7 @@ class ToolCallRequest:
             if reply is not None and anew and error.code == INVALID_PARAMS:
                 # The server no longer knows its own question, and refuses before it does anything.
                 return await self._asked_again(reply)
-            await self._refuse_without_handshake(error)
+            self._refuse_without_handshake(error)
             return self._refusal(error)
         except Exception as error:  # whatever else is no answer: the request is already under way
             self._refuse_gone()
@@ -132,29 +135,21 @@ class ToolCallRequest:
         except Exception as known:  # the cause is an implementation's detail and may quote a payload
             raise known from None
 
-    async def _refuse_without_handshake(self, error: MCPError) -> None:
-        """Raise SessionGone when the server takes no call before the handshake that it said it can do without."""
-        connection = self._connection
-        if connection.shook_hands or _HANDSHAKE.search(error.message) is None:
-            return
-        if self._reads or await self._refuses_every_call(error):
-            connection.wants_handshake = True
-            connection.retire()
-            raise SessionGone("the server takes no call before a handshake") from None
+    def _refuse_without_handshake(self, error: MCPError) -> None:
+        """Raise an error when the server takes no call before the handshake that it said it can do without.
 
-    async def _refuses_every_call(self, error: MCPError) -> bool:
-        """Return whether the server refuses a call of no tool in the same words, so that it looked at no call."""
-        token = current.set(HttpExchange(ends=self._ends) if self._over_http else None)
-        try:
-            async with asyncio.timeout_at(self._ends):
-                await self._connection.client.session.call_tool(_NO_TOOL, {}, allow_input_required=True)
-        except MCPError as found:
-            return (found.code, found.message) == (error.code, error.message)
-        except Exception:  # whatever it is, it is not the same refusal
-            return False
-        finally:
-            current.reset(token)
-        return False
+        Later calls get it. Whether a write took effect before it was refused, nothing proves, nor would the refusal of
+        another call: what refuses may stand behind what acts.
+        """
+        connection = self._connection
+        if connection.shook_hands or _HANDSHAKE.search(error.message.replace(self._call.tool, "")) is None:
+            return
+        connection.wants_handshake = True
+        connection.retire()
+        if self._reads:
+            raise SessionGone("the server takes no call before a handshake") from None
+        said = message_line(worded(error), 200)
+        raise OutcomeUnknown(f"the server asked for a handshake when it was called: {said}") from None
 
     def _refuse_gone(self) -> None:
         """Raise SessionGone when the server no longer knows the session, and never saw the call."""

@@ -1,8 +1,9 @@
 """A server over stdio that minds how a connection begins; argv: how, and a file that it writes a line to for each act.
 
 `ends`: it ends at any first message but `initialize`. `wants`: it says that it
-speaks the newest revision, lists its tools, and takes no call before the handshake. `acts`: it says the same after the
-call of a tool that it has took effect.
+speaks the newest revision, lists its tools, and takes no call before the handshake. `acts`: it refuses each call in the
+same words, and does what it was asked before it does. `names`: it has a tool that is called like the handshake, and
+refuses its arguments.
 """
 
 import json
@@ -23,8 +24,10 @@ def note(line):
 
 def call(name):
     known = name in {"look", "change"}
-    if not greeted and not (how == "acts" and not known):
-        if how == "acts":
+    if how == "names":
+        return {"error": {"code": -32602, "message": f"{name} is required to have a name"}}
+    if not greeted:
+        if how == "acts" and known:
             note(name)
         return REFUSAL
     if not known:
@@ -39,11 +42,15 @@ def answer(request):
             greeted.append(request["method"])
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "greetings", "version": "1"}}
             return {"result": shape | {"capabilities": {"tools": {}}}}
-        case "server/discover" if how in {"wants", "acts"}:
+        case "server/discover" if how in {"wants", "acts", "names"}:
             return {"result": NEWEST}
         case "tools/list":
             schema = {"type": "object"}
-            return {"result": {"tools": [{"name": name, "inputSchema": schema} for name in ("look", "change")]}}
+            return {
+                "result": {
+                    "tools": [{"name": name, "inputSchema": schema} for name in ("look", "change", "initialize")]
+                }
+            }
         case "tools/call":
             return call(request["params"]["name"])
         case _:
