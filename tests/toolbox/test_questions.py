@@ -68,6 +68,14 @@ async def test_an_answer_to_a_question_that_the_server_has_forgotten_is_given_to
 
 
 @promise("tools:questions")
+async def test_a_question_that_an_older_version_kept_is_answered(office):
+    asked = (await call(office, "office.give_away", {"room": "shed"})).question
+    older = InputResponse(input_required_of(asked.plain()), {"sure": True})
+    answer = await call(office, "office.give_away", {"room": "shed"}, reply=older)
+    assert "shed given 1 times" in str(answer.data)
+
+
+@promise("tools:questions")
 async def test_what_was_seen_of_a_refused_answer_says_nothing_of_the_request_that_follows(office, monkeypatch):
     seen, send = [], ObservedTransport.handle_async_request
 

@@ -75,7 +75,10 @@ class InputResponse:
 
 
 def input_required_of(data: dict[str, Any]) -> InputRequired:
-    """Return what `to_keep` wrote."""
-    asked = [{**request, "form": json.loads(request["form"])} for request in data["asked"]]
-    requests = tuple(ElicitationRequest(**request) for request in asked)
+    """Return what `to_keep` wrote; what an older version kept has each form as it is."""
+    requests = tuple(ElicitationRequest(**{**asked, "form": _form(asked["form"])}) for asked in data["asked"])
     return InputRequired(requests=requests, state=data["state"], said=data["said"], failed=data["failed"])
+
+
+def _form(kept: Any) -> Any:
+    return json.loads(kept) if isinstance(kept, str) else kept
