@@ -202,6 +202,8 @@ CAUSES = [
     (429, {"message": "ThrottlingException: Too many tokens, please wait before trying again."}, ""),
     (429, gemini("You exceeded your current quota. retryDelay: 17s", "RESOURCE_EXHAUSTED", 429), ""),
     (400, openai("Something is odd."), ""),
+    # a gateway that was sent a page of HTML: no model wrote that
+    (502, openai("Unexpected token < in JSON at position 0"), ""),
 ]
 
 
