@@ -1,4 +1,4 @@
-"""Decode texts as the programs do that take addresses and URLs: percent codes, HTML, words of mail, names of hosts."""
+"""Decode texts as the programs do that take addresses and URLs: `%`, HTML, JSON, words of mail, names of hosts."""
 
 import base64
 import binascii
@@ -20,6 +20,7 @@ _LONGEST_ENTITY = 33
 """With its semicolon."""
 _DIGITS = 9
 """A number with more of them stands for no sign."""
+_LONG_ESCAPE = 4
 
 
 def decoded(text: str) -> list[str]:
@@ -109,6 +110,20 @@ def _entity(part: str) -> str:
     return unescape(f"&{part[:_LONGEST_ENTITY]}") + part[_LONGEST_ENTITY:]
 
 
+def _json(text: str) -> str:
+    """Return a text with the escapes of JSON, such as the one of four digits for `@`, replaced by these signs."""
+    first, *parts = text.split("\\u")
+    plain = first + "".join(map(_escaped, parts))
+    # Two escapes may be the halves of one sign.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _escaped(part: str) -> str:
+    code = part[:_LONG_ESCAPE].lower()
+    is_code = len(code) == _LONG_ESCAPE and set(code) <= HEX
+    return chr(int(code, 16)) + part[_LONG_ESCAPE:] if is_code else f"\\u{part}"
+
+
 def _label(part: str) -> str:
     """Return what stands for the rest of a label in ASCII, and what follows it."""
     length = 0
@@ -126,5 +141,6 @@ _CODES: dict[str, Callable[[str], str]] = {
     "%": lambda text: unquote(text, errors="replace"),
     "&": _html,
     "=?": words_decoded,
+    "\\u": _json,
 }
 """How a code is taken off, by a sign without which it is not there."""

@@ -29,6 +29,9 @@ Conditions = dict[str, dict[str, Any]]
 """Operators and their operands by dotted argument path."""
 
 _MISSING = object()
+_MOST_ELEMENTS = 5_000
+"""Of a longer list, each spelling of each element would take a workflow seconds."""
+_TEXTUAL = ("equals", "in", "starts_with", "ends_with", "contains")
 
 
 class Judgement(IntEnum):
@@ -161,6 +164,8 @@ def _judge_value(operator: str, value: Any, operand: Any, hidden: Hidden, *, wid
         return _doubt(widens=widens)
     if hidden.is_one(value):
         return _hidden(value)
+    if isinstance(value, list) and not widens and len(value) > _MOST_ELEMENTS and operator in _TEXTUAL:
+        return Judgement.DOUBTFUL
     if isinstance(value, list) and _by_element(operator, operand):
         elements = (_hidden(e) if hidden.is_within(e) else _plain(operator, e, operand, widens=widens) for e in value)
         return _fold(elements, widens=widens)

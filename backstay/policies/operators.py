@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from backstay.canonical import canonical
 from backstay.policies.origins import is_origin
 from backstay.policies.places import is_place, surely
-from backstay.policies.spellings import may_be_same, may_end, may_hold, may_start, readings
+from backstay.policies.spellings import may_be_same, may_end, may_equal, may_hold, may_start, readings
 from backstay.quoting import named
 from backstay.redaction.handles import MARK
 from backstay.stored_texts import is_stored_text
@@ -104,7 +104,11 @@ def _equals(value: Any, operand: Any) -> bool | None:
 
 def _may_equal(value: Any, operand: Any) -> bool | None:
     equal = _equals(value, operand)
-    return _same(value, operand, may_be_same) if equal is False else equal
+    if equal is not False:
+        return equal
+    if isinstance(value, str) and isinstance(operand, str) and "/" in operand:
+        return None if _climbs(value) else may_equal(value, operand) or may_equal(_without_detours(value), operand)
+    return _same(value, operand, may_be_same)
 
 
 def _is_in(value: Any, choices: list[Any]) -> bool | None:
@@ -154,11 +158,19 @@ def _contains(value: Any, operand: Any) -> bool | None:
 
 def _may_contain(value: Any, operand: Any) -> bool | None:
     # A rule against evil.example must also catch it inside a longer element; a rule that allows must not.
-    if isinstance(value, list) and isinstance(operand, str):
-        return any(isinstance(element, str) and may_hold(element, operand) for element in value)
-    if isinstance(value, str) and isinstance(operand, str):
-        return may_hold(value, operand)
-    return _contains(value, operand)
+    if isinstance(value, list):
+        holds = (_may_hold(each, operand) if isinstance(each, str) else _same(each, operand) for each in value)
+        if any(holds):
+            return True
+        # What is no text but holds some, or is written as a text or as a number, may stand for what is looked for.
+        return False if all(_kind(element) == _kind(operand) for element in value) else None
+    return _may_hold(value, operand) if isinstance(value, str) else _contains(value, operand)
+
+
+def _may_hold(value: str, operand: Any) -> bool | None:
+    if not isinstance(operand, str):
+        return None
+    return may_hold(value, operand) or ("/" in operand and may_hold(_without_detours(value), operand))
 
 
 def _starts_with(value: Any, operand: str) -> bool | None:
@@ -172,10 +184,14 @@ def _may_start_with(value: Any, operand: str) -> bool | None:
         return None
     if "/" not in operand and "\\" not in operand:
         return may_start(value, operand)
-    # A forbidden place can be reached by a detour: "/tmp/../etc", "//etc", "/./etc", "file:///etc".
+    return None if _climbs(value) else may_start(value, operand) or may_start(_without_detours(value), operand)
+
+
+def _without_detours(value: str) -> str:
+    """Return the path that a text leads to: a forbidden place is also reached by `//etc`, `/./etc` or `file:///etc`."""
     path = value.strip()
     path = path[len(_FILE) :].replace("//localhost/", "//", 1) if path[: len(_FILE)].lower() == _FILE else value
-    return None if _climbs(value) else may_start(value, operand) or may_start(_straight(path), operand)
+    return _straight(path)
 
 
 def _climbs(value: str) -> bool:

@@ -47,12 +47,13 @@ def is_numbers(text: str) -> bool:
 
 
 def dotted(host: str) -> str:
-    """Return an address in numbers as four of them, however it is written; empty for what is none.
+    """Return an address in numbers in the usual way, however it is written; empty for what is none.
 
-    Programs also take fewer numbers, hexadecimal or octal ones, and one that is mapped into IPv6.
+    Programs also take fewer numbers than four, hexadecimal or octal ones, one that is mapped into IPv6, and one of IPv6
+    at its full length.
     """
     if host.startswith("[") and host.endswith("]"):
-        return _mapped(host[1:-1])
+        return _of_version_6(host[1:-1])
     parts = host.split(".")
     if len(parts) > _NUMBERS or not all(len(part) <= _LONGEST_NUMBER for part in parts):
         return ""
@@ -68,12 +69,12 @@ def dotted(host: str) -> str:
     return str(ipaddress.IPv4Address(whole))
 
 
-def _mapped(text: str) -> str:
+def _of_version_6(text: str) -> str:
     try:
-        found = ipaddress.IPv6Address(text).ipv4_mapped
+        found = ipaddress.IPv6Address(text)
     except ValueError:
         return ""
-    return "" if found is None else str(found)
+    return f"[{found.compressed}]" if found.ipv4_mapped is None else str(found.ipv4_mapped)
 
 
 def _number(text: str) -> int | None:

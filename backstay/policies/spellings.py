@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from backstay.policies.coded import as_written, decoded
-from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, only
+from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, is_numbers, only
 
 _DECODED = 3
 """How often a text may be coded over."""
@@ -14,6 +14,7 @@ _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
 _LONGEST_SCHEME = 40
+_IN_NUMBERS = frozenset("0123456789abcdef.:[]")
 _QUOTING = str.maketrans(dict.fromkeys('"[]\\'))
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
@@ -40,6 +41,8 @@ def readings(text: str) -> tuple[str, ...]:
 
     Every rule asks about the same texts, one after the other.
     """
+    if text.isascii() and text.isalnum():
+        return (text.lower(),)
     found = {folded(text): None}
     for _ in range(_DECODED):
         last = next(reversed(found))
@@ -98,11 +101,12 @@ def may_equal(value: str, operand: str) -> bool:
     """Return whether a text could be read as the other one, or, of an address, holds it."""
     if value == operand:
         return True
-    known = readings(value)
+    every = readings(value)
     for wanted in map(_whole, _wanted(operand)):
+        known = _numbered(every, wanted)
         if any(_whole(reading) == wanted for reading in known):
             return True
-        if "@" in wanted and any(_mentions(reading, wanted, from_its_start=True) for reading in known):
+        if "@" in wanted and any(_mentions(reading, wanted) for reading in known):
             return True
     return False
 
@@ -112,19 +116,29 @@ def may_start(value: str, operand: str) -> bool:
     if value.startswith(operand):
         return True
     known = readings(value)
-    return any(_starts(known, wanted) for wanted in _wanted(operand))
+    return any(_starts(_numbered(known, wanted), wanted) for wanted in _wanted(operand))
 
 
 def _starts(known: tuple[str, ...], wanted: str) -> bool:
     url = _url_of(wanted) if "/" in wanted else ""
+    # A text that begins with "@" names somebody by a handle, or a package by its owner.
+    within = "@" in wanted[1:] and "/" not in wanted
     for reading in known:
         bare = reading.lstrip(" <\"'")
         if reading.startswith(wanted) or bare.startswith(wanted):
             return True
-        # Many tools take a URL without its scheme.
-        if url and (_url_of(bare).startswith(url) or bare.lstrip("/\\").startswith(url.partition("://")[2])):
+        if (url and _leads(bare, url)) or (within and _mentions(reading, wanted, to_its_end=False)):
             return True
     return False
+
+
+def _leads(text: str, url: str) -> bool:
+    """Return whether a text is a URL that begins so; many tools take one without its scheme."""
+    own, schemeless = _url_of(text), text.lstrip("/\\")
+    rest = url.partition("://")[2]
+    return any(each.startswith(url) for each in (own, _rooted(own))) or any(
+        each.startswith(rest) for each in (schemeless, _rooted(f"//{schemeless}")[2:])
+    )
 
 
 def may_end(value: str, operand: str) -> bool:
@@ -152,7 +166,7 @@ def may_hold(value: str, operand: str) -> bool:
     if operand in value:
         return True
     known = readings(value)
-    return any(wanted in reading for wanted in _wanted(operand) for reading in known)
+    return any(wanted in reading for wanted in _wanted(operand) for reading in _numbered(known, wanted))
 
 
 def may_be_same(value: Any, operand: Any) -> bool | None:
@@ -163,7 +177,7 @@ def may_be_same(value: Any, operand: Any) -> bool | None:
 def _whole(text: str) -> str:
     """Return a text without what changes neither a host nor a URL at its ends."""
     bare = text.strip()
-    found = _url_of(bare) or bare
+    found = _rooted(_url_of(bare)) or bare
     return found.rstrip("./") or found
 
 
@@ -182,14 +196,40 @@ def _url_of(text: str) -> str:
     return f"{scheme}://{name}{'' if port in (':', _USUAL_PORTS.get(scheme)) else port}{rest[end:]}"
 
 
-def _mentions(text: str, wanted: str, *, from_its_start: bool) -> bool:
-    """Return whether a text holds an address or a host that does not go on."""
+def _rooted(url: str) -> str:
+    """Return a URL with the path `/` where it has none; this is what browsers ask for then."""
+    start = url.find("//") + 2
+    end = start + end_of_authority(url[start:])
+    return url if not url or url[end : end + 1] == "/" else f"{url[:end]}/{url[end:]}"
+
+
+def _numbered(known: tuple[str, ...], wanted: str) -> tuple[str, ...]:
+    """Return readings, and what they name as a host in numbers if one is looked for."""
+    if not is_numbers(wanted) and not (":" in wanted and only(wanted, _IN_NUMBERS)):
+        return known
+    hosts = list(filter(None, map(_host_in_numbers, known)))
+    return (*known, *hosts, *(host.strip("[]") for host in hosts))
+
+
+def _host_in_numbers(text: str) -> str:
+    """Return the host that a text without a scheme names in numbers, written in the usual way; empty for none."""
+    bare = text.strip()
+    host = bare[: end_of_authority(bare)].rpartition("@")[2]
+    if "]" in host:
+        host = host[: host.find("]") + 1]
+    elif host.count(":") > 1:
+        host = f"[{host}]"
+    return dotted(host.partition(":")[0].rstrip(".") if host[:1] != "[" else host)
+
+
+def _mentions(text: str, wanted: str, *, from_its_start: bool = True, to_its_end: bool = True) -> bool:
+    """Return whether a text holds an address or a host that does not go on, or, as is said, a part of one."""
     at = text.find(wanted)
     while at >= 0:
         before, after = text[:at][-1:], text[at + len(wanted) :][:2]
         begins = not from_its_start or not (_is_word(before) or before in (".", "+", "-"))
         goes_on = _is_word(after[:1]) or after[:1] == "-" or (after[:1] == "." and _is_word(after[1:]))
-        if begins and not goes_on:
+        if begins and not (to_its_end and goes_on):
             return True
         at = text.find(wanted, at + 1)
     return False

@@ -141,6 +141,29 @@ def test_whom_an_address_permits_brings_no_other_recipient_along(other):
 
 
 @promise("policy:allowed-address")
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"options": {"cc": ["eve@evil.test"]}},
+        {"headers": {"X-Bcc": "eve@evil.test"}},
+        {"more": [{"send_to": {"email": "eve@evil.test"}}]},
+        {"to2": "eve@evil.test"},
+        {"guests": ["eve@evil.test"]},
+        {"\uff43\uff43": "eve@evil.test"},
+    ],
+)
+def test_another_recipient_is_found_within_other_arguments(other):
+    own = {"when": {"to": {"ends_with": EXAMPLE}}}
+    assert verdict("allow", own, {"to": "bo@example.com"} | other) == "ask"
+    below = {"when": {"message.to": {"ends_with": EXAMPLE}}}
+    assert verdict("allow", below, {"message": {"to": "bo@example.com"} | other}) == "ask"
+    harmless = {"options": {"to": 5, "cc": [], "span": {"from": "2026-01-01", "to": "2026-02-01"}}}
+    assert verdict("allow", own, {"to": "bo@example.com"} | harmless) == "allow"
+    assert verdict("allow", own, {"to": "bo@example.com", "options": {"cc": ["cy@example.com"]}}) == "allow"
+    assert verdict("allow", below, {"message": {"to": "bo@example.com", "cc": "cy@example.com"}}) == "allow"
+
+
+@promise("policy:allowed-address")
 def test_another_recipient_has_a_condition_of_its_own_or_is_none():
     own = {"when": {"to": {"ends_with": EXAMPLE}, "cc": {"in": ["cy@else.test"]}}}
     assert verdict("allow", own, {"to": "bo@example.com", "cc": "cy@else.test"}) == "allow"
@@ -291,7 +314,13 @@ def test_nothing_before_an_allowed_address_brings_a_second_one(more, sign):
         '"eve"@evil.test',
         "eve@[evil.test]",
         "eve@evil .test",
+        "eve\\u0040evil.test",
+        '{"to": "\\u0065ve@evil.test"}',
+        "bo@example.com; Eve <eve@evil.test>",
+        "mailto:eve@evil.test",
         ["bo@example.com", "EVE@evil.test"],
+        ["bo@example.com", ["EVE@evil.test"]],
+        [{"email": "eve@evil.test"}],
     ],
 )
 def test_a_forbidden_address_is_found_however_it_is_spelled(value):
@@ -300,6 +329,7 @@ def test_a_forbidden_address_is_found_however_it_is_spelled(value):
         "contains": "@Evil.test",
         "equals": "eve@evil.test",
         "in": ["x@y.test", "Eve@evil.test"],
+        "starts_with": "eve@",
     }.items():
         assert stops(operator, operand, value), operator
 
@@ -348,7 +378,45 @@ def test_a_forbidden_number_is_found_however_it_is_written(value):
     for operator, operand in {"starts_with": "http://10.0.0.1", "contains": "10.0.0.1"}.items():
         assert stops(operator, operand, value), operator
     assert not stops("contains", "10.0.0.2", value)
+    assert stops("starts_with", "http://10.0.0.1/", value)
     assert not stops("contains", "10.0.0.1", "http://10.1.1.1.1/0xa.0.0.999")
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value", ["10.1", "167772161", "0xa000001", "012.0.0.1:80", "[::ffff:10.0.0.1]", "::ffff:a00:1"]
+)
+def test_a_forbidden_number_is_found_without_a_scheme(value):
+    for operator, operand in {
+        "equals": "10.0.0.1",
+        "in": ["10.0.0.1"],
+        "starts_with": "10.0.",
+        "contains": "10.0.0.1",
+    }.items():
+        assert stops(operator, operand, value), operator
+        assert stops(operator, operand, [value]), operator
+        assert not stops(operator, operand, "11.1"), operator
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value", ["http://[::1]/", "http://[0:0:0:0:0:0:0:1]:80/a", "http://[::0001]", "http://[::0.0.0.1]/"]
+)
+def test_a_forbidden_number_of_version_6_is_found_at_any_length(value):
+    assert stops("starts_with", "http://[::1]/", value)
+    assert stops("contains", "[::1]", value)
+    assert stops("equals", "::1", value.partition("//")[2].partition("]")[0] + "]")
+    assert not stops("starts_with", "http://[::2]/", value)
+
+
+@promise("policy:spelled")
+@pytest.mark.parametrize(
+    "value", ["https://evil.test", "https://evil.test?q=1", "https://me@evil.test:443#x", "evil.test?q=1"]
+)
+def test_a_forbidden_host_needs_no_path(value):
+    assert stops("starts_with", "https://evil.test/", value)
+    assert not stops("starts_with", "https://evil.test/a", value)
+    assert not stops("starts_with", "https://evil.test/", "https://evil.test.example/")
 
 
 @promise("policy:spelled")

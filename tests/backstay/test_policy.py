@@ -172,6 +172,7 @@ FAILING = [
     ("ends_with", "@example.com", "ana@example.com.evil.example"),
     ("contains", "needle", "hay"),
     ("contains", 1, [2, 3]),
+    ("contains", "needle", ["hay"]),
     ("lt", 5, 5),
     ("lte", 5, 5.1),
     ("gt", 5, 5),
@@ -186,6 +187,9 @@ UNFIT = [
     ("in", ["a"], 1),
     ("starts_with", "a", 5),
     ("contains", "a", {"a": 1}),
+    ("contains", 5, ["5"]),
+    ("contains", "a", [["a"]]),
+    ("contains", "a", [{"b": "a"}]),
     ("gt", 10000, "20000"),
     ("gt", 0, True),
     ("gt", 0, float("nan")),
@@ -271,6 +275,15 @@ def test_a_forbidden_word_is_found_inside_a_list_but_permits_nothing_there():
     assert verdict({"allow": [word]}, "a.b", {"to": ["eve@example.org"]}) == "ask"
 
 
+@promise("policy:lists")
+@pytest.mark.parametrize("operator", ["contains", "equals", "starts_with", "ends_with"])
+def test_a_list_too_long_to_be_looked_at_is_stopped(operator):
+    word = {"tool": "a.b", "when": {"to": {operator: "eve@evil.test"}}}
+    policy = {"default": {"restricted_write": "allow"}, "deny": [word]}
+    assert verdict(policy, "a.b", {"to": ["a"] * 5_000}) == "allow"
+    assert verdict(policy, "a.b", {"to": ["a"] * 5_001}) == "deny"
+
+
 @promise("policy:paths")
 @pytest.mark.parametrize(
     "detour", ["/tmp/../etc/x", "/tmp/..", "/tmp\\..\\etc", "/tmp/%2e%2e/etc", "/tmp/%252e%252e/etc", "/tmp/ .. /etc"]
@@ -283,10 +296,11 @@ def test_a_path_that_climbs_is_never_inside_an_allowed_place(detour):
 
 
 @promise("policy:paths")
-@pytest.mark.parametrize("detour", ["/etc/x", "/tmp/../etc/x", "//etc/x", "/./etc/x"])
+@pytest.mark.parametrize("detour", ["/etc/x", "/tmp/../etc/x", "//etc/x", "/./etc/x", "/etc//x", "file:///etc/x"])
 def test_a_forbidden_place_is_not_reached_by_a_detour(detour):
-    policy = {"deny": [{"tool": "a.b", "when": {"p": {"starts_with": "/etc/"}}}]}
-    assert verdict(policy, "a.b", {"p": detour}) == "deny"
+    for condition in ({"starts_with": "/etc/"}, {"equals": "/etc/x"}, {"in": ["/etc/x"]}):
+        policy = {"deny": [{"tool": "a.b", "when": {"p": condition}}]}
+        assert verdict(policy, "a.b", {"p": detour}) == "deny"
 
 
 SECRET = handle_for(b"k", "a", "token", "value")
