@@ -26,7 +26,8 @@ for _kind, _prefixes, _pattern in _FORMATS["prefixed"]:
 _RUN = re.compile(r"(?<![A-Za-z0-9_.+/=~$|-])[A-Za-z0-9_.+/=~$|-]{14,}")
 """Every token is part of such a run; few texts have any, so most are done with here."""
 _PUBLIC_BLOCK = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)[A-Z0-9 ]{1,60}-----[^-]{0,200000}-----END")
-_EDGE = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))[A-Za-z0-9_].")
+_EDGE = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))(?=([A-Za-z0-9_].))")
+"""It takes up nothing, since another one may begin a character later, as behind `_` or the `n` of a line break."""
 _WORD = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z][A-Za-z0-9_-]{22,}(?![/+.][A-Za-z0-9+/]{8})")
 _UNKNOWN_ISSUER = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?){0,2})[_-]([A-Za-z0-9_-]{20,})\Z")
 _LEAST_BEHIND_ANY_PREFIX = 32
@@ -50,9 +51,9 @@ def tokens_in(text: str, *, unknown_issuers: bool = True) -> Iterator[Span]:
 def _with_prefix(text: str, start: int, end: int) -> Iterator[Span]:
     at = start
     for edge in _EDGE.finditer(text, start, end):
-        if edge.start() < at or edge.group() not in _PREFIXED:
+        if edge.start() < at or edge[1] not in _PREFIXED:
             continue
-        for prefix, kind, pattern in _PREFIXED[edge.group()]:
+        for prefix, kind, pattern in _PREFIXED[edge[1]]:
             if not text.startswith(prefix, edge.start()) or _is_inside(text, edge.start(), prefix):
                 continue
             found = pattern.match(text, edge.start())

@@ -189,6 +189,15 @@ def test_what_only_refers_to_a_secret_or_speaks_of_one_stays(payload):
     assert redact_payload(payload) == payload
 
 
+@promise("secrets:total")
+@pytest.mark.parametrize("around", ["_{}_", "*_{}_*", "bad key\\n{}", "bad key\\t{}\\r\\n", "%0A{}"])
+@pytest.mark.parametrize(
+    "token", ["AKIAQ7XB2M5LDV3KTRZW", "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2", "ghp_" + "a1B2c3D4e5F6" * 3]
+)
+def test_what_stands_right_before_a_token_does_not_hide_it(token, around):
+    assert token not in str(redact_payload({"error": around.format(token)}))
+
+
 @promise("secrets:redact")
 def test_masks_say_what_was_there():
     assert redact_payload({"apiKey": "v", "url": "postgres://u:v@h/d"}) == {
