@@ -245,6 +245,15 @@ class Slack:
 
         return await self.until(newer, within_s)
 
+    async def shows(self, message, containing, *, within_s=WITHIN_S):
+        """Wait until a message has that text, also if it had it when it was first seen."""
+
+        def now():
+            found = self.now(message)
+            return found if found and containing in f"{found.text}\n{found.shown}" else None
+
+        return await self.until(now, within_s)
+
     async def view(self, containing="", *, user=None, within_s=WITHIN_S):
         """Wait for an open modal, and return the newest one."""
 

@@ -50,7 +50,7 @@ async def test_a_run_is_started_for_the_person_listed_and_undone(office):
     assert result["outcome"] == "completed"
     first = result["events"][0]
     assert first["user_id"] == ANA
-    await office.slack.changed(head, "A run that ended: completed")
+    await office.slack.shows(head, "A run that ended: completed")
 
     before = office.whispers()
     assert (await office.slack.repeat(delivery)).status == 200
@@ -161,6 +161,6 @@ async def test_the_thread_of_a_run_begins_without_a_secret_of_its_task(office):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     handle, head, _ = await started(office, f"{text_of(office)} with {token}")
     await ended(handle)
-    await office.slack.changed(head, "A run that ended: completed")
+    await office.slack.shows(head, "A run that ended: completed")
     assert "⟦secret:task/github_token:" in head.shown
     assert all(token not in message.shown for message in office.slack.standing("C1", None))

@@ -48,7 +48,7 @@ async def test_a_request_is_shown_approved_and_recorded_as_verified(office):
     now = await office.slack.changed(message, f"Approve: by {ANA}")
     assert now.buttons == []
     head = next(m for m in office.slack.standing("C1", None) if m.ts == message.thread_ts)
-    ending = await office.slack.changed(head, "A run that ended: completed")
+    ending = await office.slack.shows(head, "A run that ended: completed")
     assert "done" in ending.shown
     steps = await office.slack.message("run.ended", channel="C1")
     assert steps.thread_ts == message.thread_ts

@@ -95,7 +95,9 @@ async def walk(strolls, opening, dice):
     while not crowd.over:
         workers += 1
         async with opening() as opened:
-            for _ in range(dice.randint(STEADY // 3, STEADY)):
+            rounds = dice.randint(STEADY // 3, STEADY)
+            # On a busy machine a few rounds are enough for all, so the first worker is stopped soon.
+            for _ in range(rounds if workers > 1 else 4):
                 await crowd.round(opened)
                 if crowd.over:
                     break
