@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 from backstay.data_files import data_beside
 from backstay.provenance.source import is_computed, is_others, source_of
 from backstay.provenance.targets import addresses_in, is_address
-from backstay.provenance.words import squeezed, words
+from backstay.provenance.words import name_words, squeezed, words
 from backstay.shown import one_line
 
 MOST = 5000
 """So many records are remembered; in a run that has read more, none is doubted for its name."""
 MOST_WORDS = 8
 _NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TITLED = re.compile(r"[^<>@\n]{0,100}<([^<>\s]{1,200})>")
 _COUNTS = {2: "two", 3: "three", 4: "four"}
 NO_FIELD = "no record has it as a field of its own"
@@ -132,8 +131,8 @@ def has_records(code: str) -> bool:
 
 def _named(item: dict[Any, Any]) -> Iterator[str]:
     for field, value in item.items():
-        last = _WORD.findall(str(field))[-1:]
-        if last and last[0].lower() in _NAMES and isinstance(value, str) and not is_address(value):
+        last = name_words(str(field))[-1:]
+        if last and last[0] in _NAMES and isinstance(value, str) and not is_address(value):
             yield value
 
 

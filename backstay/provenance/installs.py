@@ -10,6 +10,7 @@ from typing import Any
 
 from backstay.data_files import data_beside
 from backstay.provenance.targets import MOST_WITHIN
+from backstay.provenance.words import name_words
 
 MOST_LETTERS = 100_000
 """Of a longer text the rest is not read; somebody must vouch for it as for many."""
@@ -20,7 +21,6 @@ _HINTS, _COMMANDS = tuple[str, ...](_DATA["hints"]), re.compile(_DATA["commands"
 _SENTENCE, _KEYS, _READING, _TALK = (
     frozenset[str](_DATA[names].split()) for names in ("sentence", "keys", "reading", "talk")
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FILES = tuple(
     (re.compile(kind["name"]), tuple(re.compile(pattern, re.MULTILINE) for pattern in kind["names"]))
     for kind in _DATA["files"]
@@ -82,5 +82,5 @@ def _bare(name: str) -> str:
 def reads_files(tool: str, *, like: str) -> bool:
     """Return whether a tool of the same provider as another one is named as one that reads files."""
     provider, _, name = tool.partition(".")
-    named = {word.lower() for word in _WORD.findall(name)}
+    named = {*name_words(name)}
     return provider == like.partition(".")[0] and bool(named & _READING) and not named & _TALK

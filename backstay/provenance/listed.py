@@ -15,7 +15,7 @@ from backstay.data_files import data_beside
 from backstay.provenance.rows import Leaf, is_table, leaves_of_rows, lists_things, may_answer_a_table, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import holds_texts, is_address, is_domain, is_moment, words_of
-from backstay.provenance.words import BORDER, marks, words
+from backstay.provenance.words import BORDER, marks, name_words, words
 
 LONGEST = 64
 MOST_WORDS = 4
@@ -24,7 +24,6 @@ MOST_OF_A_FIELD = 6
 MOST = 2000
 """So many identifiers of one answer are remembered, and so many other fields."""
 _NAMES, _CONTAINERS, _USERS = (frozenset[str](names.split()) for names in data_beside(__file__).values())
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _DOTTED = re.compile(r"[a-z]\w*\.([a-z]\w+)", re.ASCII)
 """The name of a user such as `p.olm`. With the last label of a host, it could be that."""
 _CODE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{1,16}")
@@ -168,8 +167,7 @@ def _short(value: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _holds_identifiers(name: str) -> bool:
-    named = [word.lower() for word in _WORD.findall(name)]
-    return bool(named) and named[-1] in _NAMES
+    return not _NAMES.isdisjoint(name_words(name)[-1:])
 
 
 def _leaves(payload: Any) -> Iterator[Leaf]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from backstay.data_files import data_beside
+from backstay.provenance.words import name_words
 
 MOST_LINES = 2000
 MOST_WORDS = 20
 """A line with more words is prose, and may go on in the next line."""
 _LISTING, _DOCUMENTS, _TEXTS, _WHOLE = (frozenset[str](names.split()) for names in data_beside(__file__).values())
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _FIELD = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w ]{0,30}):(?:\s+(\S.*))?")
 _PAIR = re.compile(r"([A-Za-z]\w{0,30})=([\w#@-]+)(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -32,7 +32,7 @@ Leaf = tuple[str, Any]
 
 def lists_things(tool: str) -> bool:
     """Return whether a tool is named as one that lists what its provider has, such as `list_files` or `hotels`."""
-    named = [word.lower() for word in _WORD.findall(tool.partition(".")[2])]
+    named = name_words(tool.partition(".")[2])
     if not named:
         return False
     is_plural = named[-1].endswith("s") and not named[-1].endswith("ss") and named[-1] not in _DOCUMENTS
@@ -41,7 +41,7 @@ def lists_things(tool: str) -> bool:
 
 def may_answer_a_table(tool: str) -> bool:
     """Return whether a tool is named only as one that gets what its arguments name, such as `get` or `kubectl_get`."""
-    return [word.lower() for word in _WORD.findall(tool)][-1:] == ["get"]
+    return name_words(tool)[-1:] == ["get"]
 
 
 def is_table(text: str) -> bool:
@@ -139,7 +139,7 @@ def _may_go_on(line: str) -> bool:
         return False
     said = (field[2] or "").strip()
     is_open = said[:1] in {"|", ">"} or (said[:1] in {"'", '"'} and not _QUOTED.fullmatch(said))
-    return is_open or bool(_TEXTS.intersection(word.lower() for word in _WORD.findall(field[1])))
+    return is_open or bool(_TEXTS.intersection(name_words(field[1])))
 
 
 def _cells(line: str) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from backstay.data_files import data_beside
+from backstay.provenance.words import name_words
 
 Shape = Literal["atom", "place", "name", "other"]
 """atom: an address or account number, which is one thing; place: a path, URL or command, which is put together; name:
@@ -85,7 +86,6 @@ _HOST_AFTER = (
 )
 """The host of an e-mail address is none that a text leads to: whoever quotes a mail has many of these."""
 _IN_NAMES = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def shape_of(name: str, value: str) -> Shape:
@@ -189,8 +189,8 @@ def words_of(name: str) -> frozenset[str]:
 
 def is_of_ones_own_list(tool: str, name: str) -> bool:
     """Return whether an argument is an entry of a list that people keep for themselves, such as what to buy."""
-    named = {word.lower() for word in _NAME.findall(tool)}
-    return _named(name)[0] in _ENTRIES and not named.isdisjoint(_LISTS)
+    named = name_words(tool)
+    return _named(name)[0] in _ENTRIES and not _LISTS.isdisjoint(named)
 
 
 def is_removed(name: str) -> bool:
@@ -247,7 +247,7 @@ def is_identifier_name(name: str) -> bool:
 @lru_cache(maxsize=1024)
 def _named(name: str) -> tuple[str, frozenset[str]]:
     """Return the last word of a name, and all of its words, each also without the `s` of a plural."""
-    found = [word.lower() for word in _NAME.findall(name)]
+    found = name_words(name)
     return (found[-1] if found else ""), frozenset((*found, *(word.removesuffix("s") for word in found)))
 
 
@@ -293,5 +293,5 @@ def addresses_in(value: str) -> list[str]:
 
 def is_address_of_a_page(name: str, value: str) -> bool:
     """Return whether a value says which page a read fetches."""
-    named = set(map(str.lower, _NAME.findall(name)))
+    named = {*name_words(name)}
     return _URL.search(value) is not None or bool(named & {"url", "urls", "uri", "link", "href", "endpoint"})

@@ -22,6 +22,7 @@ _WORD = re.compile(rf"[^\W_]+|{BORDER}")
 _PLAIN = bytes(
     ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == BORDER) else 32 for code in range(256)
 )
+_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _SIGN = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
@@ -40,6 +41,11 @@ _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[
 _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
               (0xFEFF, 0xFEFF))  # fmt: skip
 _UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(first, last + 1))
+
+
+def name_words(name: str) -> list[str]:
+    """Return the words of the name of a tool or of a field, in small letters: `listFiles` has two."""
+    return [word.lower() for word in _NAME.findall(name)]
 
 
 def normalise(text: str) -> str:

@@ -4,7 +4,7 @@ The client refuses a result as a whole when one field is off. What a tool answer
 its meaning is known.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -73,13 +73,14 @@ class _Reads(_Stream):
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        while await self._is_offered_anew(item := await self._inner.__anext__()):
-            pass
-        return self._read(item)
+        return await self._next(self._inner.__anext__)
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
-        while await self._is_offered_anew(item := await self._inner.receive()):
+        return await self._next(self._inner.receive)
+
+    async def _next(self, read: Callable[[], Awaitable[SessionMessage | Exception]]) -> SessionMessage | Exception:
+        while await self._is_offered_anew(item := await read()):
             pass
         return self._read(item)
 

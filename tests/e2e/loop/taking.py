@@ -1,8 +1,10 @@
 """Endpoints that refuse what a rule finds wrong with a request, and else answer a run of four calls."""
 
+import asyncio
 import json
 
 from backstay.testing import Reply
+from tests.engine import assert_no_task_failure, pending
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
@@ -46,3 +48,14 @@ def taking(fault):
         return fault(body) or steps(body)
 
     return script
+
+
+async def ran(opened, label):
+    """Run the script of a label; a run that asks a person fails."""
+    handle = await opened.start({"text": f"<{label}> look at the desk", "model": f"{label}-model"})
+    ends, asks = asyncio.create_task(handle.result()), asyncio.create_task(pending(handle))
+    await asyncio.wait((ends, asks), return_when=asyncio.FIRST_COMPLETED)
+    asks.cancel()
+    assert ends.done(), asks.result()[0]["question"]
+    assert_no_task_failure(await handle.fetch_history())
+    return await ends

@@ -4,7 +4,6 @@ Each row enforces the rule of one report with its own words and status. A run ha
 holds the rule from the start or after a refusal.
 """
 
-import asyncio
 import json
 from itertools import pairwise
 
@@ -13,9 +12,9 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.e2e.labelled import Labelled
-from tests.e2e.loop.taking import answers, refused, says, steps
+from tests.e2e.loop.taking import answers, ran, refused, says, steps
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
-from tests.engine import PRICES, assert_no_task_failure, engine, pending
+from tests.engine import PRICES, engine
 from tests.requirements import promise
 
 FAR = "Failed to deserialize the JSON body into the target type: messages"
@@ -311,16 +310,6 @@ async def opened(temporal, tmp_path_factory):
     toolbox = toolbox_of_servers(folder, desk=desk)
     async with engine(temporal, folder, SCRIPTS, toolbox=toolbox, prices=PRICES | MODELS) as made:
         yield made
-
-
-async def ran(opened, label):
-    handle = await opened.start({"text": f"<{label}> look at the desk", "model": f"{label}-model"})
-    ends, asks = asyncio.create_task(handle.result()), asyncio.create_task(pending(handle))
-    await asyncio.wait((ends, asks), return_when=asyncio.FIRST_COMPLETED)
-    asks.cancel()
-    assert ends.done(), asks.result()[0]["question"]
-    assert_no_task_failure(await handle.fetch_history())
-    return await ends
 
 
 @promise("models:reported-forms")

@@ -4,7 +4,6 @@ Each row is refused with the words, the status and the form of one report: after
 learns nothing of how the endpoint is spoken to, and nobody is asked.
 """
 
-import asyncio
 import json
 
 import pytest
@@ -12,9 +11,9 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
-from tests.e2e.loop.taking import answers, call, refused, says
+from tests.e2e.loop.taking import answers, call, ran, refused, says
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
-from tests.engine import PRICES, assert_no_task_failure, engine, pending
+from tests.engine import PRICES, engine
 from tests.requirements import promise
 
 
@@ -143,16 +142,6 @@ async def opened(temporal, tmp_path_factory):
     toolbox = toolbox_of_servers(folder, desk=desk)
     async with engine(temporal, folder, SCRIPTS, toolbox=toolbox, prices=PRICES | MODELS) as made:
         yield made
-
-
-async def ran(opened, label):
-    handle = await opened.start({"text": f"<{label}> look at the desk", "model": f"{label}-model"})
-    ends, asks = asyncio.create_task(handle.result()), asyncio.create_task(pending(handle))
-    await asyncio.wait((ends, asks), return_when=asyncio.FIRST_COMPLETED)
-    asks.cancel()
-    assert ends.done(), asks.result()[0]["question"]
-    assert_no_task_failure(await handle.fetch_history())
-    return await ends
 
 
 @promise("models:bad-generation")
