@@ -90,10 +90,11 @@ def _status(response: Mapping[str, Any]) -> str:
 class _Heard(httpx2.AsyncByteStream):
     """Pass a body on, and look at it when it is over."""
 
-    def __init__(self, body: Any, ends: "WholeEnds", run: str) -> None:
+    def __init__(self, body: Any, ends: "WholeEnds", run: str, number: int) -> None:
         self._body = body
         self._ends = ends
         self._run = run
+        self._number = number
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         heard = bytearray()
@@ -102,7 +103,7 @@ class _Heard(httpx2.AsyncByteStream):
                 heard += part
                 yield part
         finally:
-            self._ends.note(self._run, bytes(heard))
+            self._ends.note(self._run, self._number, bytes(heard))
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -114,6 +115,8 @@ class WholeEnds:
     def __init__(self) -> None:
         self.last: dict[str, Ended] = {}
         """By workflow."""
+        self._answers = 0
+        self._newest: dict[str, int] = {}
 
     def listen(self, clients: list[Any]) -> None:
         """Look at whatever these clients of model endpoints read."""
@@ -122,12 +125,19 @@ class WholeEnds:
 
     async def _hear(self, response: httpx2.Response) -> None:
         if activity.in_activity() and response.status_code < 400:
-            response.stream = _Heard(response.stream, self, activity.info().workflow_id or "")
+            self._answers += 1
+            response.stream = _Heard(response.stream, self, activity.info().workflow_id or "", self._answers)
 
-    def note(self, run: str, body: bytes) -> None:
-        """Note how an answer ended; what is no completion says nothing."""
-        if (end := ended(body)) is not None:
-            self.last[run] = end
+    def note(self, run: str, number: int, body: bytes) -> None:
+        """Note how an answer ended; what is not a completion says nothing.
+
+        A body that nobody reads to its end is closed when it is collected, which may be after the next answer: what a
+        later answer said stays.
+        """
+        if number < self._newest.get(run, 0) or (end := ended(body)) is None:
+            return
+        self._newest[run] = number
+        self.last[run] = end
 
     async def assert_none_is_taken_for_whole(self, client: Client) -> None:
         """Raise AssertionError for a run that completed though the last answer did not end as a whole one does."""

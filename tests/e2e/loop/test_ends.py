@@ -11,7 +11,7 @@ from tests.e2e.labelled import DONE, Labelled, call
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
-from tests.whole_ends import WHOLE, Ended
+from tests.whole_ends import WHOLE, Ended, WholeEnds
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 HALF = "The customers that have to pay are Acme (120 EUR), Birch (90 E"
@@ -159,6 +159,14 @@ async def test_the_engine_of_the_tests_refuses_a_completed_run_whose_last_answer
         opened.ends.last = {handle.id: Ended("chat", reason)}
         await opened.ends.assert_none_is_taken_for_whole(opened.client)
     opened.ends.last = kept
+
+
+@promise("models:ends")
+async def test_an_earlier_answer_that_is_closed_late_does_not_count_as_the_last_one():
+    ends = WholeEnds()
+    ends.note("run", 2, b'{"choices": [{"finish_reason": "stop", "message": {"content": "All is paid."}}]}')
+    ends.note("run", 1, b'{"choices": [{"finish_reason": null, "message": {"content": "All is"}}]}')
+    assert ends.last == {"run": Ended("chat", "stop")}
 
 
 @promise("models:ends")
