@@ -102,7 +102,7 @@ def test_a_missing_browser_is_said_with_what_to_do(monkeypatch):
 
 
 @promise("clients:browser-installed")
-def test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing(tmp_path):
+def test_make_installs_the_small_browser_or_takes_one_that_is_there_and_says_what_is_missing(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
 
@@ -122,11 +122,14 @@ def test_make_installs_a_browser_only_where_none_is_and_says_what_is_missing(tmp
 
     called = tmp_path / "called"
     apt = f'echo "$@" >> {called}'
-    assert makes(chromium="", apt_get=apt, id="echo 0") == (0, "", True)
+    assert makes(chromium_headless_shell="", apt_get=apt, id="echo 0") == (0, "", True)
     assert not called.exists()
     assert makes(apt_get=apt, id="echo 0")[::2] == (0, True)
-    assert "install -y -qq --no-install-recommends chromium" in called.read_text()
-    code, said, stamped = makes(apt_get=apt, id="echo 1000")
-    assert (code != 0, "as root, run: apt-get install chromium" in said, stamped) == (True, True, False)
+    assert "install -y -qq --no-install-recommends chromium-headless-shell" in called.read_text()
+    assert makes(chromium="", apt_get="exit 100", id="echo 0")[::2] == (0, True)
+    assert makes(chromium="", apt_get=apt, id="echo 1000") == (0, "", True)
+    for programs in ({"apt_get": apt, "id": "echo 1000"}, {"apt_get": "exit 100", "id": "echo 0"}):
+        code, said, stamped = makes(**programs)
+        assert (code != 0, "as root, run: apt-get install chromium" in said, stamped) == (True, True, False)
     code, said, stamped = makes(id="echo 0")
     assert (code != 0, "chromium is missing; install it" in said, stamped) == (True, True, False)
