@@ -121,13 +121,16 @@ async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **
 @pytest.mark.parametrize("role", spread(["runs", "all"], 1))
 @pytest.mark.parametrize(
     ("without", "changed", "names"),
-    [
-        ((), {"BACKSTAY_ENCRYPTION_KEYS": OTHER}, "BACKSTAY_ENCRYPTION_KEYS: this worker has key"),
-        (("BACKSTAY_ENCRYPTION_KEYS",), {}, "BACKSTAY_ENCRYPTION_KEYS: this worker has no key"),
-        ((), {"BACKSTAY_APPROVER_KEY": "another key"}, "BACKSTAY_APPROVER_KEY: this worker has key"),
-        (("BACKSTAY_APPROVER_KEY",), {}, "BACKSTAY_APPROVER_KEY: this worker has no key"),
-        ((), {"BACKSTAY_BLOBS": "empty"}, "BACKSTAY_BLOBS: empty is not the folder"),
-    ],
+    spread(
+        [
+            ((), {"BACKSTAY_ENCRYPTION_KEYS": OTHER}, "BACKSTAY_ENCRYPTION_KEYS: this worker has key"),
+            (("BACKSTAY_ENCRYPTION_KEYS",), {}, "BACKSTAY_ENCRYPTION_KEYS: this worker has no key"),
+            ((), {"BACKSTAY_APPROVER_KEY": "another key"}, "BACKSTAY_APPROVER_KEY: this worker has key"),
+            (("BACKSTAY_APPROVER_KEY",), {}, "BACKSTAY_APPROVER_KEY: this worker has no key"),
+            ((), {"BACKSTAY_BLOBS": "empty"}, "BACKSTAY_BLOBS: empty is not the folder"),
+        ],
+        3,
+    ),
 )
 async def test_a_worker_with_other_keys_or_another_folder_takes_no_work(site, role, without, changed, names):
     async with undisturbed(site):

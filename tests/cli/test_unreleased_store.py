@@ -9,6 +9,7 @@ from store.opening import open_store
 from tests.cli.commands import bare, forked
 from tests.engine import share_images, toolbox_of
 from tests.requirements import promise
+from tests.sizes import spread
 
 SLACK = {
     "SLACK_BOT_TOKEN": "xoxb-of-this-test",
@@ -28,7 +29,7 @@ WAYS = {
 
 
 @promise("store:unreleased")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", spread(list(WAYS), 4))
 async def test_a_store_of_before_the_first_release_is_refused_at_every_way_in(temporal, nursery, tmp_path, way):
     home = share_images(tmp_path / "home")
     async with open_store(database_url=None, home=home):

@@ -38,7 +38,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
 
 
 @promise("models:fallback-kill")
-@pytest.mark.parametrize(("when", "nth"), spread([("before", 3), ("during", 3), ("after", 2)], 2))
+@pytest.mark.parametrize(("when", "nth"), spread([("before", 3), ("during", 3), ("after", 2)], 1))
 @together
 async def test_a_worker_that_dies_amid_a_fallback_is_replaced_and_each_request_is_charged_once(
     temporal, nursery, tmp_path, *, when, nth

@@ -9,7 +9,7 @@ from tests.engine import ROOT
 from tests.requirements import promise
 from tests.sizes import spread
 
-SAMPLED = 8
+SAMPLED = 5
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -15,6 +15,7 @@ from tests.crash.case import open_case
 from tests.crash.person import Person
 from tests.crash.points import Point
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.together import started, together
 
 KEY = "the key that workers and gateways share"
@@ -51,7 +52,7 @@ async def underway(request, temporal, nursery, tmp_path_factory):
 @promise("recovery:kill-remembered")
 @pytest.mark.parametrize(
     "point",
-    [Point("before", "remember_lines"), Point("after", "accepted_lines.keep")],
+    spread([Point("before", "remember_lines"), Point("after", "accepted_lines.keep")], 1),
     ids=lambda point: point.name,
 )
 @together

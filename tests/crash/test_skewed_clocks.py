@@ -81,6 +81,7 @@ async def test_on_sqlite_a_worker_ahead_sends_nothing_that_a_stopped_worker_may_
 
 
 @promise("recovery:clocks-sqlite")
+@pytest.mark.soak
 @together
 async def test_on_sqlite_a_stopped_worker_that_is_behind_sends_nothing_late(temporal, nursery, postgres, tmp_path):
     await stopped_and_continued(temporal, nursery, tmp_path, database=None, first_skew=-120)

@@ -13,6 +13,7 @@ from backstay.errors import Unreachable
 from backstay.testing import Reply
 from tests.docs.blocks import HOUSE, blocks
 from tests.requirements import promise
+from tests.sizes import spread
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 FIRST, *PROGRAMS = [block for block in blocks("python") if not block.noun]
@@ -24,7 +25,7 @@ IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 
 @promise("docs:docs")
-@pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.place)
+@pytest.mark.parametrize("block", spread(PROGRAMS, 4), ids=lambda block: block.place)
 async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, block):
     program = tmp_path / "program.py"
     program.write_text(block.text, encoding="utf-8")

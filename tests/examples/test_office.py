@@ -15,6 +15,7 @@ from tests.cli.commands import environment_of, forked
 from tests.docs.blocks import HOUSE, blocks
 from tests.engine import ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from toolbox.configuration.load import load
 
 OFFICE = HOUSE / "examples/office"
@@ -129,7 +130,7 @@ async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(tem
 
 
 @promise("demo:once")
-@pytest.mark.parametrize("service", ["gmail", "slack"])
+@pytest.mark.parametrize("service", spread(["gmail", "slack"], 1))
 async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_asked(temporal, tmp_path, service):
     async with office(temporal, tmp_path, dying=(service,)) as opened:
         handle = await opened.start({"text": ANSWER})

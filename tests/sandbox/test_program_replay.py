@@ -11,6 +11,7 @@ from backstay.errors import ImageMissing, ProgramDiverged, SandboxLost
 from sandbox.limits import Limits
 from tests.requirements import promise
 from tests.sandbox.playing import TOOLS, Failed, opened, play, start_frame
+from tests.sizes import spread
 
 CHANCE = cleandoc(
     """
@@ -115,8 +116,8 @@ async def sandbox(tmp_path_factory):
 @promise("programs:pure")
 @pytest.mark.parametrize(
     "source",
-    [CHANCE, TIME, ORDER, LARGE, ERRORS, ENDS_BADLY],
-    ids=["chance", "time", "order", "large", "errors", "crash"],
+    spread([CHANCE, TIME, ORDER, LARGE, ERRORS, ENDS_BADLY], 3),
+    ids=spread(["chance", "time", "order", "large", "errors", "crash"], 3),
 )
 async def test_a_program_that_is_replayed_in_every_round_says_byte_for_byte_what_it_says_live(sandbox, source):
     live = await play(sandbox, source, answer)

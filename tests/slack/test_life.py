@@ -12,6 +12,7 @@ from gateways.delivering import close_lost
 from gateways.slack import interactions
 from tests.engine import ended, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.slack.workspace import ANA, BO, BOTH_WAYS, FINISH, KEY, ONCE, U1, U2, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(400)
@@ -103,12 +104,15 @@ async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
 @promise("slack:remembered")
 @pytest.mark.parametrize(
     ("how", "which", "own", "other"),
-    [
-        ("session", "any", {"session_id": "monday"}, {"session_id": "tuesday"}),
-        ("always", "any", {"user_id": "kim"}, {"user_id": "sam"}),
-        ("always", "these", {"user_id": "lea"}, {"user_id": "sam"}),
-        ("never", "these", {"user_id": "rob"}, {"user_id": "sam"}),
-    ],
+    spread(
+        [
+            ("session", "any", {"session_id": "monday"}, {"session_id": "tuesday"}),
+            ("always", "any", {"user_id": "kim"}, {"user_id": "sam"}),
+            ("always", "these", {"user_id": "lea"}, {"user_id": "sam"}),
+            ("never", "these", {"user_id": "rob"}, {"user_id": "sam"}),
+        ],
+        2,
+    ),
 )
 async def test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_chosen(office, how, which, own, other):
     handle, message = await office.asked(mail("a@x.example"), **own)

@@ -14,6 +14,7 @@ from backstay.errors import EffectConflict
 from store.effects.types import Intent
 from store.opening import open_store
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.skew import skewed
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ async def begun_elsewhere(skew: float, home: Path, url: str | None, lease_s: flo
 
 
 @promise("effects:lease-clock")
-@pytest.mark.parametrize("skew", [120, -120])
+@pytest.mark.parametrize("skew", spread([120, -120], 1))
 async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_as_long(tmp_path, database_url, skew):
     async with open_store(database_url=database_url, home=tmp_path) as store:
         assert (await store.effects.begin(MINE, **ONCE)).kind == "go"
@@ -61,7 +62,7 @@ async def test_a_process_with_a_wrong_clock_waits_for_the_lease_of_another_just_
 
 
 @promise("effects:lease-began")
-@pytest.mark.parametrize("skew", [120, -120])
+@pytest.mark.parametrize("skew", spread([120, -120], 1))
 async def test_a_lease_that_a_process_with_a_wrong_clock_began_ends_when_it_should(tmp_path, database_url, skew):
     other = await begun_elsewhere(skew, tmp_path, database_url)
     async with open_store(database_url=database_url, home=tmp_path) as store:

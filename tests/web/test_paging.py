@@ -12,6 +12,7 @@ from backstay.approvals.notice import Decision, NoticeDraft, Told
 from tests.browser import assert_accessible
 from tests.engine import Scripts, engine
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.web.pages import ANA, behind_a_proxy, headers, served_page
 
 ON_A_PAGE, MANY = 50, 120
@@ -57,12 +58,15 @@ async def shown(page):
 @promise("page:paging")
 @pytest.mark.parametrize(
     ("address", "names"),
-    [
-        pytest.param("/", OPEN, id="the-inbox"),
-        pytest.param("/decided", GONE, id="what-was-decided"),
-        pytest.param("/?q=lee&kind=question", OPEN[1::2], id="a-search"),
-        pytest.param("/decided?q=lee&kind=question", GONE[1::2], id="a-search-of-what-was-decided"),
-    ],
+    spread(
+        [
+            pytest.param("/", OPEN, id="the-inbox"),
+            pytest.param("/decided", GONE, id="what-was-decided"),
+            pytest.param("/decided?q=lee&kind=question", GONE[1::2], id="a-search-of-what-was-decided"),
+            pytest.param("/?q=lee&kind=question", OPEN[1::2], id="a-search"),
+        ],
+        2,
+    ),
 )
 async def test_older_requests_are_found_page_by_page_each_once_the_newest_first(browser, served, address, names):
     async with browser.tab(f"{served.url}{address}", extra_http_headers=headers(ANA)) as page:

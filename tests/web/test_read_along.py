@@ -11,6 +11,7 @@ from tests.cli.commands import environment_of
 from tests.cli.screen import chatting, read_along
 from tests.engine import engine
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.turns import Turns, calls, finished
 from tests.web.pages import KEY, PROXY, SECRET, served_page
 
@@ -125,27 +126,34 @@ async def test_the_user_of_the_run_reads_along_where_the_policy_names_others(off
 @promise("sessions:not-let-in")
 @pytest.mark.parametrize(
     ("page", "environment", "by", "why"),
-    [
-        pytest.param(
-            {"web_identity": "header", "web_proxy_secret": SecretStr(PROXY)},
-            {"BACKSTAY_WEB_IDENTITY": "header"},
-            "ana",
-            "it knows people by a proxy (BACKSTAY_WEB_IDENTITY=header)",
-            id="behind-a-proxy",
-        ),
-        pytest.param(
-            OIDC,
-            {"BACKSTAY_WEB_IDENTITY": "oidc"},
-            "ana",
-            "it knows people by a proxy (BACKSTAY_WEB_IDENTITY=oidc)",
-            id="by-id-token",
-        ),
-        pytest.param(
-            {"web_secret": SecretStr(SECRET)}, {}, "ana", "it does not take the link of this chat", id="another-secret"
-        ),
-        pytest.param({"url": "http://0.0.0.0"}, {}, "ana", "which lets in on this machine only", id="elsewhere"),
-        pytest.param({}, {}, "ana, bo", "--by: your name cannot be used here", id="a-name-for-no-link"),
-    ],
+    spread(
+        [
+            pytest.param(
+                {"web_identity": "header", "web_proxy_secret": SecretStr(PROXY)},
+                {"BACKSTAY_WEB_IDENTITY": "header"},
+                "ana",
+                "it knows people by a proxy (BACKSTAY_WEB_IDENTITY=header)",
+                id="behind-a-proxy",
+            ),
+            pytest.param(
+                OIDC,
+                {"BACKSTAY_WEB_IDENTITY": "oidc"},
+                "ana",
+                "it knows people by a proxy (BACKSTAY_WEB_IDENTITY=oidc)",
+                id="by-id-token",
+            ),
+            pytest.param(
+                {"web_secret": SecretStr(SECRET)},
+                {},
+                "ana",
+                "it does not take the link of this chat",
+                id="another-secret",
+            ),
+            pytest.param({"url": "http://0.0.0.0"}, {}, "ana", "which lets in on this machine only", id="elsewhere"),
+            pytest.param({}, {}, "ana, bo", "--by: your name cannot be used here", id="a-name-for-no-link"),
+        ],
+        2,
+    ),
 )
 async def test_a_chat_that_the_page_does_not_know_says_why_once_and_asks_once_in_a_turn(
     office, page, environment, by, why

@@ -18,6 +18,7 @@ from gateways.web.tokens import LINK_S, Seals, open_seals
 from tests.cli.commands import command, environment_of
 from tests.engine import Scripts, ended, pending
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.web.pages import ANA, KEY, behind_a_proxy, form_of, listed, press, served_page, told, verdicts
 
 SEND = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
@@ -94,14 +95,17 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
 @promise("page:open-to-all")
 @pytest.mark.parametrize(
     ("arguments", "more", "fault"),
-    [
-        (("--host", "0.0.0.0"), {}, "--host: 0.0.0.0 can be reached from elsewhere"),
-        ((), {"BACKSTAY_WEB_IDENTITY": "header"}, "BACKSTAY_WEB_PROXY_SECRET: required"),
-        ((), {"BACKSTAY_WEB_IDENTITY": "oidc"}, "BACKSTAY_OIDC_ISSUER"),
-        ((), {"BACKSTAY_WEB_IDENTITY": "trust"}, "BACKSTAY_WEB_IDENTITY"),
-        ((), {"BACKSTAY_WEB_PROXY_SECRET": "short"}, "BACKSTAY_WEB_PROXY_SECRET: shorter than 16"),
-        (("--port", "999999"), {}, "--port: 127.0.0.1:999999 cannot be listened on"),
-    ],
+    spread(
+        [
+            (("--host", "0.0.0.0"), {}, "--host: 0.0.0.0 can be reached from elsewhere"),
+            ((), {"BACKSTAY_WEB_IDENTITY": "header"}, "BACKSTAY_WEB_PROXY_SECRET: required"),
+            ((), {"BACKSTAY_WEB_IDENTITY": "oidc"}, "BACKSTAY_OIDC_ISSUER"),
+            ((), {"BACKSTAY_WEB_IDENTITY": "trust"}, "BACKSTAY_WEB_IDENTITY"),
+            ((), {"BACKSTAY_WEB_PROXY_SECRET": "short"}, "BACKSTAY_WEB_PROXY_SECRET: shorter than 16"),
+            (("--port", "999999"), {}, "--port: 127.0.0.1:999999 cannot be listened on"),
+        ],
+        3,
+    ),
 )
 async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(open_engine, arguments, more, fault):
     async with open_engine(Scripts()) as running:

@@ -16,6 +16,7 @@ from backstay.testing import Reply
 from tests import signing
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 KEY = "the key that workers and gateways share"
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
@@ -67,7 +68,7 @@ def recalled(opened, handle):
 
 
 @promise("approvals:operators-run")
-@pytest.mark.parametrize("why", TAKING)
+@pytest.mark.parametrize("why", spread(list(TAKING), 3))
 async def test_a_tasks_policy_takes_pause_undo_and_cancel_from_nobody(shared, why):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@x.example"), mail("b@x.example"), QUESTION, policy=TAKING[why]))

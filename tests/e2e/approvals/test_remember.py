@@ -15,6 +15,7 @@ from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending, update
 from tests.requirements import promise
+from tests.sizes import spread
 
 KEY = "the key that workers and gateways share"
 ANA, BO = "ana@example.com", "bo@example.com"
@@ -442,17 +443,20 @@ async def test_lines_in_the_store_that_cannot_be_read_or_have_expired_permit_not
 @promise("approvals:remember-refused")
 @pytest.mark.parametrize(
     ("said", "fault"),
-    [
-        ({"remember": "forever"}, "remember"),
-        ({"remember": "never"}, "remember: never goes with verdict reject"),
-        ({"verdict": "reject", "remember": "always"}, "remember: always goes with verdict approve"),
-        ({"remember_arguments": "any"}, "remember_arguments: only with remember"),
-        (
-            {"verdict": "modify", "remember": "run", "calls": {0: {"verdict": "modify", "arguments": {"to": "x"}}}},
-            "remember: a changed call cannot be remembered",
-        ),
-        ({"remember": "run", "calls": {0: {"verdict": "reject"}}}, "remember: the decision says so of no call"),
-    ],
+    spread(
+        [
+            ({"remember": "forever"}, "remember"),
+            ({"remember": "never"}, "remember: never goes with verdict reject"),
+            ({"verdict": "reject", "remember": "always"}, "remember: always goes with verdict approve"),
+            ({"remember_arguments": "any"}, "remember_arguments: only with remember"),
+            (
+                {"verdict": "modify", "remember": "run", "calls": {0: {"verdict": "modify", "arguments": {"to": "x"}}}},
+                "remember: a changed call cannot be remembered",
+            ),
+            ({"remember": "run", "calls": {0: {"verdict": "reject"}}}, "remember: the decision says so of no call"),
+        ],
+        3,
+    ),
 )
 async def test_a_decision_that_cannot_be_remembered_so_is_refused_and_the_request_stays_open(plain, said, fault):
     opened, scripts = plain

@@ -17,7 +17,7 @@ from tests.logs import logged
 from tests.requirements import promise
 from tests.sizes import sized
 
-ECHOES = sized(1000, 200)
+ECHOES = sized(1000, 100)
 AT_ONCE = 50
 PER_PROGRAM = 100
 SERVER = ROOT / "tests/e2e/servers/echo.py"

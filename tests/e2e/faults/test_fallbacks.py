@@ -14,6 +14,7 @@ from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 KEYS = {"FIRST_KEY": "key-of-the-first-endpoint", "SPARE_KEY": "key-of-the-spare-endpoint"}
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
@@ -102,7 +103,7 @@ def bill(result):
 
 
 @promise("models:fallback")
-@pytest.mark.parametrize("label", FAILING)
+@pytest.mark.parametrize("label", spread(list(FAILING), 4))
 async def test_what_a_failing_endpoint_leaves_undone_the_next_one_does_and_the_bill_names_both(opened, label):
     result = await finished(opened, label, "main")
     assert result["outcome"] == "completed"

@@ -173,7 +173,7 @@ STATUSES = {"responses": {"refusal": "refusal"}}
 
 @promise("models:ends")
 @pytest.mark.parametrize(
-    ("api", "reason"), spread([(api, reason) for api, reasons in ENDS.items() for reason in reasons], 8)
+    ("api", "reason"), spread([(api, reason) for api, reasons in ENDS.items() for reason in reasons], 4)
 )
 async def test_the_engine_of_the_tests_refuses_a_completed_run_of_a_native_api_whose_last_answer_is_not_whole(
     opened, api, reason

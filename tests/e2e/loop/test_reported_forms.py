@@ -16,6 +16,7 @@ from tests.e2e.loop.taking import answers, ran, refused, says, steps
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import PRICES, engine
 from tests.requirements import promise
+from tests.sizes import spread
 
 FAR = "Failed to deserialize the JSON body into the target type: messages"
 JINJA = "\n------------\nWhile executing CallExpression at line 19, column 27 in source:\n...% 2 == 0) -%}\nError: "
@@ -313,7 +314,7 @@ async def opened(temporal, tmp_path_factory):
 
 
 @promise("models:reported-forms")
-@pytest.mark.parametrize("label", RULES)
+@pytest.mark.parametrize("label", spread(list(RULES), 8))
 async def test_a_run_gets_through_whatever_of_its_messages_an_endpoint_refuses(opened, label):
     result = await ran(opened, label)
     assert (result["outcome"], result["final_summary"]) == ("completed", "seen"), result["error"]

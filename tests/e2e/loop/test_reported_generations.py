@@ -15,6 +15,7 @@ from tests.e2e.loop.taking import answers, call, ran, refused, says
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import PRICES, engine
 from tests.requirements import promise
+from tests.sizes import spread
 
 
 def as_json(status=400, **body):
@@ -145,7 +146,7 @@ async def opened(temporal, tmp_path_factory):
 
 
 @promise("models:bad-generation")
-@pytest.mark.parametrize("label", REPORTED)
+@pytest.mark.parametrize("label", spread(list(REPORTED), 7))
 async def test_what_a_model_wrote_too_badly_to_be_read_is_asked_for_again_in_whatever_words_that_is_told(opened, label):
     result = await ran(opened, label)
     assert (result["outcome"], result["final_summary"]) == ("completed", "done"), result["error"]

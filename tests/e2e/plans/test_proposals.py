@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from tests import signing
 from tests.engine import Scripts, ended, engine, pending, update
 from tests.requirements import promise
+from tests.sizes import spread
 
 KEY = "the key that workers and gateways share"
 POLICY = """
@@ -403,24 +404,33 @@ async def test_a_model_notes_how_a_step_went_which_changes_nothing_and_unknown_s
 @promise("plans:malformed")
 @pytest.mark.parametrize(
     ("given", "said"),
-    [
-        ({"plan": {"title": "t", "steps": [send(), {**send(), "colour": "red"}]}}, "plan: steps.1.colour: unknown"),
-        ({"plan": {"title": "t", "steps": []}}, "plan: steps"),
-        ({"plan": {"title": "t", "steps": [send()], "hash": "x"}}, "plan.hash: unknown field"),
-        ({"plan": {"title": "t", "steps": [send()] * 21}}, "plan.steps: at most 20"),
-        ({"plan": {"title": "t", "steps": [{"tool": "mail.fly", "arguments": {}}]}}, "plan.steps.0.tool: there is no"),
-        ({"plan": "send it"}, "plan: required"),
-        ({"plan": plan(send()), "alternatives": [plan(send())] * 4}, "alternatives"),
-        ({"plan": plan(send(body="${steps.0.result.x}"))}, "has not run by then"),
-        ({"plan": plan(send(retries=2))}, "not declared idempotent"),
-        ({"plan": plan(send(limits={"cpu_s": 5}))}, "plan.steps.0.limits: mail.send_email runs in no jail"),
-        ({"plan": plan(send(limits={"disk": 5}))}, "plan: steps.0.limits.disk: unknown field"),
-        ({"plan": plan(send(limits={"memory_mb": 1}))}, "plan: steps.0.limits.memory_mb"),
-    ],
-    ids=[
-        *("unknown", "empty", "hash", "many", "tool", "text", "alternatives", "forward", "retries"),
-        *("limits", "limit", "little"),
-    ],
+    spread(
+        [
+            ({"plan": {"title": "t", "steps": [send(), {**send(), "colour": "red"}]}}, "plan: steps.1.colour: unknown"),
+            ({"plan": {"title": "t", "steps": []}}, "plan: steps"),
+            ({"plan": {"title": "t", "steps": [send()], "hash": "x"}}, "plan.hash: unknown field"),
+            ({"plan": {"title": "t", "steps": [send()] * 21}}, "plan.steps: at most 20"),
+            (
+                {"plan": {"title": "t", "steps": [{"tool": "mail.fly", "arguments": {}}]}},
+                "plan.steps.0.tool: there is no",
+            ),
+            ({"plan": "send it"}, "plan: required"),
+            ({"plan": plan(send()), "alternatives": [plan(send())] * 4}, "alternatives"),
+            ({"plan": plan(send(body="${steps.0.result.x}"))}, "has not run by then"),
+            ({"plan": plan(send(retries=2))}, "not declared idempotent"),
+            ({"plan": plan(send(limits={"cpu_s": 5}))}, "plan.steps.0.limits: mail.send_email runs in no jail"),
+            ({"plan": plan(send(limits={"disk": 5}))}, "plan: steps.0.limits.disk: unknown field"),
+            ({"plan": plan(send(limits={"memory_mb": 1}))}, "plan: steps.0.limits.memory_mb"),
+        ],
+        5,
+    ),
+    ids=spread(
+        [
+            *("unknown", "empty", "hash", "many", "tool", "text", "alternatives", "forward", "retries"),
+            *("limits", "limit", "little"),
+        ],
+        5,
+    ),
 )
 async def test_a_malformed_proposal_is_refused_by_name_and_nobody_is_asked(shared, given, said):
     opened, scripts = shared

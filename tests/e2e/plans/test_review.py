@@ -16,6 +16,7 @@ from store.opening import open_store
 from tests.e2e.labelled import DONE
 from tests.engine import ended, engine, share_images
 from tests.requirements import promise
+from tests.sizes import spread
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -171,22 +172,25 @@ async def test_artifacts_are_compared_with_what_the_check_expects(opened):
 @promise("plans:missing")
 @pytest.mark.parametrize(
     ("check", "more", "told"),
-    [
-        ({"name": "lint", "paths": ["gone"]}, {}, "gone: there is no such file or folder in the workspace"),
-        ({"name": "artifacts"}, {}, "no step says that it wrote a file"),
-        (
-            {"name": "custom", "tool": "crm.count", "schema": {"type": "object"}},
-            {},
-            "crm.count: its tool was not called",
-        ),
-        (
-            {"name": "custom", "tool": "crm.count", "schema": {"type": "object"}},
-            {"answers": {0: {"success": False, "error": "no connection"}}},
-            "crm.count: no connection",
-        ),
-        ({"name": "lint"}, {"workspace": ""}, "this run has no workspace"),
-        ({"name": "lint"}, {"workspace": "../out"}, "WorkspaceInvalid: workspace"),
-    ],
+    spread(
+        [
+            ({"name": "lint", "paths": ["gone"]}, {}, "gone: there is no such file or folder in the workspace"),
+            ({"name": "artifacts"}, {}, "no step says that it wrote a file"),
+            (
+                {"name": "custom", "tool": "crm.count", "schema": {"type": "object"}},
+                {},
+                "crm.count: its tool was not called",
+            ),
+            (
+                {"name": "custom", "tool": "crm.count", "schema": {"type": "object"}},
+                {"answers": {0: {"success": False, "error": "no connection"}}},
+                "crm.count: no connection",
+            ),
+            ({"name": "lint"}, {"workspace": ""}, "this run has no workspace"),
+            ({"name": "lint"}, {"workspace": "../out"}, "WorkspaceInvalid: workspace"),
+        ],
+        3,
+    ),
 )
 async def test_a_check_that_cannot_be_made_counts_as_0_and_says_why(opened, check, more, told):
     run, _ = await done(opened, "errors", write("notes.txt", "x"))

@@ -16,6 +16,7 @@ from tests.cli.commands import environment_of, forked
 from tests.e2e.approvals.doors.pages import Page
 from tests.engine import Engine, Scripts, ended, engine, pending, share_images, update
 from tests.requirements import promise
+from tests.sizes import spread
 from tests.slack.workspace import ANA, KEY, U1, door, slack_settings
 from tests.slack_server import Slack, open_slack
 from tests.web.pages import Served, behind_a_proxy, served_page
@@ -202,7 +203,7 @@ async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_ref
 
 
 @promise("plans:toggles-limits")
-@pytest.mark.parametrize("approve_at", WAYS)
+@pytest.mark.parametrize("approve_at", spread(WAYS, 2))
 async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_space(people, rooms, approve_at):
     found = people.engine
     place = rooms / f"narrow-{approve_at.__name__}"

@@ -10,6 +10,7 @@ from backstay.testing import Reply
 from tests.e2e.programs.test_programs import answer_of, decide, one_program
 from tests.engine import ended, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 MARKERS = "marked: {markers: true}\n"
 
@@ -157,18 +158,21 @@ async def test_further_processing_goes_on_with_the_text_as_the_next_instruction(
 @promise("plans:markers")
 @pytest.mark.parametrize(
     ("source", "summary"),
-    [
-        (
-            "page = await mail.list_customers(limit=1)\nreturn f'FINAL_ANSWER: {page[\"has_more\"]}'",
-            "FINAL_ANSWER: True",
-        ),
-        ("def solve():\n    return {'result': 'FINAL_ANSWER: seven', 'more': 1}", "FINAL_ANSWER: seven"),
-        ("return ['FINAL_ANSWER:', 'seven', 'eight']", "FINAL_ANSWER: seven eight"),
-        ("return {'answer': 'FINAL_ANSWER: seven'}", "went on"),
-        ("return 'seven FINAL_ANSWER: eight'", "went on"),
-        ("return 'FINAL_' + 'ANSWER: ' + 'joined'", "went on"),
-    ],
-    ids=["text", "dict", "list", "inside", "later", "in-pieces"],
+    spread(
+        [
+            (
+                "page = await mail.list_customers(limit=1)\nreturn f'FINAL_ANSWER: {page[\"has_more\"]}'",
+                "FINAL_ANSWER: True",
+            ),
+            ("def solve():\n    return {'result': 'FINAL_ANSWER: seven', 'more': 1}", "FINAL_ANSWER: seven"),
+            ("return ['FINAL_ANSWER:', 'seven', 'eight']", "FINAL_ANSWER: seven eight"),
+            ("return {'answer': 'FINAL_ANSWER: seven'}", "went on"),
+            ("return 'seven FINAL_ANSWER: eight'", "went on"),
+            ("return 'FINAL_' + 'ANSWER: ' + 'joined'", "went on"),
+        ],
+        3,
+    ),
+    ids=spread(["text", "dict", "list", "inside", "later", "in-pieces"], 3),
 )
 async def test_a_marker_at_the_start_of_a_programs_own_text_ends_the_run(open_engine, sandbox, source, summary):
     async with open_engine(marked(program=source), profiles=MARKERS, sandbox=sandbox) as engine:

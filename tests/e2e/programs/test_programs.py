@@ -17,6 +17,7 @@ from sandbox.programs.sandbox import Sandbox
 from tests.engine import assert_no_task_failure, pending, sandbox_role
 from tests.requirements import promise
 from tests.sandbox.places import image, shared
+from tests.sizes import spread
 
 ADDRESSES = [f"c{n}@example.com" for n in range(3)]
 
@@ -110,16 +111,19 @@ async def test_a_rejected_call_is_an_error_that_the_program_can_catch(open_engin
 @promise("programs:ends")
 @pytest.mark.parametrize(
     ("source", "says"),
-    [
-        ("return 1 / 0", "ZeroDivisionError"),
-        ("n = 1\nwhile n: pass", "wall"),
-        ("x = [0] * (1 << 40)", "Memory"),
-        ("import os; os._exit(3)", ""),
-        ("return {1, 2}", "JSON"),
-        ("print('x' * (4 << 20))", "output"),
-        ("await mail.send_email(subject='s', to=3, body='b')", "to"),
-    ],
-    ids=["raises", "loops", "memory", "exits", "no-json", "output", "arguments"],
+    spread(
+        [
+            ("return 1 / 0", "ZeroDivisionError"),
+            ("n = 1\nwhile n: pass", "wall"),
+            ("x = [0] * (1 << 40)", "Memory"),
+            ("import os; os._exit(3)", ""),
+            ("return {1, 2}", "JSON"),
+            ("print('x' * (4 << 20))", "output"),
+            ("await mail.send_email(subject='s', to=3, body='b')", "to"),
+        ],
+        4,
+    ),
+    ids=spread(["raises", "loops", "memory", "exits", "no-json", "output", "arguments"], 4),
 )
 async def test_a_program_that_fails_is_an_answer_with_its_cause_and_the_run_goes_on(open_engine, sandbox, source, says):
     async with open_engine(one_program(source), sandbox=sandbox) as engine:

@@ -10,6 +10,7 @@ from backstay.testing import Reply, ScriptedModel
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 PRICE = {"input": 1.0, "cached": 0.1, "output": 4.0}
 REFUSED = Reply(status=400, code="unsupported_parameter")
@@ -60,16 +61,19 @@ def listed(folder, model, **said):
 @promise("models:capabilities")
 @pytest.mark.parametrize(
     ("refused", "ignored", "said", "ways"),
-    [
-        ((), (), {}, ["functions", "functions"]),
-        ((), ("functions",), {}, ["functions", "strict", "strict"]),
-        (("functions",), (), {}, ["functions", "strict", "strict"]),
-        (("functions", "strict"), (), {}, ["functions", "strict", "loose", "loose"]),
-        (("strict",), ("functions",), {}, ["functions", "strict", "loose", "loose"]),
-        (("functions", "strict", "loose"), (), {}, ["functions", "strict", "loose", "free", "free"]),
-        (("functions",), (), {"tools": False}, ["strict", "strict"]),
-        (("functions", "strict"), (), {"tools": False, "strict": False}, ["loose", "loose"]),
-    ],
+    spread(
+        [
+            ((), (), {}, ["functions", "functions"]),
+            ((), ("functions",), {}, ["functions", "strict", "strict"]),
+            (("functions",), (), {}, ["functions", "strict", "strict"]),
+            (("functions", "strict"), (), {}, ["functions", "strict", "loose", "loose"]),
+            (("strict",), ("functions",), {}, ["functions", "strict", "loose", "loose"]),
+            (("functions", "strict", "loose"), (), {}, ["functions", "strict", "loose", "free", "free"]),
+            (("functions",), (), {"tools": False}, ["strict", "strict"]),
+            (("functions", "strict"), (), {"tools": False, "strict": False}, ["loose", "loose"]),
+        ],
+        4,
+    ),
 )
 async def test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked(
     temporal, tmp_path, refused, ignored, said, ways

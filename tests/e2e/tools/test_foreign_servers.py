@@ -16,6 +16,7 @@ from tests.conformance.scenarios import NODE, ROOT
 from tests.e2e.labelled import DONE, Labelled
 from tests.engine import assert_no_task_failure, ended, engine, pending
 from tests.requirements import promise
+from tests.sizes import spread
 
 PACKAGES = ROOT / "build/node/node_modules/@modelcontextprotocol"
 PLACE = "{{ arguments.repo_path }}"
@@ -160,12 +161,15 @@ def staged(repository):
 @promise("tools:foreign")
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("time.get_current_time", {"timezone": "UTC"}),
-        ("time.convert_time", {"source_timezone": "UTC", "time": "12:30", "target_timezone": "Asia/Tokyo"}),
-        ("everything.echo", {"message": "hello"}),
-        ("everything.get-sum", {"a": 2, "b": 3}),
-    ],
+    spread(
+        [
+            ("time.get_current_time", {"timezone": "UTC"}),
+            ("time.convert_time", {"source_timezone": "UTC", "time": "12:30", "target_timezone": "Asia/Tokyo"}),
+            ("everything.echo", {"message": "hello"}),
+            ("everything.get-sum", {"a": 2, "b": 3}),
+        ],
+        2,
+    ),
 )
 async def test_calls_that_their_trusted_server_calls_harmless_are_made_without_a_question(opened, tool, arguments):
     _, result, asked = await performed(opened, (tool, arguments))
