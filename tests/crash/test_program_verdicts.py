@@ -5,17 +5,20 @@ import pytest_asyncio
 
 from tests.crash.verdicts import CASES, ENDS, POINTS, ROUNDS, SAMPLE, open_cases, stands
 from tests.requirements import promise
+from tests.sizes import spread
+
+CHOSEN = spread(SAMPLE, 2)
 
 
 @pytest_asyncio.fixture(scope="module")
 async def played(temporal, nursery, tmp_path_factory):
-    async with open_cases(temporal, nursery, tmp_path_factory.mktemp("verdicts"), SAMPLE) as running:
+    async with open_cases(temporal, nursery, tmp_path_factory.mktemp("verdicts"), CHOSEN) as running:
         yield running
 
 
 @promise("programs:stands")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("number", "verdict"), SAMPLE)
+@pytest.mark.parametrize(("number", "verdict"), CHOSEN)
 async def test_after_a_kill_amid_a_call_of_a_program_the_verdict_leaves_the_model_told(played, number, verdict):
     answer, lines = await played[number, verdict]
     assert answer.get("type") == ENDS[verdict], answer
