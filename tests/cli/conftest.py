@@ -12,7 +12,9 @@ import pytest_asyncio
 import worker
 from backstay.settings import Settings
 from backstay.testing import ScriptedModel
+from examples.mailbox.faults import Faults
 from tests.engine import PRICES, Engine, Mailbox, Scripts, share_images, toolbox_of
+from tests.mailbox_server import open_mailbox
 
 POLICY = """
 default: {read_only: allow, write_safe: ask, restricted_write: ask}
@@ -27,10 +29,12 @@ async def _opened(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         scripts = Scripts()
         model = await stack.enter_async_context(ScriptedModel(scripts))
+        # Commands look at the same mailbox; one that each of them started would take most of its time.
+        address = await stack.enter_async_context(open_mailbox(folder / "mailbox.db", Faults()))
         settings = Settings.load(
             None,
             home=share_images(folder / "home"),
-            toolbox=toolbox_of(folder, folder / "mailbox.db"),
+            toolbox=toolbox_of(folder, folder / "mailbox.db", address=address),
             policy=folder / "policy.yaml",
             model="scripted",
             openai_base_url=model.base_url,

@@ -12,9 +12,11 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from backstay.testing import Reply
+from examples.mailbox.faults import Faults
 from gateways.web.identity import Visitor
 from tests.browser import assert_accessible, assert_fits
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.mailbox_server import open_mailbox
 from tests.requirements import promise
 from tests.web.pages import (
     behind_a_proxy,
@@ -53,7 +55,8 @@ OFFICE = Path(__file__).resolve().parents[1] / "toolbox/servers/office.py"
 async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         folder, scripts = tmp_path_factory.mktemp("life"), Scripts()
-        toolbox = toolbox_of(folder, folder / "mailbox.db")
+        address = await stack.enter_async_context(open_mailbox(folder / "mailbox.db", Faults()))
+        toolbox = toolbox_of(folder, folder / "mailbox.db", address=address)
         data = json.loads(toolbox.read_text(encoding="utf-8"))
         data["mcpServers"]["office"] = {"command": sys.executable, "args": [str(OFFICE), "stdio"]}
         data.pop("users", None)
