@@ -1,6 +1,5 @@
 """Rank tools by meaning, with word vectors from an installed wheel; nothing is ever downloaded."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -15,47 +14,44 @@ from tokenizers import Tokenizer
 from toolbox.catalog.definition import Definition
 from toolbox.catalog.naming import words_of
 
-_DESCRIBED = 200
-"""How many characters of a description are used; the rest is about how to call the tool."""
-_WORDS_OF_A_TEXT = 200
+_DESCRIBED = 80
+"""How many words of a description are used; the rest is about how to call the tool."""
+_CHARACTERS = 8 * _DESCRIBED
+_WORDS_OF_A_QUERY = 200
 _NEAR = 0.5
 """A tool less than half as near as the nearest is no match, unless it shares a word with the query."""
-_WORDS = 0.3
-_PROVIDER = 0.5
+_NEARNESS = 60.0
+"""What a cosine counts beside a score of BM25: how near a tool is, and how much its words tell, are added up."""
+_LEAST = 1e-3
 
 
 class Embeddings:
-    """Hold one direction per tool: of its name, of its name with its description, and a little of its provider's."""
+    """Hold one direction per tool: that of the words of its provider, its name and its description."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        texts = [f"{definition.provider} {' '.join(words_of(definition.mcp_name))}" for definition in definitions]
-        texts += [definition.description[:_DESCRIBED] for definition in definitions]
-        names, descriptions = np.split(_sums(texts), 2)
-        described = names + descriptions
-        tools = (_unit(names) + _unit(described)) / 2
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, definition in enumerate(definitions):
-            places[definition.provider].append(place)
-        self._tools = tools.copy()
-        for members in places.values():
-            self._tools[members] += _PROVIDER * tools[members].mean(axis=0)
+        self._tools = _unit(_sums([_words_of(definition) for definition in definitions]))
 
     def ranked(self, query: str, by_words: Sequence[tuple[int, float]], limit: int) -> list[int]:
         """Return the places of the tools nearest to the query by meaning and words, best first."""
-        scores = self._tools @ _unit(_sums([query]))[0]
-        nearest = max(float(scores.max()), 1e-6)
-        kept = scores >= _NEAR * nearest
-        scores *= (1 - _WORDS) / nearest
+        asked = list(dict.fromkeys(words_of(query)))[:_WORDS_OF_A_QUERY]
+        scores = self._tools @ _unit(_vectors_of(asked).sum(axis=0, keepdims=True))[0]
+        kept = scores >= max(_NEAR * float(scores.max()), 1e-6)
+        scores = np.maximum(scores * _NEARNESS, _LEAST)
         if by_words:
             found = np.array([place for place, _ in by_words])
-            scores[found] += np.array([score for _, score in by_words]) * (_WORDS / max(by_words[0][1], 1e-6))
+            scores[found] += np.array([score for _, score in by_words])
             kept[found] = True
         scores[~kept] = 0
-        scores = scores.round(5)
+        scores = scores.round(3)
         limit = min(limit, len(scores))
-        least = max(float(np.partition(scores, -limit)[-limit]), 1e-5)
+        least = max(float(np.partition(scores, -limit)[-limit]), _LEAST)
         near = np.flatnonzero(scores >= least)
         return [int(place) for place in near[np.argsort(-scores[near], kind="stable")][:limit]]
+
+
+def _words_of(definition: Definition) -> list[str]:
+    named = [*words_of(definition.provider), *words_of(definition.mcp_name)]
+    return [*named, *words_of(definition.description[:_CHARACTERS])[:_DESCRIBED]]
 
 
 @cache
@@ -69,15 +65,14 @@ def _vectors() -> tuple[Any, Any]:
     return tokenizer, load_file(str(wheel / "weights" / "l2_supercat_256.safetensors"))["embedding.weight"]
 
 
-def _sums(texts: Sequence[str]) -> Any:
-    """Return for each text the sum of its words' vectors."""
-    words = [text.encode("utf-8", "replace").decode("utf-8").split()[:_WORDS_OF_A_TEXT] for text in texts]
-    known = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(words)))}
+def _sums(texts: Sequence[Sequence[str]]) -> Any:
+    """Return for each list of words the sum of their vectors."""
+    known = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
     vectors = _vectors_of(list(known))
     # The longest first: so each round adds the next word of all texts that still have one, in one go.
-    order = sorted(range(len(texts)), key=lambda place: len(words[place]), reverse=True)
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
     summed = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
-    ordered = [[known[word] for word in words[place]] for place in order]
+    ordered = [[known[word] for word in texts[place]] for place in order]
     left = len(ordered)
     for at in range(len(ordered[0]) if ordered else 0):
         while len(ordered[left - 1]) <= at:
@@ -89,10 +84,13 @@ def _sums(texts: Sequence[str]) -> Any:
 
 
 def _vectors_of(words: list[str]) -> Any:
+    """Return a vector for each word, half way to one length: a long vector tells more, but not that much more."""
     tokenizer, vectors = _vectors()
     tokens = (token.ids for token in tokenizer.encode_batch_fast(words, add_special_tokens=False))
-    each = [vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens]
-    return np.array(each) if each else np.zeros((0, vectors.shape[1]), dtype=np.float32)
+    each = np.array([vectors[ids].sum(axis=0, dtype=np.float32) for ids in tokens])
+    if not words:
+        return np.zeros((0, vectors.shape[1]), dtype=np.float32)
+    return each / np.sqrt(np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-6))
 
 
 def _unit(vectors: Any) -> Any:
