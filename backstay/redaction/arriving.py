@@ -9,6 +9,7 @@ whole, and is then redacted as a whole.
 import re
 
 from backstay.redaction.assignments import first_name
+from backstay.redaction.bare_tokens import is_drawn
 from backstay.redaction.entropy import looks_secret
 from backstay.redaction.redactor import Redactor
 from backstay.strict_json import clean_text
@@ -83,7 +84,8 @@ class ArrivingText:
 def _first_suspect(text: str) -> int | None:
     """Return where the first word begins that looks like a secret by itself."""
     for found in _WORDS.finditer(text):
-        if found.end() - found.start() > _LONGEST or looks_secret(found.group().rstrip(".,:!")):
+        word = found.group().rstrip(".,:!")
+        if len(found.group()) > _LONGEST or looks_secret(word) or (word.isalnum() and is_drawn(word)):
             return found.start()
     return None
 

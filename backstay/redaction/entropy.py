@@ -1,6 +1,9 @@
 """Judge by its characters whether a text may be a secret: random, chosen by a person, or plain words."""
 
 import re
+from itertools import pairwise
+
+from backstay.data_files import data_beside
 
 _LEAST_RANDOM = 12
 _LEAST_TELLING = 8
@@ -15,7 +18,18 @@ _ODD = re.compile(r"(?=.{1,7}\Z)(?:[0-9]{1,4}[a-z]{1,6}|[a-z]{1,4}[0-9]{1,4}[a-z
 """Part of a name only beside words: i18n, 1080p, utf8mb4, v1beta1."""
 _CUT = re.compile(r"[-_./:@#\\ +=,]+")
 _STEPS = re.compile(r"[a-z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])|[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
-_TURNS = re.compile(r"[a-z](?=[A-Z])|[A-Z]{2}(?=[a-z])")
+_COSTS = data_beside(__file__)
+_COST_OF = {
+    (before, behind): int(cost)
+    for before, row in zip(_COSTS["signs"], _COSTS["costs"].split(), strict=True)
+    for behind, cost in zip(_COSTS["signs"], row, strict=True)
+}
+_DEAR = 4.85
+"""Words and names cost less for each sign, random texts of letters and digits more."""
+_CLASSES = {
+    place: "0" if chr(place).isdecimal() else chr(place).lower() if chr(place).isalpha() else " "
+    for place in range(128)
+}
 _ALPHABET = re.compile(r"[A-Za-z0-9_.~+/=:$%!*^#@&?-]+")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
@@ -29,8 +43,13 @@ def is_random(text: str) -> bool:
     digits = sum(map(str.isdecimal, text))
     if digits and digits < length:
         return (steps >= 3 and not is_name(text) and steps * 7 >= length) or _UUID.fullmatch(text) is not None
-    turns = len(_TURNS.findall(text))
-    return not digits and length >= _LEAST_LETTERS and turns * 5 >= length and text.isalpha()
+    return not digits and length >= _LEAST_LETTERS and text.isalpha() and not is_worded(text)
+
+
+def is_worded(text: str) -> bool:
+    """Return whether the signs of a text follow each other as in words and names; it may be a digest too."""
+    signs = f" {text} ".translate(_CLASSES)
+    return sum(_COST_OF.get(pair, 0) for pair in pairwise(signs)) < _DEAR * (len(signs) - 1)
 
 
 def is_uuid(text: str) -> bool:

@@ -267,6 +267,7 @@ class JsonRedactor:
         except (ValueError, RecursionError):
             return None
         clean = self.texts.without_spread(clean_json(parsed, max(DEEPEST - depth, 1)))
+        self.texts.beside(clean)
         redacted = self.value(clean, None, depth)
         # Of a name that stands twice only the last value was looked at: the text is written anew without the others.
         if not repeated and redacted == parsed:

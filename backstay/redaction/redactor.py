@@ -12,7 +12,7 @@ from backstay.redaction.leaves import mask_known, may_hold
 from backstay.redaction.patterns import keys_and_urls_in
 from backstay.redaction.sensitive_names import DEFAULT_SENSITIVE_KEYS, SensitiveNames
 from backstay.redaction.text import KNOWN, KNOWN_MASK, Substitute, TextRedactor
-from backstay.redaction.vendor_tokens import Span, tokens_in
+from backstay.redaction.vendor_tokens import Span, runs_in, tokens_in
 from backstay.shown import CLIPPED
 from backstay.strict_json import clean_json, clean_text
 
@@ -84,7 +84,9 @@ class Redactor:
         For programs: in code, the value beside a sensitive name is mostly an expression and no secret.
         """
         known = ((*place, KNOWN) for place in self.known.places_in(text))
-        return min(chain(known, tokens_in(text, unknown_issuers=False), keys_and_urls_in(text)), default=None)
+        return min(
+            chain(known, tokens_in(text, runs_in(text), unknown_issuers=False), keys_and_urls_in(text)), default=None
+        )
 
     def replace(self, payload: Any, substitute: Substitute) -> Any:
         """Return the payload as strict JSON with every secret replaced by what `substitute` returns.
@@ -94,4 +96,5 @@ class Redactor:
         clean = clean_json(payload)
         known = self.known if self.known and may_hold(clean, self.known) else None
         texts = TextRedactor(self.names, known, self.handles, substitute)
+        texts.beside(clean)
         return JsonRedactor(texts).value(texts.without_spread(clean), None, 0)

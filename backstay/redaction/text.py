@@ -6,13 +6,14 @@ from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from backstay.redaction.assignments import assignments_in
+from backstay.redaction.bare_tokens import bare_tokens_in
 from backstay.redaction.handles import JOINER, MARK, split_handles, split_lookalikes
 from backstay.redaction.known_secrets import KnownSecrets
-from backstay.redaction.leaves import mask_spread
+from backstay.redaction.leaves import leaves_of, mask_spread
 from backstay.redaction.patterns import commands_in, keys_and_urls_in, schemes_in
 from backstay.redaction.sensitive_names import SensitiveNames
 from backstay.redaction.tables import columns_in
-from backstay.redaction.vendor_tokens import Span, tokens_in
+from backstay.redaction.vendor_tokens import Span, runs_in, tokens_in
 
 Substitute = Callable[[str, Any], str]
 """Takes the kind of a secret and its value; returns a mask or a SecretHandle."""
@@ -37,8 +38,21 @@ class TextRedactor:
         self.known = known
         self._handles = handles
         self._substitute = substitute
+        self._beside: list[Any] = []
+        self._fields: frozenset[str] | None = None
         self._made: set[str] = set()
         self._harmless: set[str] = set()
+
+    def beside(self, payload: Any) -> None:
+        """Take a payload whose texts are to be redacted: what is a field of its own there is an identifier."""
+        self._beside.append(payload)
+        self._fields = None
+
+    def _is_field(self, text: str) -> bool:
+        if self._fields is None:
+            # Few texts come to this question, so the payload is only now looked through.
+            self._fields = frozenset(leaf for payload in self._beside for leaf in leaves_of(payload).texts)
+        return text in self._fields
 
     def substitute(self, kind: str, value: Any) -> str:
         """Return what stands for a secret."""
@@ -139,7 +153,10 @@ class TextRedactor:
     def _found_in(self, text: str) -> Iterator[Span]:
         if self.known is not None:
             yield from ((*place, KNOWN) for place in self.known.places_in(text))
-        yield from tokens_in(text)
+        runs = runs_in(text)
+        if runs:
+            yield from tokens_in(text, runs)
+            yield from bare_tokens_in(text, runs, self._is_field)
         yield from keys_and_urls_in(text)
         lowered = text.lower()
         if len(lowered) != len(text):

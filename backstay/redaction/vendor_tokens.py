@@ -24,7 +24,7 @@ for _kind, _prefixes, _pattern in _FORMATS["prefixed"]:
         _PREFIXED.setdefault(_prefix[:2], []).append((_prefix, _kind, re.compile(_pattern, re.ASCII)))
 
 _RUN = re.compile(r"(?<![A-Za-z0-9_.+/=~$|-])[A-Za-z0-9_.+/=~$|-]{14,}")
-"""Every token is part of such a run; few texts have any, so most are done with here."""
+"""Every token is part of such a run."""
 _PUBLIC_BLOCK = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)[A-Z0-9 ]{1,60}-----[^-]{0,200000}-----END")
 _EDGE = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))(?=([A-Za-z0-9_].))")
 """It takes up nothing, since another one may begin a character later, as behind `_` or the `n` of a line break."""
@@ -33,9 +33,13 @@ _UNKNOWN_ISSUER = re.compile(r"([A-Za-z]{2,14}[0-9]?(?:[_-][A-Za-z]{2,12}[0-9]?)
 _LEAST_BEHIND_ANY_PREFIX = 32
 
 
-def tokens_in(text: str, *, unknown_issuers: bool = True) -> Iterator[Span]:
+def runs_in(text: str) -> list[tuple[int, int]]:
+    """Return where the long runs of the signs of tokens are; few texts have any, so most are done with here."""
+    return [found.span() for found in _RUN.finditer(text)]
+
+
+def tokens_in(text: str, runs: list[tuple[int, int]], *, unknown_issuers: bool = True) -> Iterator[Span]:
     """Yield tokens of known issuers, and random text behind a prefix as unknown issuers hand it out."""
-    runs = [found.span() for found in _RUN.finditer(text)]
     public = [found.span() for found in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN " in text else []
     for start, end in runs:
         if not any(least <= start < most for least, most in public):

@@ -334,3 +334,40 @@ def test_what_only_has_to_do_with_a_secret_stays(payload):
 )
 def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
     assert SECRET not in redact_payload(text)
+
+
+SMALL, CAPITALS, UUID = "k3v9x0q7w2z8m4t6r1y5b0n7", "Q7ZK" * 9 + "X4T0", "9f3c1a7e-5b2d-4e8f-a6c0-7d1b3e5f9a2c"
+
+
+@promise("secrets:bare")
+@pytest.mark.parametrize("secret", [SMALL, SMALL * 2, CAPITALS, UUID])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Please use {} for the staging account.",
+        "Never show {} to anybody else, please.",
+        "La clé du service : {}, ne la donne pas.",
+        '{{"id": 7, "note": "we have to rotate {} soon"}}',
+    ],
+)
+def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
+    assert secret not in redact_payload({"text": sentence.format(secret)})["text"]
+
+
+@promise("secrets:bare-things")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        f"Order {UUID} has shipped, and the order that is late is {UUID}.",
+        f"I moved event {SMALL} to Monday and told Ana.",
+        f"Parcel {CAPITALS} waits at the post office.",
+        {"id": SMALL, "note": f"Please use {SMALL} when you write to us."},
+        json.dumps({"events": [{"id": SMALL}], "note": f"Please use {SMALL} when you write to us."}),
+        {"event": SMALL, "tracking": CAPITALS, "run": UUID},
+        f"worker {UUID} started\nhttps://example.com/x/{SMALL} was opened by Ana",
+        f"The commit before was {'0a1b2c3d4e' * 4}, as far as we know.",
+        "Das ist die Rechtsschutzversicherungsgesellschaft12 und sonst nichts.",
+    ],
+)
+def test_what_a_sentence_calls_a_thing_or_has_as_a_field_beside_it_stays(payload):
+    assert redact_payload(payload) == payload
