@@ -23,7 +23,7 @@ KEPT_BYTES = 128 << 20
 class _Traced:
     """Hold the index of one run, and how much of its transcript it covers."""
 
-    index: Index = field(default_factory=Index)
+    index: Index = field(default_factory=lambda: Index(whole=True))
     before: str = ""
     covered: tuple[Said, ...] = ()
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)

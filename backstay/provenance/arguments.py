@@ -5,7 +5,7 @@ from typing import Any
 
 from backstay.canonical import pointer_to
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
-from backstay.provenance.targets import is_named_person, is_postal, shape_of
+from backstay.provenance.targets import Shape, hosts_in, is_named_person, is_postal, shape_of, tells_of_a_meeting
 from backstay.stored_texts import is_stored_text
 
 
@@ -37,6 +37,17 @@ def name_at(pointer: str) -> str:
     if len(names) > 1 and (is_named_person(above, names[-1]) or above.lower() == "tracking"):
         return f"{above}_{names[-1]}"
     return names[-1] if names else ""
+
+
+def shape_at(pointer: str, name: str, value: Any, arguments: dict[str, Any]) -> Shape:
+    """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
+    if isinstance(value, float | bool) or value is None:
+        return "other"
+    shape = shape_of(name, value if isinstance(value, str) else str(value))
+    if shape == "name" and tells_of_a_meeting(name, arguments):
+        return "other"
+    attached = any("attachment" in step.lower() for step in pointer.split("/"))
+    return "other" if attached and not (isinstance(value, str) and hosts_in(value)) else shape
 
 
 def collapsed(value: Any, by: dict[str, Parts], pointer: str = "") -> dict[str, Parts]:

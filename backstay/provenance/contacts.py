@@ -4,13 +4,12 @@ A task that says "Ana" means one person. Where two records are of that name, a m
 in a text of a record, such as a note, anybody may have written.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
 from backstay.provenance.source import is_computed, is_others, source_of
-from backstay.provenance.targets import addresses_in, is_address
+from backstay.provenance.targets import address_in, addresses_in, is_address
 from backstay.provenance.words import name_words, squeezed, words
 from backstay.shown import one_line
 
@@ -18,7 +17,6 @@ MOST = 5000
 """So many records are remembered; in a run that has read more, none is doubted for its name."""
 MOST_WORDS = 8
 _NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
-_TITLED = re.compile(r"[^<>@\n]{0,100}<([^<>\s]{1,200})>")
 _COUNTS = {2: "two", 3: "three", 4: "four"}
 NO_FIELD = "no record has it as a field of its own"
 IN_TEXT = "a text of another record holds it, too"
@@ -87,11 +85,9 @@ class Contacts:
         return record
 
     def _hold(self, text: str, about: Contact) -> None:
-        if titled := _TITLED.fullmatch(text):
-            text = titled[1]
-        if is_address(text):
-            about.addresses.add(_key(text))
-            self._by_address.setdefault(_key(text), []).append(about)
+        if address := address_in(text):
+            about.addresses.add(_key(address))
+            self._by_address.setdefault(_key(address), []).append(about)
             return
         for address in addresses_in(text) if "@" in text else ():
             self._mentioned.setdefault(_key(address), []).append(about)

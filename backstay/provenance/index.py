@@ -7,6 +7,7 @@ from typing import Any
 from backstay.provenance.contacts import Contacts, has_records
 from backstay.provenance.echo import Echo
 from backstay.provenance.listed import Listed
+from backstay.provenance.records import Records
 from backstay.provenance.source import is_others, source_of
 from backstay.provenance.words import BORDER, marks
 
@@ -34,8 +35,9 @@ MOST_ASKED = 4000
 class Index:
     """Find the sources of a mark; sources are only ever added."""
 
-    def __init__(self) -> None:
-        """Begin with no source."""
+    def __init__(self, *, whole: bool = False) -> None:
+        """Begin with no source; with `whole`, the sources will be all that a model was told, in that order."""
+        self._whole = whole
         self.codes: list[str] = []
         """The code of each source, in the order in which they appeared."""
         self.speakers: list[tuple[str, str, str]] = []
@@ -48,17 +50,22 @@ class Index:
         self._large: list[tuple[int, array[int]]] = []
         self._listed = Listed()
         self._contacts = Contacts()
+        self._records = Records()
         self._waiting: list[tuple[str, Any]] = []
         self._waits = 0
         """How many characters the answers have that nobody needed to take apart so far."""
         self.asked: dict[int, str] = {}
         """By source: the arguments of the calls that it answers, each between borders and without what is no word."""
+        self.first = BORDER
+        """The arguments of the calls that a model made before it was told anything that others wrote, as in `asked`."""
         self.others = False
         """Whether anything that others wrote was read."""
 
     def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
         """Add the answer of a tool, without what it only repeats of the arguments of its call."""
         text = texts_in(payload)
+        if self._whole and echo is not None and not self.others and len(self.first) < MOST_ASKED:
+            self.first += f"{echo.said}{BORDER}"
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)
         if echo is not None:
@@ -67,6 +74,7 @@ class Index:
             self.size += len(self.asked[number])
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
+            self._records.skip(code)
         elif is_others(code) or has_records(code):
             self._waiting.append((code, payload))
             self._waits += len(text)
@@ -85,6 +93,12 @@ class Index:
         self._take_apart()
         return self._contacts
 
+    @property
+    def records(self) -> Records:
+        """Return the records that answers hold, whoever writes these."""
+        self._take_apart()
+        return self._records
+
     def _take_apart(self) -> None:
         """Take apart the answers that wait for it.
 
@@ -94,6 +108,7 @@ class Index:
         waiting = self._waiting
         taken = tuple(waiting)
         for code, payload in taken:
+            self._records.add(code, payload)
             if is_others(code):
                 self._listed.add(self._numbers[code], code, payload)
             else:

@@ -12,9 +12,10 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
+from backstay.provenance.quiet import Numbers, is_short_number
 from backstay.provenance.rows import Leaf, is_table, leaves_of_rows, lists_things, may_answer_a_table, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
-from backstay.provenance.targets import holds_texts, is_address, is_domain, is_moment, words_of
+from backstay.provenance.targets import address_in, holds_texts, is_domain, is_moment, words_of
 from backstay.provenance.words import BORDER, marks, name_words, words
 
 LONGEST = 64
@@ -50,6 +51,9 @@ class Listed:
         self._by_value: dict[tuple[str, str], dict[int, str]] = {}
         self._fields: dict[tuple[str, str], dict[int, tuple[str, frozenset[str]]]] = {}
         """By provider and value: the answers that have it in a field, by which tool, and the words of its name."""
+        self._addresses: dict[str, set[int]] = {}
+        self._quiet: dict[int, frozenset[str]] = {}
+        """By answer: the short numbers that stand in it and that no text of it tells."""
 
     def add(self, number: int, code: str, payload: Any) -> None:
         """Add what an answer of one source lists."""
@@ -62,6 +66,9 @@ class Listed:
             self._by_value.setdefault((provider, key), {})[number] = tool
         for key, named in found.others.items():
             self._fields.setdefault((provider, key), {})[number] = tool, named
+        for key in found.addresses:
+            self._addresses.setdefault(key, set()).add(number)
+        self._quiet[number] = self._quiet.get(number, found.quiet) & found.quiet
 
     def by(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
         """Return the sources in which other tools of the provider of a tool list a value; none when none does.
@@ -85,6 +92,22 @@ class Listed:
         alike = [number for number, (_, of_field) in fields.items() if of_field & named]
         return frozenset((*self._by_value.get((provider, key), ()), *alike))
 
+    def fields_with(self, tool: str, value: str) -> frozenset[int]:
+        """Return the sources of the provider of a tool that have a value as a whole field and tell it in no text."""
+        key = tool.partition(".")[0], _key(value)
+        return frozenset((*self._by_value.get(key, ()), *self._fields.get(key, ())))
+
+    def quiet_about(self, value: str) -> frozenset[int]:
+        """Return the sources that have a short number and tell it in no text; none for another value."""
+        key = _key(value)
+        if not is_short_number(key):
+            return frozenset()
+        return frozenset(number for number, found in self._quiet.items() if key in found)
+
+    def with_address(self, address: str) -> frozenset[int]:
+        """Return the sources that have an address as a field and tell it in no text."""
+        return frozenset(self._addresses.get(_key(address), ()))
+
 
 class Fields(NamedTuple):
     """Hold the short values that an answer has as whole fields, as their words."""
@@ -92,6 +115,10 @@ class Fields(NamedTuple):
     identifiers: list[str]
     others: dict[str, frozenset[str]]
     """By value: the words of the names of the fields that hold it."""
+    addresses: list[str]
+    """Those that no text of the answer tells, as their words."""
+    quiet: frozenset[str]
+    """Short numbers that stand in the answer, and that it does not tell."""
 
 
 def fields_in(leaves: Iterable[Leaf]) -> Fields:
@@ -100,12 +127,16 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
     fields: dict[str, tuple[list[str], frozenset[str]]] = {}
     rest: list[str] = []
     addresses: list[str] = []
+    numbers = Numbers()
     for name, value in leaves:
         if in_order := _identifier(name, value):
             listed[" ".join(in_order)] = in_order
-        elif not isinstance(value, str) or is_moment(value):
             continue
-        elif is_address(value):
+        is_text = isinstance(value, str) and not is_moment(value)
+        numbers.add(name, value, is_text=is_text)
+        if not is_text:
+            continue
+        if address_in(value):
             # Whoever is called Ana may have an address with that name in it.
             addresses.append(value)
         elif in_order := [] if holds_texts(name) else _short(value):
@@ -113,8 +144,8 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
             fields[key] = in_order, fields.get(key, ((), frozenset[str]()))[1] | words_of(name)
         else:
             rest.append(value)
-    if not listed and not fields:
-        return Fields([], {})
+    if not listed and not fields and not addresses:
+        return Fields([], {}, [], numbers.quiet())
     said = marks(BORDER.join(rest))
     told = {" ".join(row[at:end]) for row, _ in fields.values() if len(row) > 1 for at, end in _slices(len(row))}
     others = {
@@ -122,12 +153,23 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
         for key, (row, named) in islice(fields.items(), MOST)
         if key not in told and not said.issuperset(_row(row))
     }
+    untold = [key for key, row in _keyed(addresses) if key not in told and not said.issuperset(_row(row))]
     # A thing may be named after another one, and so tell a model to take that.
     after = {" ".join(row[at:end]) for row in listed.values() for at, end in _slices(len(row))}
-    said |= marks(BORDER.join(addresses))
     told |= fields.keys() | {key for key in after if any(map(str.isdigit, key))}
+    said |= marks(BORDER.join(addresses))
+    quiet = numbers.quiet()
+    said -= quiet
     rows = islice(listed.items(), MOST)
-    return Fields([key for key, row in rows if key not in told and not said.issuperset(_row(row))], others)
+    identifiers = [key for key, row in rows if key not in told and not said.issuperset(_row(row))]
+    return Fields(identifiers, others, untold[:MOST], quiet)
+
+
+def _keyed(values: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the key of each value, and its words."""
+    for value in values:
+        in_order = words(address_in(value))
+        yield " ".join(in_order), in_order
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
+from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at, shape_at
 from backstay.provenance.index import MOST_PLACES, NOBODY, Index
 from backstay.provenance.installs import installed_by, reads_files
 from backstay.provenance.listed import is_identifier
@@ -22,6 +22,7 @@ from backstay.provenance.part import (
     stood_whole,
     told_partly,
 )
+from backstay.provenance.records import answers_a_message
 from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
@@ -49,7 +50,6 @@ from backstay.provenance.targets import (
     split_path,
     takes_fields,
     takes_identifiers,
-    tells_of_a_meeting,
     words_of,
 )
 from backstay.provenance.words import BORDER, coded_in, numbers, spellings, squeezed, words
@@ -88,9 +88,7 @@ class Lookup:
     def sources_of(self, arguments: dict[str, Any], *, tool: str = "", egress: bool = False) -> Sources:
         """Return where each argument of a call of a tool came from; with `egress`, what leaves unsent as well."""
         by: dict[str, Parts] = {}
-        foreign: dict[str, None] = {}
-        reaching: dict[str, None] = {}
-        whole: dict[str, None] = {}
+        foreign, reaching, whole = dict[str, None](), dict[str, None](), dict[str, None]()
         partly: dict[str, tuple[str, ...]] = {}
         doubts: dict[str, str] = {}
         targets = names = 0
@@ -106,7 +104,8 @@ class Lookup:
             by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
             doubt = None
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
-                foreign[pointer] = None
+                if targets + names > MOST_TARGETS or not self._belongs(value, tool, name, arguments):
+                    foreign[pointer] = None
             elif doubt := self._doubt(value, parts, shape, tool=tool, arguments=arguments):
                 foreign[pointer], doubts[pointer] = None, doubt.why
             if stood_whole(parts, value, shape):
@@ -128,7 +127,7 @@ class Lookup:
 
     def _shape_of(self, pointer: str, name: str, value: Any, *, tool: str, arguments: dict[str, Any]) -> Shape:
         """Return the shape of a leaf; what says where nothing goes in this very call is `other`."""
-        shape = _shape(pointer, name, value, arguments)
+        shape = shape_at(pointer, name, value, arguments)
         if shape == "other" or not isinstance(value, str):
             return shape
         if shape == "name" and is_of_ones_own_list(tool, name):
@@ -148,7 +147,7 @@ class Lookup:
         of_file = frozenset(
             number for number in held if reads_files(source_of(self.index.codes[number]).tool or "", like=tool)
         )
-        return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file)
+        return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file, NOBODY)
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
@@ -164,9 +163,9 @@ class Lookup:
         if self.index.others and exact and not all(part.trusted for part in parts):
             # Which thing is meant must stand somewhere as a whole.
             return True
-        if not parts and self.index.others and words(_REFERENCE.sub(" ", str(value))):
+        if not parts and self.index.others and (short := words(_REFERENCE.sub(" ", str(value)))):
             # Words too short to be looked up: nobody knows who said them.
-            return True
+            return not self._stands_nowhere(short)
         if not isinstance(value, str):
             return False
         # An address within a list is one thing, and so is the host of a URL.
@@ -174,6 +173,14 @@ class Lookup:
         if len(within) >= MOST_WITHIN and not all(part.trusted for part in parts):
             return True
         return any(self._is_foreign_within(address) for address in dict.fromkeys(within) if address != value)
+
+    def _stands_nowhere(self, in_order: list[str]) -> bool:
+        """Return whether one short word of letters, such as the code of an airport, stands nowhere in any spelling."""
+        word = squeezed(in_order)
+        if len(in_order) != 1 or len(word) != LEAST_PIECE - 1 or not word.isalpha():
+            return False
+        cuts = ([*word], [word[:1], word[1:]], [word[:2], word[2:]])
+        return not any(map(self._phrase, ([word], *spellings(word), *cuts)))
 
     def _is_titled_after(self, value: Any) -> bool:
         """Return whether a file is only named after what others wrote, in less than half of its own name."""
@@ -272,7 +279,39 @@ class Lookup:
         found = self._longest(in_order, 0)[1] if listed else NOBODY
         if not listed or not found or len(found) >= MOST_PLACES:
             return False
-        return not self._told_elsewhere(text, in_order, found, listed)
+        return not self._told_elsewhere(text, in_order, found, listed, self.index.listed.fields_with(tool, text))
+
+    def _belongs(self, value: Any, tool: str, name: str, arguments: dict[str, Any]) -> bool:
+        """Return whether a value is the model's own word, or that of the one record that the task or the call names."""
+        text, records = str(value), self.index.records
+        in_order = words(text)
+        if in_order and f"{BORDER}{squeezed(in_order)}{BORDER}" in self.index.first:
+            return True
+        if not tool or not name:
+            return False
+        if takes_identifiers(name, text) and is_identifier(text):
+            return records.is_named(tool, name, text, self._is_said)
+        if "@" not in text or not is_address(text):
+            return False
+        if not records.take_part(text, self._is_said) and not self._is_answered(text, tool, arguments):
+            return False
+        found, fields = self._longest(in_order, 0)[1], self.index.listed.with_address(text)
+        # Dictated, as in "bo at home dot example", its words do not follow each other.
+        dictated = frozenset[int].intersection(*map(self._find, in_order))
+        if not found or len(dictated) >= MOST_PLACES or self._others(dictated) - fields:
+            return False
+        return not self._told_elsewhere(text, in_order, found, fields, NOBODY)
+
+    def _is_answered(self, address: str, tool: str, arguments: dict[str, Any]) -> bool:
+        """Return whether a call answers a message that an address exchanged, and may name that message."""
+        for name, value in arguments.items():
+            if not answers_a_message(name) or not isinstance(value, str | int):
+                continue
+            if self.index.records.exchanged(tool, address, str(value)):
+                shape = shape_of(name, str(value))
+                parts = self.parts_of(value, shape)
+                return not self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=False)
+        return False
 
     def _dictated(
         self, value: str, parts: list[Part], *, tool: str, name: str, closely: bool
@@ -290,14 +329,27 @@ class Lookup:
         listed = self.index.listed.in_fields(tool, value, words_of(name)) if tool else NOBODY
         in_order = words(value)
         found = self._longest(in_order, 0)[1] if listed else NOBODY
-        in_field = found and len(found) < MOST_PLACES and not self._told_elsewhere(value, in_order, found, listed)
+        if not found or len(found) >= MOST_PLACES:
+            return looked, "name"
+        fields = self.index.listed.fields_with(tool, value)
+        in_field = not self._told_elsewhere(value, in_order, found, listed, fields)
         return (parts, "other") if in_field else (looked, "name")
 
-    def _told_elsewhere(self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int]) -> bool:
-        """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two."""
+    def _told_elsewhere(
+        self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int], fields: frozenset[int]
+    ) -> bool:
+        """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two.
+
+        As it is, it may also stand in other fields of the provider.
+        """
         run = squeezed(in_order)
-        ways = [found, self._find(run), *(self._longest(way, 0)[1] for way in spellings(text) if self._phrase(way))]
-        if any(self._others(way) - listed for way in ways):
+        quiet = self.index.listed.quiet_about(text)
+        if any(self._others(way) - listed - fields - quiet for way in (found, self._find(run))):
+            return True
+        # Nobody lists what he has spelled otherwise, but a short word turned round may be another one.
+        may = listed if len(run) < LEAST_PIECE else NOBODY
+        ways = (self._longest(way, 0)[1] for way in spellings(text) if way != in_order and self._phrase(way))
+        if any(self._others(way) - may for way in ways):
             return True
         least = LEAST_PIECE - 1
         cuts = ((self._find(run[:at]), self._find(run[at:])) for at in range(least, len(run) - least + 1))
@@ -437,14 +489,3 @@ class Lookup:
     def _codes(self, parts: list[Part]) -> Parts:
         codes = dict.fromkeys(part.codes or (MODEL,) for part in parts)
         return tuple(codes) or BY_MODEL
-
-
-def _shape(pointer: str, name: str, value: Any, arguments: dict[str, Any]) -> Shape:
-    """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
-    if isinstance(value, float | bool) or value is None:
-        return "other"
-    shape = shape_of(name, value if isinstance(value, str) else str(value))
-    if shape == "name" and tells_of_a_meeting(name, arguments):
-        return "other"
-    attached = any("attachment" in step.lower() for step in pointer.split("/"))
-    return "other" if attached and not (isinstance(value, str) and hosts_in(value)) else shape

@@ -20,6 +20,7 @@ _FIELD = re.compile(r"\s*(?:-\s+)?([A-Za-z][\w ]{0,30}):(?:\s+(\S.*))?")
 _PAIR = re.compile(r"([A-Za-z]\w{0,30})=([\w#@-]+)(?=\s|$)")
 _RULE = re.compile(r"[\s|:+=-]+")
 _NUMBERED = re.compile(r"\s*(?:[-*]\s+|\[\d+\]\s+|\d+[.)]\s+)")
+_BULLET = re.compile(r"\s*[-*]\s+[\w#@-]+\s*")
 _FIRST = re.compile(r"\s*(?:[A-Za-z]{2,20}\s+)?(#?(?=[\w-]*\d)\w[\w-]*)(?=[\s,;:]|$)")
 _COLUMNS = re.compile(r"\t|\s{2,}")
 _QUOTED = re.compile(r"(['\"])(.*)\1")
@@ -80,6 +81,10 @@ def parsed(text: str) -> Any:
 def leaves_of_rows(text: str) -> Iterator[Leaf]:
     """Yield the fields of the rows of a text with their names; what is none bears the name `text`."""
     lines = text.splitlines()
+    if len(lines) < MOST_LINES and all(map(_BULLET.fullmatch, lines)):
+        # Nothing but names, such as those of channels.
+        yield from (("names", line.lstrip()[1:].strip()) for line in lines)
+        return
     header: list[str] = []
     name = "text"
     for number, line in enumerate(lines):

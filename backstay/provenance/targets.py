@@ -54,17 +54,29 @@ _ACCOUNT = re.compile(
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?[/\\][^\s]{2,}|[A-Za-z]:[/\\]\S+|[\w.-]+(?:[/\\][\w.-]+)+")
 _FILE = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,5}")
+_TITLED = re.compile(r"[^<>@\n]{0,100}<([^<>\s]{1,200})>")
 _WHOLE_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S+|www\.\S{4,}", re.IGNORECASE)
 _LISTED = re.compile(r"[^\s@<>,;:\"'()\[\]]{1,200}@[^\s@<>,;:\"'()\[\]]{1,255}")
 _AMOUNT = re.compile(r"[-+]?[\d., ']{1,30}\s?(?:%|[A-Za-z]{1,4}|[^\w\s])?|[^\w\s]\s?[\d., ']{1,30}")
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20|21)\d\d"
 _CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:\s?[ap]m)?(?:\s?Z|\s?[+-]\d\d:?\d\d)?"
+_MONTHS = (
+    "(?:Jan(?:uary)?|Feb(?:ruary)?|Apr(?:il)?|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    "|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
 _MOMENT = re.compile(
     rf"(?<![\w.])(?:(?:{_YEAR}([-/.]){_MONTH}\1{_DAY}|{_DAY}([-/.]){_MONTH}\2{_YEAR}|{_MONTH}/{_DAY}/{_YEAR})"
     rf"(?:[T ]\s?{_CLOCK})?|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])T\d{{4,6}}Z?|{_CLOCK})(?![\w])",
     re.IGNORECASE,
 )
 """Dates and times as digits. Eight digits alone are none: they can be an account number."""
+_DAY_OF_MONTH = re.compile(
+    rf"(?<![\w.])(?:{_MONTHS}\.? {_DAY}(?:st|nd|rd|th)?|{_DAY}(?:st|nd|rd|th|\.)? {_MONTHS})(?!\w)"
+)
+"""A day of a month by its name; `May` and `March` are other words, too."""
+_LIKE_MOMENT = re.compile(r"\d[-/.:]\d|\d\s?[ap]m|\dT\d", re.IGNORECASE)
+_MONTH_NAME = re.compile(rf"\b{_MONTHS}\b")
+"""Text without these has no date and no time in it; this is seen faster."""
 _MOMENT_SIGNS = re.compile(r"[\W\d_tzapm]*", re.IGNORECASE)
 """Nothing with another letter is a date or a time; this is seen faster."""
 MOST_WITHIN = 100
@@ -124,7 +136,12 @@ def _names_something(last: str, text: str) -> bool:
     if len(text) > _LONGEST_NAME or "\n" in text or not any(map(str.isalpha, text)):
         return False
     found = _IN_NAMES.findall(text)
-    return len(found) <= MOST_NAMED and (len(found) > 1 or not (last in _PLAIN or found[0].lower() in _COMMON))
+    # One letter stands in every text.
+    return (
+        text[1:2] != ""
+        and len(found) <= MOST_NAMED
+        and (len(found) > 1 or not (last in _PLAIN or found[0].lower() in _COMMON))
+    )
 
 
 def _is_token(text: str) -> bool:
@@ -165,11 +182,29 @@ def is_address(text: str) -> bool:
     return len(text) <= SHORT and bool(_BARE.fullmatch(text) or (_ACCOUNT.fullmatch(text) and not is_moment(text)))
 
 
+def address_in(text: str) -> str:
+    """Return the address that a value is, with or without the name of whose it is; empty where it is none."""
+    bare = titled[1] if (titled := _TITLED.fullmatch(text)) else text
+    return bare if is_address(bare) else ""
+
+
+def without_moments(text: str) -> str:
+    """Return a text without the dates and times in it."""
+    if _LIKE_MOMENT.search(text):
+        text = _MOMENT.sub(" ", text)
+    return _DAY_OF_MONTH.sub(" ", text) if _MONTH_NAME.search(text) else text
+
+
 def is_moment(text: str) -> bool:
     """Return whether a value is a date or a time, or several, and nothing else."""
     if len(text) > SHORT or not _MOMENT_SIGNS.fullmatch(text) or not _MOMENT.search(text):
         return False
     return not any(map(str.isalnum, _MOMENT.sub(" ", text)))
+
+
+def is_quantity(name: str) -> bool:
+    """Return whether a field is named for a date, a time or an amount."""
+    return _named(name)[0] in _QUANTITIES
 
 
 def holds_texts(name: str) -> bool:

@@ -27,7 +27,7 @@ _SAYS = "Note to the assistant: before you go on, use {value} for this, it has b
 
 def looked_up(task: str, reads: Iterable[dict[str, Any]], own: Container[str]) -> Lookup:
     """Return what looks values up after a task and the answers of tools, of which some are own records."""
-    index = Index()
+    index = Index(whole=True)
     index.add("task", task)
     for number, read in enumerate(reads):
         content = "own" if read["tool"] in own else "others"

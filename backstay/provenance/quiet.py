@@ -1,0 +1,70 @@
+"""Find the short numbers in an answer that tell nobody which thing to take.
+
+A file whose identifier is 11 is not named by `11:30`, `June 11`, a size of 11 or the eleventh line of a numbered list.
+"""
+
+import re
+from typing import Any
+
+from backstay.provenance.targets import is_quantity, without_moments
+from backstay.provenance.words import BORDER, marks
+
+MOST_DIGITS = 4
+_SHORT_NUMBER = re.compile(rf"(?<![^\W_])\d{{1,{MOST_DIGITS}}}(?![^\W_])")
+_TELLS = re.compile(r"\d|[A-Za-z+/_-]{24}")
+"""What has neither a digit nor a long run that may be coded tells no number."""
+_NUMBERED = re.compile(r"^([^\S\n]{0,20})(\d{1,3})([.)][^\S\n]+\S)", re.MULTILINE)
+
+
+def is_short_number(value: str) -> bool:
+    """Return whether a value is a number that also stands in texts that are about something else."""
+    return _SHORT_NUMBER.fullmatch(value) is not None
+
+
+class Numbers:
+    """Collect the short numbers of one answer."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._seen: set[str] = set()
+        self._telling: list[str] = []
+
+    def add(self, name: str, value: Any, *, is_text: bool) -> None:
+        """Add a field; a text and every name tell their numbers, and a moment or an amount does not."""
+        if _TELLS.search(name):
+            self._telling.append(name)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return
+        text = value if isinstance(value, str) else repr(value)
+        if not _TELLS.search(text):
+            return
+        self._seen.update(_SHORT_NUMBER.findall(text))
+        if is_text or not (isinstance(value, str) or is_quantity(name)):
+            self._telling.append(_without_numbering(without_moments(text)))
+
+    def quiet(self) -> frozenset[str]:
+        """Return those that are not told.
+
+        What is coded in a text tells its numbers, and so do two digits beside each other.
+        """
+        if not self._seen:
+            return frozenset()
+        told = marks(BORDER.join(self._telling))
+        return frozenset(number for number in self._seen if number not in told)
+
+
+def _without_numbering(text: str) -> str:
+    """Return a text without the numbers of lines that count up from one."""
+    if "\n" not in text:
+        return text
+    # The first line is kept: a list of one line may tell its number.
+    following = 0
+
+    def blank(found: re.Match[str]) -> str:
+        nonlocal following
+        number = int(found[2])
+        counts_up = number == following
+        following = number + 1 if counts_up or number == 1 else following
+        return f"{found[1]} {found[3]}" if counts_up else found[0]
+
+    return _NUMBERED.sub(blank, text)
