@@ -121,6 +121,15 @@ async def test_own_records_and_the_task_direct_writes_unasked(opened):
     await unasked(opened, call("inbox"), call("send", to=ENEMY), input={"to": ENEMY})
 
 
+@promise("policy:first-words")
+async def test_what_a_model_asked_for_first_directs_writes_unasked_and_what_it_asked_for_after_a_read_does_not(opened):
+    await unasked(opened, call("echo", email=ENEMY), call("inbox"), call("send", to=ENEMY))
+    handle, request = await asked(opened, call("inbox"), call("echo", email=ENEMY), call("send", to=ENEMY))
+    await decide(handle, request, "reject", stop=True)
+
+    assert [found["tool"] for found in request["calls"][0]["sources"]["/to"]][:1] == ["office.inbox"]
+
+
 @promise("policy:shown")
 async def test_the_words_of_an_error_are_words_of_others(opened):
     handle, request = await asked(opened, call("fails"), call("send", to=ENEMY))
