@@ -123,27 +123,7 @@ class Fields(NamedTuple):
 
 def fields_in(leaves: Iterable[Leaf]) -> Fields:
     """Return the values that stand nowhere else in an answer than in fields of their own."""
-    listed: dict[str, list[str]] = {}
-    fields: dict[str, tuple[list[str], frozenset[str]]] = {}
-    rest: list[str] = []
-    addresses: list[str] = []
-    numbers = Numbers()
-    for name, value in leaves:
-        if in_order := _identifier(name, value):
-            listed[" ".join(in_order)] = in_order
-            continue
-        is_text = isinstance(value, str) and not is_moment(value)
-        numbers.add(name, value, is_text=is_text)
-        if not is_text:
-            continue
-        if address_in(value):
-            # Whoever is called Ana may have an address with that name in it.
-            addresses.append(value)
-        elif in_order := [] if holds_texts(name) else _short(value):
-            key = " ".join(in_order)
-            fields[key] = in_order, fields.get(key, ((), frozenset[str]()))[1] | words_of(name)
-        else:
-            rest.append(value)
+    listed, fields, rest, addresses, numbers = _sorted(leaves)
     if not listed and not fields and not addresses:
         return Fields([], {}, [], numbers.quiet())
     said = marks(BORDER.join(rest))
@@ -163,6 +143,37 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
     rows = islice(listed.items(), MOST)
     identifiers = [key for key, row in rows if key not in told and not said.issuperset(_row(row))]
     return Fields(identifiers, others, untold[:MOST], quiet)
+
+
+class _Sorted(NamedTuple):
+    """Hold the leaves of an answer by what they are."""
+
+    listed: dict[str, list[str]]
+    fields: dict[str, tuple[list[str], frozenset[str]]]
+    rest: list[str]
+    addresses: list[str]
+    numbers: Numbers
+
+
+def _sorted(leaves: Iterable[Leaf]) -> _Sorted:
+    listed, fields, rest, addresses, numbers = found = _Sorted({}, {}, [], [], Numbers())
+    for name, value in leaves:
+        if in_order := _identifier(name, value):
+            listed[" ".join(in_order)] = in_order
+            continue
+        is_text = isinstance(value, str) and not is_moment(value)
+        numbers.add(name, value, is_text=is_text)
+        if not is_text:
+            continue
+        if address_in(value):
+            # Whoever is called Ana may have an address with that name in it.
+            addresses.append(value)
+        elif in_order := [] if holds_texts(name) else _short(value):
+            key = " ".join(in_order)
+            fields[key] = in_order, fields.get(key, ((), frozenset[str]()))[1] | words_of(name)
+        else:
+            rest.append(value)
+    return found
 
 
 def _keyed(values: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
