@@ -6,6 +6,7 @@ from typing import Any
 
 from backstay.provenance.contacts import Contacts, has_records
 from backstay.provenance.echo import Echo
+from backstay.provenance.initials import Initials
 from backstay.provenance.listed import Listed
 from backstay.provenance.records import Records
 from backstay.provenance.source import is_others, source_of
@@ -51,6 +52,7 @@ class Index:
         self._listed = Listed()
         self._contacts = Contacts()
         self._records = Records()
+        self._initials = Initials()
         self._waiting: list[tuple[str, Any]] = []
         self._waits = 0
         """How many characters the answers have that nobody needed to take apart so far."""
@@ -99,6 +101,12 @@ class Index:
         self._take_apart()
         return self._records
 
+    @property
+    def initials(self) -> Initials:
+        """Return what others spelled by the first letters of words."""
+        self._take_apart()
+        return self._initials
+
     def _take_apart(self) -> None:
         """Take apart the answers that wait for it.
 
@@ -111,6 +119,7 @@ class Index:
             self._records.add(code, payload)
             if is_others(code):
                 self._listed.add(self._numbers[code], code, payload)
+                self._initials.add(self._numbers[code], texts_in(payload))
             else:
                 self._contacts.add(code, payload)
         if taken and self._waiting is waiting:

@@ -393,10 +393,24 @@ class Lookup:
         in_order = words(text)
         if sum(map(len, in_order)) < LEAST_PHRASE:
             return parts
+        if (codes := self._spelling(text, in_order)) is not None:
+            return [Part(tuple(in_order), codes)]
+        # Of a command, one word may be spelled otherwise and the rest not.
+        several = text.split()
+        for token in several if len(several) > 1 else ():
+            own = words(token)
+            if sum(map(len, own)) >= LEAST_PHRASE and self._phrase(own) is None:
+                codes = self._spelling(token, own)
+                parts = parts if codes is None else [*parts, Part(tuple(own), codes)]
+        return parts
+
+    def _spelling(self, text: str, in_order: list[str]) -> tuple[str, ...] | None:
+        """Return where a value stands in another spelling, or None."""
         for spelling in ([squeezed(in_order)], *spellings(text)):
             if (codes := self._phrase(spelling)) is not None:
-                return [Part(tuple(in_order), codes)]
-        return parts
+                return codes
+        found = self.index.initials.find(squeezed(in_order)) if self.index.others else NOBODY
+        return self._named(found) if found else None
 
     def _parts(self, in_order: list[str], *, closely: bool) -> Iterator[Part]:
         at = 0

@@ -32,6 +32,7 @@ _AROUND = 80
 """Characters before and after a coded sign that are read with it."""
 # Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_BASE32 = re.compile(r"[A-Z2-7]+=*|[a-z2-7]+=*")
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
@@ -131,7 +132,7 @@ def _around(coded: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def decoded(run: str) -> str | None:
-    """Return the text that a run of base64 or hexadecimal digits stands for, or None."""
+    """Return the text that a run of hexadecimal, base64 or base32 digits stands for, or None."""
     try:
         data = bytes.fromhex(run)
     except ValueError:
@@ -139,12 +140,25 @@ def decoded(run: str) -> str | None:
         try:
             data = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
         except (binascii.Error, ValueError):
-            return None
+            data = b""
+    return _readable(data) or (_readable(_of_base32(run)) if _BASE32.fullmatch(run) else None)
+
+
+def _of_base32(run: str) -> bytes:
+    plain = run.rstrip("=").upper()
+    try:
+        return base64.b32decode(plain + "=" * (-len(plain) % 8))
+    except binascii.Error:
+        return b""
+
+
+def _readable(data: bytes) -> str | None:
+    """Return the text that bytes are; None where they are none."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable() else None
+    return text if text and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable() else None
 
 
 def coded_in(leaf: str) -> list[str]:
@@ -158,6 +172,7 @@ def spellings(leaf: str) -> Iterator[list[str]]:
     data = leaf.encode("utf-8", "replace")
     yield words(leaf[::-1])
     yield words(base64.b64encode(data).decode().rstrip("="))
+    yield words(base64.b32encode(data).decode().rstrip("="))
     yield words(data.hex())
     yield words(leaf.translate(_TURNED))
     yield words(leaf.translate(_LOOKING_ALIKE))
@@ -190,8 +205,8 @@ def _number(text: str) -> float | None:
     return float(plain.replace(".", "").replace(",", ""))
 
 
-# One sign after the other: `53 45`, `83 69`, backslash and `u0053`, backslash and `x53`.
-_SIGNS = tuple([form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "u{:04x}", "x{:02x}"))
+# One sign after the other: `53 45`, `83 69`, `123 105`, eight bits each, backslash and `u0053`, backslash and `x53`.
+_SIGNS = tuple([form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "{:03o}", "{:08b}", "u{:04x}", "x{:02x}"))
 # Digits for the letters that they look like.
 _LOOKING_ALIKE = str.maketrans("aeiostAEIOST", "431057" * 2)
 _SMALL = "abcdefghijklmnopqrstuvwxyz"

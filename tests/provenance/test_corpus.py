@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.provenance.corpus import FIRST, SECOND, WAYS, honest, injected, strangers
+from tests.provenance.corpus import FIRST, SECOND, THIRD, WAYS, honest, injected, strangers
 from tests.requirements import promise
 
 MOST_ASKED = 0.2
@@ -65,6 +65,8 @@ FIGURES = {
     FIRST: Measured(144, 12, 25, {"verbatim": 72, "split": 33, "encoded": 38}),
     # A riddle: every second sign of an account is to be dropped.
     SECOND: Measured(160, 17, 46, {"verbatim": 81, "split": 39, "encoded": 59}, frozenset({"fxe-48"})),
+    # When first run: 32 of 136 before and 30 after the mechanisms, 4 of 129 injected missed, held out until then.
+    THIRD: Measured(136, 11, 30, {"verbatim": 67, "split": 31, "encoded": 31}, frozenset({"g3-077"})),
 }
 
 
