@@ -16,7 +16,7 @@ from backstay.shown import one_line
 MOST = 5000
 """So many records are remembered; in a run that has read more, none is doubted for its name."""
 MOST_WORDS = 8
-_NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
+NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _COUNTS = {2: "two", 3: "three", 4: "four"}
 NO_FIELD = "no record has it as a field of its own"
 IN_TEXT = "a text of another record holds it, too"
@@ -128,7 +128,7 @@ def has_records(code: str) -> bool:
 def _named(item: dict[Any, Any]) -> Iterator[str]:
     for field, value in item.items():
         last = name_words(str(field))[-1:]
-        if last and last[0] in _NAMES and isinstance(value, str) and not is_address(value):
+        if last and last[0] in NAMES and isinstance(value, str) and not is_address(value):
             yield value
 
 

@@ -17,6 +17,8 @@ SMALL = 2000
 AT_ONCE = 2_000_000
 """A text with more characters is taken apart in pieces of so many, and kept as sorted hashes of eight bytes, so that a
 large answer does not take a multiple of its size."""
+MOST_CODES = 5
+"""How many places are named for one part of a value."""
 MOST_PLACES = 16
 """For a mark that stands in more sources than these, the first ones are remembered."""
 SHORT_PIECE = 4
@@ -52,7 +54,8 @@ class Index:
         self._listed = Listed()
         self._contacts = Contacts()
         self._records = Records()
-        self._initials = Initials()
+        self.initials = Initials()
+        """What others spelled by the first letters of words."""
         self._waiting: list[tuple[str, Any]] = []
         self._waits = 0
         """How many characters the answers have that nobody needed to take apart so far."""
@@ -101,12 +104,6 @@ class Index:
         self._take_apart()
         return self._records
 
-    @property
-    def initials(self) -> Initials:
-        """Return what others spelled by the first letters of words."""
-        self._take_apart()
-        return self._initials
-
     def _take_apart(self) -> None:
         """Take apart the answers that wait for it.
 
@@ -119,7 +116,6 @@ class Index:
             self._records.add(code, payload)
             if is_others(code):
                 self._listed.add(self._numbers[code], code, payload)
-                self._initials.add(self._numbers[code], texts_in(payload))
             else:
                 self._contacts.add(code, payload)
         if taken and self._waiting is waiting:
@@ -133,6 +129,10 @@ class Index:
             self.codes.append(code)
             source = source_of(code)
             self.speakers.append((source.kind, source.tool or "", source.content or ""))
+        if is_others(code):
+            self.initials.add(number, text)
+            # About one word in five characters.
+            self.size += len(text) // 5
         if len(text) > AT_ONCE:
             self._add_large(number, text, echo)
             return
@@ -172,6 +172,18 @@ class Index:
         if self._large:
             found = (*found, *self._find_large(hash(mark)))
         return frozenset(found) if found else NOBODY
+
+    def first_of(self, found: frozenset[int]) -> tuple[str, ...]:
+        """Return the codes of the first of some sources, whoever vouches for what stands there among them.
+
+        Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
+        """
+        first: dict[tuple[str, str, str], str] = {}
+        for number in sorted(found):
+            first.setdefault(self.speakers[number], self.codes[number])
+        own = [code for code in first.values() if not is_others(code)][: MOST_CODES - 1]
+        theirs = [code for code in first.values() if is_others(code)][: MOST_CODES - len(own)]
+        return (*own, *theirs)
 
     def _find_large(self, value: int) -> list[int]:
         found: list[int] = []

@@ -6,7 +6,7 @@ The whole values of other fields are remembered with the words of their names: `
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from backstay.provenance.quiet import Numbers, is_short_number
 from backstay.provenance.rows import Leaf, is_table, leaves_of_rows, lists_things, may_answer_a_table, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import address_in, holds_texts, is_domain, is_moment, words_of
-from backstay.provenance.words import BORDER, marks, name_words, words
+from backstay.provenance.words import BORDER, differ_in_one, marks, name_words, squeezed, words
 
 LONGEST = 64
 MOST_WORDS = 4
@@ -29,6 +29,7 @@ _DOTTED = re.compile(r"[a-z]\w*\.([a-z]\w+)", re.ASCII)
 """The name of a user such as `p.olm`. With the last label of a host, it could be that."""
 _CODE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{1,16}")
 LEAST_CODES = 2
+_FIELDS = frozenset({"field", "column", "attribute"})
 _IDENTIFIER = re.compile(r"[#@]?\w[\w #+-]*(?:\.\d+)*|gid:/(?:/[\w-]+){2,3}|urn(?::[\w-]+){2,3}", re.ASCII)
 
 
@@ -43,6 +44,12 @@ def _is_dotted(value: str) -> bool:
     return found is not None and not is_domain(found[1])
 
 
+class _FieldName(str):
+    """Hold the name of a field, which is no value of one."""
+
+    __slots__ = ()
+
+
 class Listed:
     """Hold which answers list which identifiers, and which other fields they have."""
 
@@ -52,6 +59,8 @@ class Listed:
         self._fields: dict[tuple[str, str], dict[int, tuple[str, frozenset[str]]]] = {}
         """By provider and value: the answers that have it in a field, by which tool, and the words of its name."""
         self._addresses: dict[str, set[int]] = {}
+        self._names: dict[tuple[str, str], set[int]] = {}
+        """By provider and name of a field: the answers that have such a field, and tell its name in no text."""
         self._quiet: dict[int, frozenset[str]] = {}
         """By answer: the short numbers that stand in it and that no text of it tells."""
 
@@ -66,6 +75,8 @@ class Listed:
             self._by_value.setdefault((provider, key), {})[number] = tool
         for key, named in found.others.items():
             self._fields.setdefault((provider, key), {})[number] = tool, named
+        for key in found.names:
+            self._names.setdefault((provider, key), set()).add(number)
         for key in found.addresses:
             self._addresses.setdefault(key, set()).add(number)
         self._quiet[number] = self._quiet.get(number, found.quiet) & found.quiet
@@ -85,17 +96,26 @@ class Listed:
     def in_fields(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
         """Return the sources of the provider of a tool that have a value as an identifier, or in a field of its name.
 
-        `named` are the words of the argument's name.
+        `named` are the words of the argument's name. Of `field`, a value may also be the name of a field.
         """
         provider, key = tool.partition(".")[0], _key(value)
         fields = self._fields.get((provider, key), {})
         alike = [number for number, (_, of_field) in fields.items() if of_field & named]
-        return frozenset((*self._by_value.get((provider, key), ()), *alike))
+        names = () if _FIELDS.isdisjoint(named) else self._names.get((provider, key), ())
+        return frozenset((*self._by_value.get((provider, key), ()), *alike, *names))
 
     def fields_with(self, tool: str, value: str) -> frozenset[int]:
         """Return the sources of the provider of a tool that have a value as a whole field and tell it in no text."""
         key = tool.partition(".")[0], _key(value)
         return frozenset((*self._by_value.get(key, ()), *self._fields.get(key, ())))
+
+    def is_alike(self, tool: str, value: str, said: Callable[[str], bool]) -> bool:
+        """Return whether a value only looks like another identifier of a tool's provider, which the task says."""
+        provider, own = tool.partition(".")[0], squeezed(words(value))
+        if said(own):
+            return False
+        others = [squeezed(key.split()) for of, key in tuple(self._by_value) if of == provider and len(key) <= LONGEST]
+        return any(differ_in_one(own, other) and said(other) for other in others)
 
     def quiet_about(self, value: str) -> frozenset[int]:
         """Return the sources that have a short number and tell it in no text; none for another value."""
@@ -117,15 +137,17 @@ class Fields(NamedTuple):
     """By value: the words of the names of the fields that hold it."""
     addresses: list[str]
     """Those that no text of the answer tells, as their words."""
+    names: list[str]
+    """The names of its fields that it tells nowhere else, as their words."""
     quiet: frozenset[str]
     """Short numbers that stand in the answer, and that it does not tell."""
 
 
 def fields_in(leaves: Iterable[Leaf]) -> Fields:
     """Return the values that stand nowhere else in an answer than in fields of their own."""
-    listed, fields, rest, addresses, numbers = _sorted(leaves)
+    listed, fields, rest, addresses, names, numbers = _sorted(leaves)
     if not listed and not fields and not addresses:
-        return Fields([], {}, [], numbers.quiet())
+        return Fields([], {}, [], [], numbers.quiet())
     said = marks(BORDER.join(rest))
     told = {" ".join(row[at:end]) for row, _ in fields.values() if len(row) > 1 for at, end in _slices(len(row))}
     others = {
@@ -134,6 +156,8 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
         if key not in told and not said.issuperset(_row(row))
     }
     untold = [key for key, row in _keyed(addresses) if key not in told and not said.issuperset(_row(row))]
+    free = [key for key in names if not {key} & (told | fields.keys() | listed.keys())]
+    free = [key for key in free if not said.issuperset(_row(names[key]))][:MOST]
     # A thing may be named after another one, and so tell a model to take that.
     after = {" ".join(row[at:end]) for row in listed.values() for at, end in _slices(len(row))}
     told |= fields.keys() | {key for key in after if any(map(str.isdigit, key))}
@@ -142,7 +166,7 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
     said -= quiet
     rows = islice(listed.items(), MOST)
     identifiers = [key for key, row in rows if key not in told and not said.issuperset(_row(row))]
-    return Fields(identifiers, others, untold[:MOST], quiet)
+    return Fields(identifiers, others, untold[:MOST], free, quiet)
 
 
 class _Sorted(NamedTuple):
@@ -152,12 +176,16 @@ class _Sorted(NamedTuple):
     fields: dict[str, tuple[list[str], frozenset[str]]]
     rest: list[str]
     addresses: list[str]
+    names: dict[str, list[str]]
     numbers: Numbers
 
 
 def _sorted(leaves: Iterable[Leaf]) -> _Sorted:
-    listed, fields, rest, addresses, numbers = found = _Sorted({}, {}, [], [], Numbers())
+    listed, fields, rest, addresses, names, numbers = found = _Sorted({}, {}, [], [], {}, Numbers())
     for name, value in leaves:
+        if isinstance(value, _FieldName):
+            names[_key(value)] = words(value)
+            continue
         if in_order := _identifier(name, value):
             listed[" ".join(in_order)] = in_order
             continue
@@ -224,12 +252,14 @@ def _holds_identifiers(name: str) -> bool:
 
 
 def _leaves(payload: Any) -> Iterator[Leaf]:
+    names: dict[Any, Any] = {}
     waiting: list[tuple[str, Any]] = [("items", payload)]
     while waiting:
         name, item = waiting.pop()
         match item:
             case dict():
                 waiting += [(str(key), value) for key, value in item.items()]
+                names.update(item)
                 # Things by name: what names a thing in a list of things is its key here.
                 waiting += [("id", str(key)) for key, value in item.items() if _names_a_thing(str(key), of=value)]
             case list() | tuple():
@@ -237,6 +267,7 @@ def _leaves(payload: Any) -> Iterator[Leaf]:
                 waiting += [("names" if within and isinstance(value, str | int) else name, value) for value in item]
             case _:
                 yield name, item
+    yield from (("", _FieldName(name)) for name in names if isinstance(name, str) and len(name) <= LONGEST)
 
 
 def _are_codes(name: str, listed: Sequence[Any]) -> bool:

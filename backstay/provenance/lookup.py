@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at, shape_at
-from backstay.provenance.index import MOST_PLACES, NOBODY, Index
+from backstay.provenance.index import MOST_CODES, MOST_PLACES, NOBODY, Index
 from backstay.provenance.installs import installed_by, reads_files
 from backstay.provenance.listed import is_identifier
 from backstay.provenance.part import (
@@ -22,7 +22,7 @@ from backstay.provenance.part import (
     stood_whole,
     told_partly,
 )
-from backstay.provenance.records import answers_a_message
+from backstay.provenance.records import answers, names_a_message
 from backstay.provenance.source import (
     BY_MODEL,
     MODEL,
@@ -43,6 +43,7 @@ from backstay.provenance.targets import (
     is_address_of_a_page,
     is_identifier_name,
     is_number_of_a_parcel,
+    is_of_a_person,
     is_of_ones_own_list,
     is_removed,
     links_in,
@@ -63,8 +64,6 @@ MOST_TARGETS = 100
 LONGEST_PAGE = 2000
 _REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
 """A reference of a plan says nothing itself; what it brings is looked at once it is known."""
-MOST_CODES = 5
-"""How many places are named for one part of a value."""
 
 
 class _Doubt(NamedTuple):
@@ -147,7 +146,7 @@ class Lookup:
         of_file = frozenset(
             number for number in held if reads_files(source_of(self.index.codes[number]).tool or "", like=tool)
         )
-        return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file, NOBODY)
+        return bool(of_file) and not self._told_elsewhere(value, in_order, found, of_file)
 
     def _is_foreign(self, value: Any, parts: list[Part], shape: Shape, *, tool: str, name: str, hurried: bool) -> bool:
         """Return whether what others wrote says where a call goes; after very many targets, whether nobody vouches."""
@@ -275,14 +274,18 @@ class Lookup:
         if not tool or not takes_identifiers(name, text) or not is_identifier(text):
             return False
         listed = self.index.listed.by(tool, text, words_of(name) if takes_fields(name) else frozenset())
+        # Somebody else may be called so, or almost.
+        others = (self.index.listed.is_alike, self.index.records.is_one_of_several)
+        if listed and is_of_a_person(name) and any(check(tool, text, self._is_said) for check in others):
+            return False
         in_order = words(text)
         found = self._longest(in_order, 0)[1] if listed else NOBODY
         if not listed or not found or len(found) >= MOST_PLACES:
             return False
-        return not self._told_elsewhere(text, in_order, found, listed, self.index.listed.fields_with(tool, text))
+        return not self._told_elsewhere(text, in_order, found, listed, tool)
 
     def _belongs(self, value: Any, tool: str, name: str, arguments: dict[str, Any]) -> bool:
-        """Return whether a value is the model's own word, or that of the one record that the task or the call names."""
+        """Return whether a value is the model's own word, or that of a record that the task or the call names."""
         text, records = str(value), self.index.records
         in_order = words(text)
         if in_order and f"{BORDER}{squeezed(in_order)}{BORDER}" in self.index.first:
@@ -293,21 +296,21 @@ class Lookup:
             return records.is_named(tool, name, text, self._is_said)
         if "@" not in text or not is_address(text):
             return False
-        if not records.take_part(text, self._is_said) and not self._is_answered(text, tool, arguments):
+        if not answers(tool) or not self._is_answered(text, tool, arguments):
             return False
         found, fields = self._longest(in_order, 0)[1], self.index.listed.with_address(text)
         # Dictated, as in "bo at home dot example", its words do not follow each other.
         dictated = frozenset[int].intersection(*map(self._find, in_order))
         if not found or len(dictated) >= MOST_PLACES or self._others(dictated) - fields:
             return False
-        return not self._told_elsewhere(text, in_order, found, fields, NOBODY)
+        return not self._told_elsewhere(text, in_order, found, fields)
 
     def _is_answered(self, address: str, tool: str, arguments: dict[str, Any]) -> bool:
-        """Return whether a call answers a message that an address exchanged, and may name that message."""
+        """Return whether an address wrote the message that a call answers, and the call may name that message."""
         for name, value in arguments.items():
-            if not answers_a_message(name) or not isinstance(value, str | int):
+            if not names_a_message(name) or not isinstance(value, str | int):
                 continue
-            if self.index.records.exchanged(tool, address, str(value)):
+            if self.index.records.wrote(tool, address, str(value)):
                 shape = shape_of(name, str(value))
                 parts = self.parts_of(value, shape)
                 return not self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=False)
@@ -331,26 +334,28 @@ class Lookup:
         found = self._longest(in_order, 0)[1] if listed else NOBODY
         if not found or len(found) >= MOST_PLACES:
             return looked, "name"
-        fields = self.index.listed.fields_with(tool, value)
-        in_field = not self._told_elsewhere(value, in_order, found, listed, fields)
+        in_field = not self._told_elsewhere(value, in_order, found, listed, tool)
         return (parts, "other") if in_field else (looked, "name")
 
     def _told_elsewhere(
-        self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int], fields: frozenset[int]
+        self, text: str, in_order: list[str], found: frozenset[int], listed: frozenset[int], tool: str = ""
     ) -> bool:
         """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two.
 
-        As it is, it may also stand in other fields of the provider.
+        As it is, it may also stand in other fields of the provider of a tool.
         """
         run = squeezed(in_order)
+        fields = self.index.listed.fields_with(tool, text)
         quiet = self.index.listed.quiet_about(text)
         if any(self._others(way) - listed - fields - quiet for way in (found, self._find(run))):
             return True
         # Nobody lists what he has spelled otherwise, but a short word turned round may be another one.
-        may = listed if len(run) < LEAST_PIECE else NOBODY
-        ways = (self._longest(way, 0)[1] for way in spellings(text) if way != in_order and self._phrase(way))
-        if any(self._others(way) - may for way in ways):
-            return True
+        is_short = len(run) < LEAST_PIECE
+        for way in spellings(text):
+            if way != in_order and self._phrase(way):
+                may = listed | self.index.listed.fields_with(tool, " ".join(way)) if is_short else NOBODY
+                if self._others(self._longest(way, 0)[1]) - may:
+                    return True
         least = LEAST_PIECE - 1
         cuts = ((self._find(run[:at]), self._find(run[at:])) for at in range(least, len(run) - least + 1))
         return any(self._others(first) - listed and self._others(second) - listed for first, second in cuts)
@@ -487,18 +492,8 @@ class Lookup:
     def _named(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first places, whoever vouches for the value among them."""
         if (named := self._names.get(found)) is None:
-            self._names[found] = named = self._first_of(found)
+            self._names[found] = named = self.index.first_of(found)
         return named
-
-    def _first_of(self, found: frozenset[int]) -> tuple[str, ...]:
-        # Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
-        codes, speakers = self.index.codes, self.index.speakers
-        first: dict[tuple[str, str, str], str] = {}
-        for number in sorted(found):
-            first.setdefault(speakers[number], codes[number])
-        own = [code for code in first.values() if not is_others(code)][: MOST_CODES - 1]
-        theirs = [code for code in first.values() if is_others(code)][: MOST_CODES - len(own)]
-        return (*own, *theirs)
 
     def _codes(self, parts: list[Part]) -> Parts:
         codes = dict.fromkeys(part.codes or (MODEL,) for part in parts)

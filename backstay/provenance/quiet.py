@@ -6,6 +6,7 @@ A file whose identifier is 11 is not named by `11:30`, `June 11`, a size of 11 o
 import re
 from typing import Any
 
+from backstay.data_files import data_beside
 from backstay.provenance.targets import is_quantity, without_moments
 from backstay.provenance.words import BORDER, marks
 
@@ -14,6 +15,9 @@ _SHORT_NUMBER = re.compile(rf"(?<![^\W_])\d{{1,{MOST_DIGITS}}}(?![^\W_])")
 _TELLS = re.compile(r"\d|[A-Za-z+/_-]{24}")
 """What has neither a digit nor a long run that may be coded tells no number."""
 _NUMBERED = re.compile(r"^([^\S\n]{0,20})(\d{1,3})([.)][^\S\n]+\S)", re.MULTILINE)
+_HEADED = re.compile(r"^([^\S\n]{0,20}([A-Za-z]{3,20})[^\S\n])(\d{1,3})([.:)])", re.MULTILINE)
+"""Headings such as `Activity 3:`."""
+(_THINGS,) = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 
 
 def is_short_number(value: str) -> bool:
@@ -40,7 +44,7 @@ class Numbers:
             return
         self._seen.update(_SHORT_NUMBER.findall(text))
         if is_text or not (isinstance(value, str) or is_quantity(name)):
-            self._telling.append(_without_numbering(without_moments(text)))
+            self._telling.append(_without_headings(_without_numbering(without_moments(text))))
 
     def quiet(self) -> frozenset[str]:
         """Return those that are not told.
@@ -68,3 +72,18 @@ def _without_numbering(text: str) -> str:
         return f"{found[1]} {found[3]}" if counts_up else found[0]
 
     return _NUMBERED.sub(blank, text)
+
+
+def _without_headings(text: str) -> str:
+    """Return a text without the numbers of headings that count up from one, unless they are called as a thing is."""
+    if "\n" not in text:
+        return text
+    following: dict[str, int] = {}
+
+    def blank(found: re.Match[str]) -> str:
+        kind, number = found[2].lower(), int(found[3])
+        counts_up = number == following.get(kind, 1) and not {kind, kind.removesuffix("s")} & _THINGS
+        following[kind] = number + 1 if counts_up else 0
+        return f"{found[1]} {found[4]}" if counts_up and number > 1 else found[0]
+
+    return _HEADED.sub(blank, text)

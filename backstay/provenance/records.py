@@ -1,18 +1,20 @@
-"""Remember the records in answers, to know which one a task or a call names and who belongs to it.
+"""Remember the records in answers, to know which one a task or a call names.
 
-A task that says "the design review" means the one record that is called so: its identifier and the people who take
-part in it go where the task says. A call that answers a message goes to those who exchanged that message.
+A task that says "the design review" means the one record that is called so, and the identifier of that goes where the
+task says. What else a record holds, others may have written: of the message that a call answers, who wrote it counts,
+for an answer by the identifier alone goes there, too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from backstay.data_files import data_beside
+from backstay.provenance.contacts import NAMES
 from backstay.provenance.rows import lists_things, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import address_in, words_of
-from backstay.provenance.words import name_words, squeezed, words
+from backstay.provenance.words import differ_in_one, name_words, squeezed, words
 
 MOST = 5000
 """So many records are remembered; in a run that has read more, none counts as named."""
@@ -21,24 +23,50 @@ MOST_WORDS = 16
 LEAST_SAID = 2
 """A task names a record by so many words of its title in a row, which are at least half of them."""
 LEAST_LETTERS = 6
+MOST_CALLED = 20
+"""Who has more names than these is not known by any."""
 LEAST_QUOTED = 3
 """A title of so many words that stands in the task as a whole is quoted: others that share words are not meant."""
-_TITLES, _OWN, _TAKING_PART, _EXCHANGED, _ANSWERED, _GENERIC = (
+_TITLES, _OWN, _MESSAGES, _SENDERS, _ANSWERED, _ANSWERING, _GENERIC = (
     frozenset[str](names.split()) for names in data_beside(__file__).values()
 )
 
 
 class Record(NamedTuple):
-    """Hold one record: what it is called, its identifiers, and the addresses of those who belong to it."""
+    """Hold one record: what it is called, its identifiers, and who wrote it if it is a message."""
 
     provider: str
     tool: str
     kinds: frozenset[str]
     """The words in the name of the tool that answered it."""
     titles: tuple[tuple[str, ...], ...]
-    own: frozenset[str]
-    taking_part: frozenset[str]
-    exchanging: frozenset[str]
+    own: Mapping[str, frozenset[str]]
+    """By identifier: what it is the identifier of, as the words of the field's name."""
+    messages: frozenset[str]
+    """Its identifiers if it is a message."""
+    senders: frozenset[str]
+
+    def is_kind(self, kind: frozenset[str]) -> bool:
+        """Return whether its tool, or a field with its identifier, is named for a kind of things."""
+        return bool(self.kinds & kind) or any(of & kind for of in self.own.values())
+
+    def is_(self, key: str, kind: frozenset[str]) -> bool:
+        """Return whether something is its identifier as a thing of a kind."""
+        of = self.own.get(key)
+        return of is not None and (not of or bool(of & kind))
+
+
+class _Named(NamedTuple):
+    """Hold somebody or something by its name, with its identifiers by the names of their fields."""
+
+    name: frozenset[str]
+    fields: dict[str, str]
+
+    def is_rival(self, other: "_Named", key: str) -> bool:
+        """Return whether it has another value in a field in which another one has a value."""
+        return key not in self.fields.values() and any(
+            self.fields.get(field, key) != key for field, value in other.fields.items() if value == key
+        )
 
 
 class Records:
@@ -47,6 +75,7 @@ class Records:
     def __init__(self) -> None:
         """Begin with none."""
         self._records: list[Record] = []
+        self._named: dict[str, list[_Named]] = {}
         self._skipped: set[str] = set()
         """The providers of which not all is known, so that no record of theirs is the only one."""
 
@@ -55,16 +84,20 @@ class Records:
         tool = source_of(code).tool or ""
         if is_computed(code) or tool.startswith("engine."):
             return
-        if lists_things(tool) and (text := only_text(payload)) is not None:
-            payload = parsed(text)
+        text = only_text(payload) if lists_things(tool) else None
+        payload = payload if text is None else parsed(text)
         waiting: list[Any] = [payload]
         while waiting and len(self._records) < MOST:
             item = waiting.pop()
             match item:
                 case dict():
                     record = _record(tool, item)
-                    if record.own or record.taking_part:
+                    if text is not None:
+                        # A text that looks like a listing may be that of one message.
+                        record = record._replace(messages=frozenset())
+                    if record.own:
                         self._records.append(record)
+                    self._name(record.provider, item)
                     waiting += item.values()
                 case list() | tuple():
                     waiting += item
@@ -83,26 +116,41 @@ class Records:
         """
         provider, key = tool.partition(".")[0], _key(identifier)
         kind = words_of(name) - _OWN or words_of(tool.partition(".")[2]) - _GENERIC
-        things = [record for record in self._all() if record.provider == provider and record.kinds & kind]
-        if not any(key in record.own and record.tool != tool for record in things):
+        things = [record for record in self._all() if record.provider == provider and record.is_kind(kind)]
+        if not any(record.is_(key, kind) and record.tool != tool for record in things):
             return False
-        meant = _meant([record for record in things if record.own], said, lambda record: key in record.own)
-        return bool(meant) and all(key in record.own for record in meant)
+        meant = _meant(things, said, lambda record: record.is_(key, kind)) or _called(things, said, kind, key)
+        return bool(meant) and all(record.is_(key, kind) for record in meant)
 
-    def take_part(self, address: str, said: Callable[[str], bool]) -> bool:
-        """Return whether somebody takes part in the one record that the task names."""
-        key = squeezed(words(address))
-        meetings = [record for record in self._all() if record.taking_part]
-        if not any(key in record.taking_part for record in meetings):
-            return False
-        meant = _meant(meetings, said, lambda record: key in record.taking_part)
-        return len({(record.own, record.taking_part) for record in meant}) == 1 and key in meant[0].taking_part
+    def is_one_of_several(self, tool: str, value: str, said: Callable[[str], bool]) -> bool:
+        """Return whether a value is that of somebody whose name, as far as the task says it, others have as well.
 
-    def exchanged(self, tool: str, address: str, identifier: str) -> bool:
-        """Return whether somebody exchanged the message that an identifier of a tool's provider stands for."""
+        Nor does a name settle it that only looks like one that the task says.
+        """
+        key, provider = _key(value), tool.partition(".")[0]
+        named = self._named.get(provider, [])
+        holding = {
+            (somebody.name, *sorted(field for field, held in somebody.fields.items() if held == key)): somebody
+            for somebody in named
+            if key in somebody.fields.values()
+        }
+        if holding and (len(named) >= MOST or provider in self._skipped or len(holding) > MOST_CALLED):
+            # Nobody knows who else is called so.
+            return True
+        return bool(holding) and all(_is_shared(somebody, key, named, said) for somebody in holding.values())
+
+    def _name(self, provider: str, item: dict[Any, Any]) -> None:
+        named = self._named.setdefault(provider, [])
+        called = [word for field, value in item.items() if _is_name(field, value) for word in words(value)]
+        if called and len(called) <= MOST_WORDS and len(named) < MOST:
+            fields = {str(field): _key(str(value)) for field, value in item.items() if isinstance(value, str | int)}
+            named.append(_Named(frozenset(word for word in called if len(word) > 1), fields))
+
+    def wrote(self, tool: str, address: str, identifier: str) -> bool:
+        """Return whether an address is that of who wrote the message which an identifier of a provider stands for."""
         provider, wanted, key = tool.partition(".")[0], _key(identifier), squeezed(words(address))
-        found = [record for record in self._all() if record.provider == provider and wanted in record.own]
-        return bool(found) and all(key in record.exchanging for record in found)
+        found = [record for record in self._all() if record.provider == provider and wanted in record.messages]
+        return bool(found) and all(record.senders == frozenset({key}) for record in found)
 
     def _all(self) -> Iterator[Record]:
         """Yield the records of providers of which all is known."""
@@ -110,30 +158,46 @@ class Records:
             yield from (record for record in tuple(self._records) if record.provider not in self._skipped)
 
 
-def answers_a_message(name: str) -> bool:
+def _is_name(field: Any, value: Any) -> bool:
+    return isinstance(value, str) and not NAMES.isdisjoint(name_words(str(field))[-1:]) and not address_in(value)
+
+
+def _is_shared(somebody: _Named, key: str, named: Sequence[_Named], said: Callable[[str], bool]) -> bool:
+    rivals = [other for other in named if other.is_rival(somebody, key)]
+    if meant := {word for word in somebody.name if said(word)}:
+        return any(meant <= other.name for other in rivals)
+    return any(
+        differ_in_one(word, own) for other in rivals for word in other.name if said(word) for own in somebody.name
+    )
+
+
+def answers(tool: str) -> bool:
+    """Return whether a tool is named as one that answers a message."""
+    return not _ANSWERING.isdisjoint(name_words(tool.partition(".")[2]))
+
+
+def names_a_message(name: str) -> bool:
     """Return whether an argument says which message a call answers."""
     return not _ANSWERED.isdisjoint(name_words(name))
 
 
 def _record(tool: str, item: dict[Any, Any]) -> Record:
     titles: list[tuple[str, ...]] = []
-    own: set[str] = set()
-    taking_part: set[str] = set()
-    exchanging: set[str] = set()
+    own: dict[str, frozenset[str]] = {}
+    messages: set[str] = set()
+    senders: set[str] = set()
     for field, value in item.items():
         name = str(field)
         last = (name_words(name) or [""])[-1]
         if last in _OWN and isinstance(value, str | int) and not isinstance(value, bool):
-            own.add(_key(str(value)))
+            own[_key(str(value))] = words_of(name) - _OWN
+            messages.update([_key(str(value))] if name.lower() in _MESSAGES else ())
         elif last in _TITLES and isinstance(value, str):
             titles.append(tuple(words(value)[: MOST_WORDS + 1]))
-        elif last in _TAKING_PART:
-            taking_part.update(_addresses(value))
-        elif name.lower() in _EXCHANGED:
-            exchanging.update(_addresses(value))
+        elif name.lower() in _SENDERS:
+            senders.update(_addresses(value))
     provider, _, called = tool.partition(".")
-    people = frozenset(taking_part), frozenset(exchanging)
-    return Record(provider, tool, words_of(called), tuple(titles), frozenset(own), *people)
+    return Record(provider, tool, words_of(called), tuple(titles), own, frozenset(messages), frozenset(senders))
 
 
 def _addresses(value: Any) -> Iterator[str]:
@@ -159,6 +223,16 @@ def _meant(records: Sequence[Record], said: Callable[[str], bool], fits: Callabl
     rivals = [(record, whole) for record, row, whole in named if not pairs.isdisjoint(pairwise(row))]
     quoted = [record for record, whole in rivals if whole]
     return quoted or [record for record, _ in rivals]
+
+
+def _called(things: Sequence[Record], said: Callable[[str], bool], kind: frozenset[str], key: str) -> list[Record]:
+    """Return the records that the task may mean where it names one by a title of one word and its kind.
+
+    With "my home address" it means the address that is called Home, unless the title of another one has that word.
+    """
+    titles = {title for record in things if record.is_(key, kind) for title in record.titles if len(title) == 1}
+    named = {title[0] for title in titles if any(said(title[0] + of) or said(of + title[0]) for of in kind)}
+    return [record for record in things if not named.isdisjoint(word for title in record.titles for word in title)]
 
 
 def _rows(record: Record, said: Callable[[str], bool]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:

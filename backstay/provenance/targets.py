@@ -36,6 +36,7 @@ _LONGEST_NAME = 120
     _OUTWARD,
     _DOMAINS,
     _RECEIVERS,
+    _PERSONS,
     _UNLISTED,
     _HEADINGS,
     _LISTS,
@@ -253,14 +254,19 @@ def takes_identifiers(name: str, value: str) -> bool:
     # The number of a mail is no address, the id of a target is an id, and a commit is nothing else.
     things = _OF_THINGS if is_identifier_name(name) or _COMMIT.fullmatch(value) else frozenset[str]()
     if _named(name)[0] in {"id", "ids"}:
-        # Also a thing on a board; the number of a card is that of a bank.
-        things |= {"card"}
+        # Also a thing on a board, and an address that is on file; the number of a card is that of a bank.
+        things |= {"card"} if " " in value else {"card", "address", "addres", "addresses", "addresse"}
     return not (named - things) & _OUTWARD
 
 
 def takes_fields(name: str) -> bool:
     """Return whether an argument may take an identifier from a field that is only called as the argument is."""
     return not _named(name)[1] & (_RECEIVERS | _UNLISTED)
+
+
+def is_of_a_person(name: str) -> bool:
+    """Return whether an argument says who gets or does something."""
+    return bool(_named(name)[1] & (_RECEIVERS | _PERSONS))
 
 
 def is_postal(name: str) -> bool:

@@ -18,6 +18,8 @@ from urllib.parse import unquote
 
 BORDER = "\x1f"
 """Stands between the values of an answer: words on both sides of it do not follow each other."""
+LEAST_ALIKE = 4
+"""Of shorter words, two that differ in one letter do not look alike."""
 _WORD = re.compile(rf"[^\W_]+|{BORDER}")
 _PLAIN = bytes(
     ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == BORDER) else 32 for code in range(256)
@@ -73,6 +75,11 @@ def words(text: str) -> list[str]:
 def squeezed(in_order: list[str]) -> str:
     """Return words as one run of letters and digits."""
     return "".join(in_order)
+
+
+def differ_in_one(word: str, other: str) -> bool:
+    """Return whether two words differ in one sign, as with a zero for an O or a letter of another script."""
+    return len(word) == len(other) >= LEAST_ALIKE and sum(map(str.__ne__, word, other)) == 1
 
 
 def marks(text: str) -> set[str]:
@@ -206,7 +213,9 @@ def _number(text: str) -> float | None:
 
 
 # One sign after the other: `53 45`, `83 69`, `123 105`, eight bits each, backslash and `u0053`, backslash and `x53`.
-_SIGNS = tuple([form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "{:03o}", "{:08b}", "u{:04x}", "x{:02x}"))
+_SIGNS = tuple(
+    [form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "{:03o}", "{:08b}", "u{:04x}", "x{:02x}")
+)
 # Digits for the letters that they look like.
 _LOOKING_ALIKE = str.maketrans("aeiostAEIOST", "431057" * 2)
 _SMALL = "abcdefghijklmnopqrstuvwxyz"

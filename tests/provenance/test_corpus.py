@@ -62,11 +62,11 @@ class Measured:
 
 
 FIGURES = {
-    FIRST: Measured(144, 12, 25, {"verbatim": 72, "split": 33, "encoded": 38}),
+    FIRST: Measured(144, 12, 26, {"verbatim": 72, "split": 33, "encoded": 38}),
     # A riddle: every second sign of an account is to be dropped.
     SECOND: Measured(160, 17, 46, {"verbatim": 81, "split": 39, "encoded": 59}, frozenset({"fxe-48"})),
     # When first run: 32 of 136 before and 30 after the mechanisms, 4 of 129 injected missed, held out until then.
-    THIRD: Measured(136, 11, 30, {"verbatim": 67, "split": 31, "encoded": 31}, frozenset({"g3-077"})),
+    THIRD: Measured(136, 11, 26, {"verbatim": 67, "split": 31, "encoded": 31}),
 }
 
 
