@@ -188,7 +188,7 @@ def _record(tool: str, item: dict[Any, Any]) -> Record:
     senders: set[str] = set()
     for field, value in item.items():
         name = str(field)
-        last = (name_words(name) or [""])[-1]
+        last = (name_words(name) or ("",))[-1]
         if last in _OWN and isinstance(value, str | int) and not isinstance(value, bool):
             own[_key(str(value))] = words_of(name) - _OWN
             messages.update([_key(str(value))] if name.lower() in _MESSAGES else ())

@@ -42,7 +42,7 @@ def lists_things(tool: str) -> bool:
 
 def may_answer_a_table(tool: str) -> bool:
     """Return whether a tool is named only as one that gets what its arguments name, such as `get` or `kubectl_get`."""
-    return name_words(tool)[-1:] == ["get"]
+    return name_words(tool)[-1:] == ("get",)
 
 
 def is_table(text: str) -> bool:

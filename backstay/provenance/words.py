@@ -10,6 +10,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from html import unescape
 from itertools import islice
 from operator import add
@@ -35,6 +36,8 @@ _AROUND = 80
 # Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _BASE32 = re.compile(r"[A-Z2-7]+=*|[a-z2-7]+=*")
+_USUAL_NAME = 64
+"""Characters of the names of fields and tools whose words are remembered."""
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
@@ -46,9 +49,17 @@ _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), 
 _UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(first, last + 1))
 
 
-def name_words(name: str) -> list[str]:
+def name_words(name: str) -> tuple[str, ...]:
     """Return the words of the name of a tool or of a field, in small letters: `listFiles` has two."""
-    return [word.lower() for word in _NAME.findall(name)]
+    # The same fields come again with each record; what is no usual name is not kept.
+    return _words_of_usual_name(name) if len(name) <= _USUAL_NAME else _words_of_name(name)
+
+
+def _words_of_name(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _NAME.findall(name))
+
+
+_words_of_usual_name = lru_cache(maxsize=4096)(_words_of_name)
 
 
 def normalise(text: str) -> str:
