@@ -190,12 +190,14 @@ endef
 define find_browser
 found() { command -v $$1 >/dev/null; }; \
 if found chromium-headless-shell; then exit 0; fi; \
-if [ "$$(id -u)" = 0 ] && found apt-get; then \
-	echo "Installing chromium-headless-shell"; \
-	if apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y -qq --no-install-recommends chromium-headless-shell >/dev/null; then exit 0; fi; \
-fi; \
+install() { \
+	echo "Installing $$1"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$1 >/dev/null; \
+}; \
+may_install() { [ "$$(id -u)" = 0 ] && found apt-get; }; \
+if may_install && install chromium-headless-shell; then exit 0; fi; \
 if found chromium; then exit 0; fi; \
+if may_install && install chromium; then exit 0; fi; \
 if ! found apt-get; then \
 	echo "chromium is missing; install it, so that the command chromium is on the path" >&2; exit 1; \
 fi; \

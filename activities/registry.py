@@ -8,6 +8,7 @@ from activities.model.transcript import Transcripts
 from activities.resources import Resources
 from activities.runs.pages import Pages
 from activities.runs.runs import Runs
+from activities.steps import Steps
 from activities.tools.outcomes import Outcomes
 from activities.tools.reviews import Reviews
 from activities.tools.searches import Searches
@@ -17,13 +18,14 @@ from activities.tools.tools import Tools
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     transcripts = Transcripts(resources.records, resources.settings.context_tokens)
-    runs = Runs(resources, transcripts)
     searches = Searches(resources)
+    runs = Runs(resources, transcripts, searches)
     tools = Tools(resources)
+    model = Model(resources, transcripts)
     outcomes = Outcomes(resources)
     return [
         runs.open_run,
-        Model(resources, transcripts).ask_model,
+        model.ask_model,
         searches.search_tools,
         Pages(resources).read_page,
         searches.read_result,
@@ -31,6 +33,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         tools.preview_calls,
         runs.keep_plan,
         tools.call_tool,
+        Steps(resources, tools, model).act_and_ask,
         runs.end_rehearsal,
         outcomes.settle_effect,
         outcomes.load_effects,

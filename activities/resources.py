@@ -18,7 +18,7 @@ from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
 from backstay.requests import OfRun
 from backstay.settings import Settings
-from backstay.task.event import EventDraft
+from backstay.task.event import Event
 from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
 from sandbox.limits import shell_limits
 from sandbox.workspaces.client import WorkspaceClient
@@ -132,9 +132,8 @@ class Activities:
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, await self.records.cleaned(ask.run, ask.decisions))
 
-    async def tell(self, ask: OfRun, happened: Sequence[EventDraft] = (), draft: int = 0) -> None:
-        """Write the events that came with a call, leave those of the call itself as drafts, and log what is new."""
-        left = [made.under(draft + index) for index, made in enumerate(happened)] if draft else []
+    async def tell(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
+        """Write the events that came with a call and the drafts of its own, and log what is new."""
         events = await self.records.cleaned(ask.run, (*ask.events, *left))
         whole = [event.of(ask.run, ask.user_id, ask.session_id) for event in events]
         written = await self.store.events.append(ask.run, whole, ask.numbered)

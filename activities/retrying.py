@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import errors
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
+from backstay.responses import Fault
 from system.clock import uptime
 
 Answer = TypeVar("Answer")
@@ -33,7 +34,8 @@ async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, for_
             await asyncio.sleep(PAUSE_S)
 
 
-BEAT_S = 2.0
+BEAT_S = 1.5
+"""With a heartbeat a cancellation arrives, and an answer of a model is interrupted within two seconds."""
 LONGEST_PAUSE_S = 10
 """The longest pause between two attempts in the retry policy of every activity."""
 LONGEST_WAIT_S = 86_400
@@ -90,15 +92,24 @@ def to_application_error(
     if not gives_up:
         # What is sent with a failure reaches the next attempt, wherever it is made.
         activity.heartbeat(*_details())
-    facts = {name: _without_secrets(fact, redactor) for name, fact in error.facts.items()}
+    told = told_of(error, redactor)
     return ApplicationError(
-        redactor.clipped_text(str(error)),
-        {**facts, "retry_after": wait} if "retry_after" in facts else facts,
-        # The nearest name that workflows know; activities have errors of their own.
-        type=next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind),
+        told.message,
+        told.facts,
+        type=told.type,
         non_retryable=gives_up,
         next_retry_delay=timedelta(seconds=wait) if wait else None,
     )
+
+
+def told_of(error: BackstayError, redactor: Redactor) -> Fault:
+    """Return what the workflow is told of an error, without secrets."""
+    facts = {name: _without_secrets(fact, redactor) for name, fact in error.facts.items()}
+    if "retry_after" in facts:
+        facts["retry_after"] = retry_after(error.facts["retry_after"])
+    # The nearest name that workflows know; activities have errors of their own.
+    kind = next(kind.__name__ for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind)
+    return Fault(type=kind, message=redactor.clipped_text(str(error)), facts=facts)
 
 
 def _without_secrets(fact: Any, redactor: Redactor) -> Any:

@@ -15,6 +15,7 @@ from backstay.effects.effect import Effect
 from backstay.plans.review import Review
 from backstay.program import Halt
 from backstay.requests import (
+    ActAndAsk,
     Announce,
     AskModel,
     CallTool,
@@ -41,6 +42,7 @@ from backstay.requests import (
     VerifyProgram,
 )
 from backstay.responses import (
+    Acted,
     CarriedOver,
     CheckedCall,
     Closed,
@@ -134,6 +136,12 @@ async def keep_plan(ask: KeepPlan) -> int:
 @_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
+    raise NotImplementedError
+
+
+@_entry
+async def act_and_ask(ask: ActAndAsk) -> Acted:
+    """Make the calls of one decision, and ask the model for the next when each of them succeeded."""
     raise NotImplementedError
 
 

@@ -48,6 +48,24 @@ class OfRun(Message):
     """Which providers of the workspace the run may use."""
 
 
+class FindTools(OfRun):
+    """Search the catalog."""
+
+    query: str
+    detail_level: Literal["summary", "full"] = "summary"
+    limit: int = 10
+    draft: int = 0
+    step: int = 0
+    patience_s: float = 0
+    """How long servers that are starting are waited for."""
+    servers: tuple[str, ...] = ()
+    """Only tools of these servers are looked for, where they have any; empty: those of all."""
+
+    def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
+        """Return the event of this search."""
+        return (search_draft(self.query, self.step, hits=hits, catalog=catalog),)
+
+
 class OpenRun(OfRun):
     """Ask to resolve once what the run must not re-read later."""
 
@@ -56,6 +74,8 @@ class OpenRun(OfRun):
     workflow_run_id: str
     names_as_sent: dict[str, str] = Field(default_factory=dict)
     """The names of people in the task that were sent in another than their canonical form; a proof is for these."""
+    search: FindTools | None = None
+    """The first search, but for its query, which is the task; None where none is made."""
 
 
 class AskModel(OfRun):
@@ -99,24 +119,6 @@ class AskModel(OfRun):
         actions = [action.kind for action in decision.actions]
         context, learned = decision.context, decision.learned
         return (model_draft(self.model, decision.usage, self.step, actions, context, learned=learned),)
-
-
-class FindTools(OfRun):
-    """Search the catalog."""
-
-    query: str
-    detail_level: Literal["summary", "full"] = "summary"
-    limit: int = 10
-    draft: int = 0
-    step: int = 0
-    patience_s: float = 0
-    """How long servers that are starting are waited for."""
-    servers: tuple[str, ...] = ()
-    """Only tools of these servers are looked for, where they have any; empty: those of all."""
-
-    def happened(self, hits: int, catalog: str) -> tuple[EventDraft, ...]:
-        """Return the event of this search."""
-        return (search_draft(self.query, self.step, hits=hits, catalog=catalog),)
 
 
 class ReadStored(OfRun):
@@ -219,6 +221,8 @@ class CallTool(OfArguments):
     """Who may decide about the effect; recorded with its intent."""
     send: int = 1
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
+    tried: bool = False
+    """Whether another activity has tried this send before, so that a record of it that is missing may be lost."""
     rehearsal: RehearsedCall | None = None
     """Set in a rehearsal: a read is real, but for one whose arguments hold simulated values."""
     question: str = ""
@@ -234,6 +238,23 @@ class CallTool(OfArguments):
     def happened(self, result: ToolResult) -> tuple[EventDraft, ...]:
         """Return the events of this call."""
         return call_drafts(self.tool, self.arguments, result, effect=self.effect, sources=self.sources, step=self.step)
+
+
+class ActAndAsk(OfRun):
+    """Make the calls of one decision, and ask the model for the next when each of them succeeded."""
+
+    calls: tuple[CallTool, ...]
+    """What they have in common with this request is not said again."""
+    answers: tuple[ContextItem, ...]
+    """What the model is told of each call beside its result."""
+    ordered: tuple[int, ...] = ()
+    """The places of the calls that are made one after the other with those to the same provider."""
+    ask: AskModel
+    """What it is asked then, without the answers of the calls."""
+    news: int = 0
+    """How often people had told the run something when this was scheduled; since then, the model is not asked."""
+    within_s: float | None = None
+    """How long the run may still take by its limit; after that, the model is not asked."""
 
 
 class EndRehearsal(OfRun):

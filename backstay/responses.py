@@ -11,7 +11,8 @@ from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.source import Sources
-from backstay.tools.tool import Tool, WorkspaceLimits
+from backstay.task.decision import Decision
+from backstay.tools.tool import Tool, ToolResult, WorkspaceLimits
 
 
 class ModelChoice(Message):
@@ -22,6 +23,18 @@ class ModelChoice(Message):
     """What to reserve for its first call."""
     listed: bool = False
     """Whether it is an entry of models.yaml; then it is asked nowhere else."""
+
+
+class Found(Message):
+    """Answer a search without carrying the hits through history."""
+
+    ref: str
+    catalog: str
+    count: int
+    starting: bool = False
+    """Whether a server has not answered yet since it was started, and may still do so."""
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    """Why providers cannot be used now, by provider."""
 
 
 class Opened(Message):
@@ -84,6 +97,9 @@ class Opened(Message):
     """Who is asked in turn what the task is about, before the first search; empty: nobody."""
     profile: Profile = Profile()
     """What the run has where its task says nothing."""
+    found: Found | None = None
+    """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
+    what to look for."""
 
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
@@ -98,16 +114,26 @@ class Hidden(Message):
     """The field in which a name holds a secret."""
 
 
-class Found(Message):
-    """Answer a search without carrying the hits through history."""
+class Fault(Message):
+    """Tell an error of an activity where it is a value."""
 
-    ref: str
-    catalog: str
-    count: int
-    starting: bool = False
-    """Whether a server has not answered yet since it was started, and may still do so."""
-    unavailable: dict[str, str] = Field(default_factory=dict)
-    """Why providers cannot be used now, by provider."""
+    type: str
+    message: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Acted(Message):
+    """Hold what calls led to, and what the model decided next."""
+
+    results: tuple[ToolResult | None, ...]
+    """In the order of the calls; None for one that was not made, which is free to be made again."""
+    decision: Decision | None = None
+    fault: Fault | None = None
+    """Why the model was asked in vain; None where it decided, or was not asked."""
+    asked: bool = False
+    """Whether it may have been asked, so that its reservation is spent."""
+    unwritten: bool = False
+    """Whether the events and decisions that came with the request were not written."""
 
 
 class CheckedCall(Message):

@@ -13,7 +13,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
-from backstay import errors
+from backstay import calls, errors
 from backstay.bounds import PAYLOAD
 from backstay.calls import Encoded
 from backstay.requests import OfRun
@@ -60,6 +60,9 @@ class ActivityCalls:
         self.state = state
         self.stopwatch = stopwatch
         self.stopping = False
+        self.news = 0
+        """How often people have told the run something that its model, or its budget, is to know."""
+        self._interruptible: set[workflow.ActivityHandle[Any]] = set()
         self.under_way = 0
         """How many activities the run waits for."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
@@ -99,10 +102,12 @@ class ActivityCalls:
         deadline_s: float | None = None,
         queue: str = "",
         counted: bool = True,
+        interruptible: bool = False,
     ) -> Answer:
         """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
 
-        What is not `counted` is done beside the run and takes no wall time of its budget.
+        What is not `counted` is done beside the run and takes no wall time of its budget. What is `interruptible` is
+        told to end soon by `interrupt`, and answers all the same.
         """
         if self.stopping:
             raise Stopped
@@ -118,11 +123,13 @@ class ActivityCalls:
             raise
         with self._counted() if counted else nullcontext():
             try:
-                answer = await workflow.execute_activity(call, given, summary=summary or None, **options.keywords())
+                handle = workflow.start_activity(call, given, summary=summary or None, **options.keywords())
+                with self._heard(handle) if interruptible else nullcontext():
+                    answer = await handle
             except ActivityError as error:
                 self.state.take_back_events(ask)
                 raise cause_of(error) from error
-        self.state.confirm_decisions(decisions)
+        self._confirm(ask, answer)
         return answer
 
     async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
@@ -131,6 +138,25 @@ class ActivityCalls:
             return await self.execute_once(call, ask, summary=summary)
         except ApplicationError as error:
             raise error_of(error) from None
+
+    def _confirm(self, ask: OfRun, answer: object) -> None:
+        if isinstance(answer, calls.Acted) and answer.unwritten:
+            self.state.take_back_events(ask)
+        else:
+            self.state.confirm_decisions(ask.decisions)
+
+    def interrupt(self) -> None:
+        """Tell what is interruptible to end soon."""
+        for handle in self._interruptible:
+            handle.cancel()
+
+    @contextmanager
+    def _heard(self, handle: workflow.ActivityHandle[Any]) -> Generator[None]:
+        self._interruptible.add(handle)
+        try:
+            yield
+        finally:
+            self._interruptible.discard(handle)
 
     @contextmanager
     def _counted(self) -> Generator[None]:

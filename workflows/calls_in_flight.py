@@ -43,8 +43,10 @@ class CallInFlight:
     told: tuple[CallTool, ToolResult] | None = None
     """The last request, and its answer, whose event the activity left in the store."""
     done: bool = False
+    tried: bool = False
+    """Whether an activity for several calls has tried it."""
     begun_before: bool = False
-    """Whether the execution before began it, and this one goes on with its last answer."""
+    """Whether it was begun elsewhere, such as by the execution before, and goes on with its last answer."""
 
     def begun(self) -> BegunCall:
         """Return what the next execution needs to go on."""
@@ -64,6 +66,12 @@ class CallInFlight:
         self.effect, self.send, self.authority = begun.effect, begun.send, begun.authority
         self.result, self.raised, self.done = begun.result, begun.raised, begun.done
         return self
+
+    def go_on_with(self, ask: CallTool, result: ToolResult | None) -> None:
+        """Go on with the answer that an activity for several calls brought; without one the call is made by itself."""
+        self.tried = True
+        if result is not None:
+            self.result, self.told, self.begun_before = result, (ask, result), True
 
     def answer_before(self) -> ToolResult | None:
         """Return, once, the last answer that the execution before got."""

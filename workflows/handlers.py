@@ -91,6 +91,11 @@ class Handlers:
             last_events=tuple(state.events[-10:]),
         ).plain()
 
+    @workflow.query(description="What an activity must know before it asks the model after calls")
+    def interruption(self) -> dict[str, Any]:
+        """Return why the run is held up, empty where it is not, and how often people have told it something."""
+        return {"held_up": self.context.held_up, "news": self.context.activities.news}
+
     @workflow.query(name="result", description="How the run ended; null while it is open")
     def result_query(self) -> dict[str, Any] | None:
         """Return the Result, or None."""
@@ -415,6 +420,7 @@ class Handlers:
         if context.ending:
             raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")
         context.undoing = True
+        context.activities.interrupt()
         self.pending_before_undo = tuple(context.approvals.pending)
         try:
             await self._without_people(lambda: context.calls_in_flight == 0)
@@ -455,6 +461,7 @@ class Handlers:
 
     async def _pause(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         self.context.state.paused = one_line(said.reason, MOST_SAID) or "no reason given"
+        self.context.activities.interrupt()
         self.context.record("run.paused", self.context.state.paused, by=said.by)
         return {"paused": True}
 

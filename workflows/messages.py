@@ -62,6 +62,7 @@ class Messages(Handlers):
         if not verified and state.opened.policy.vouches_by_name:
             item = item.model_copy(update={"unverified": True})
         state.append.append(item)
+        self.context.activities.news += 1
         state.work.message_bytes += _size(text)
         who = one_line(said.by, 100) or "somebody"
         self.context.record(

@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.approvals.notice import Told
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded, tokens_exceeded
+from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
@@ -25,6 +26,8 @@ TRIES = 3
 WAITS = 10
 """How many times in a row an endpoint may ask the run to wait before a person is asked."""
 LONGEST_WAIT_S = 3600
+MODEL_S = 290
+"""How long the model may take where it is asked after calls: as long as by itself."""
 LONGEST_PATIENCE_S = 30
 """How long an endpoint may ask the run to wait before another model is asked instead, where there is one."""
 TRIED_AGAIN = frozenset({"ModelUnavailable", LOST, BUG})
@@ -34,7 +37,6 @@ OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
 """Faults of which another worker may be free."""
 ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
-
 
 Purpose = Literal["step", "closing", "perception"]
 
@@ -83,6 +85,22 @@ class Asking:
         self.choices, self.tries, self.since, self.failed = choices, 0, workflow.now(), None
 
 
+@dataclass
+class Ahead:
+    """Hold a question that goes to the model together with the calls before it."""
+
+    asking: Asking
+    held: Reservation | None
+    ask: calls.AskModel
+    sent: int
+    """How many of the items that the model is to be told go with it."""
+    decision: Decision | None = None
+    fault: ApplicationError | None = None
+    """Why the model gave no decision."""
+    learned: bool = False
+    """Whether the fault says what the next try needs."""
+
+
 class ModelCalls:
     """Get the model's next decision within the budget."""
 
@@ -94,25 +112,96 @@ class ModelCalls:
         """Whether something was sent for the step under way."""
         self.overshot = False
         """Whether the last answer was billed more than was reserved for it."""
+        self._ahead: Ahead | None = None
+        """The question that went with the last calls, where the model answered it or failed to."""
 
     async def decide(self) -> Decision:
         """Return the next decision and count it as a step; raises BudgetExceeded."""
         state = self.context.state
-        await self.context.count_step()
-        self.tried = False
-        try:
-            with self.context.doing(State.DECIDING):
-                decision = await self._asked("step")
-        except BudgetExceeded:
-            if not self.tried:
-                self.context.uncount_step()
-            raise
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.decision is not None:
+            decision = self._decided_ahead(ahead, ahead.decision)
+        else:
+            decision = await self._decided(ahead)
         # What was added while the model answered is sent with the next step.
         state.context, state.append = decision.context, state.append[self.sent :]
         state.work.counted = False
         if self.overshot and not all(isinstance(action, Finish) for action in decision.actions):
             await self.context.afford(self._overspent)
         return decision
+
+    @property
+    def has_decided(self) -> bool:
+        """Return whether the model has made the next decision already, so that it knows what its calls led to."""
+        return self._ahead is not None and self._ahead.decision is not None
+
+    def _decided_ahead(self, ahead: Ahead, decision: Decision) -> Decision:
+        state = self.context.state
+        state.usage, self.sent = _one_step_more(state.usage), ahead.sent
+        self.context.record_drafts(ahead.ask.happened(decision), kept_as=ahead.ask.draft)
+        return decision
+
+    async def _decided(self, failed: Ahead | None) -> Decision:
+        await self.context.count_step()
+        self.tried = False
+        try:
+            with self.context.doing(State.DECIDING):
+                return await self._asked("step", failed)
+        except BudgetExceeded:
+            if not self.tried:
+                self.context.uncount_step()
+            raise
+
+    def reserve_ahead(self) -> Ahead | None:
+        """Reserve what the next decision may cost; None where people, or the answers of calls, matter before."""
+        context, state = self.context, self.context.state
+        if context.held_up or context.continues() or state.opened.profile.markers or context.step_refused():
+            return None
+        asking = Asking("step", self._choices("step"))
+        if self._lacks_tokens(asking) or self._lacks_money(asking):
+            return None
+        held = self._hold(asking)
+        repeats, state.work.repeats = state.work.repeats, 0
+        usage, state.usage = state.usage, _one_step_more(state.usage)
+        try:
+            # As the next step asks.
+            return Ahead(asking, held, self._ask(held, asking), self.sent)
+        finally:
+            state.work.repeats, state.usage = repeats, usage
+
+    async def ask_after(
+        self, ahead: Ahead, ask: calls.ActAndAsk, *, summary: str, deadline_s: float
+    ) -> calls.Acted | None:
+        """Make calls and ask the model after them; None where people had to be asked about a fault of the activity."""
+        context, most = self.context, self.context.state.budget.max_wall_seconds
+        left = None if most is None else max(0.0, most - context.stopwatch.seconds)
+        ask = ask.model_copy(update={"news": context.activities.news, "within_s": left})
+        summary = f"{summary}; then step {ahead.ask.step}: ask {ahead.ask.model}"
+        options: dict[str, Any] = {"deadline_s": deadline_s + MODEL_S, "interruptible": True}
+        try:
+            acted = await context.activities.execute_once(calls.act_and_ask, ask, summary=summary, **options)
+        except ApplicationError as error:
+            self._settle_failed(ahead.held, {})
+            await context.activities.ask_whether_again(calls.act_and_ask, error)
+            return None
+        except BaseException:
+            self._settle_failed(ahead.held, {})
+            raise
+        self._take(ahead, acted)
+        return acted
+
+    def _take(self, ahead: Ahead, acted: calls.Acted) -> None:
+        """Pay for the question, and keep what came of it."""
+        if (decision := acted.decision) is not None:
+            ahead.decision = decision
+            self._settle(ahead.held, decision, ahead.asking)
+        elif (fault := acted.fault) is not None:
+            ahead.fault = ApplicationError(fault.message, fault.facts, type=fault.type)
+            ahead.learned = self._settle_fault(ahead.held, ahead.asking, ahead.fault)
+        else:
+            self._settle_failed(ahead.held, {"unbilled": not acted.asked})
+            return
+        self._ahead = ahead
 
     async def closing_summary(self) -> str | None:
         """Return a summary of what was done, paid from the reserve for it, or None."""
@@ -163,8 +252,12 @@ class ModelCalls:
         place = next((place for place, choice in enumerate(every) if choice.name == state.model), 0)
         return [*every[place:], *every[:place]]
 
-    async def _asked(self, purpose: Purpose) -> Decision:
+    async def _asked(self, purpose: Purpose, failed: Ahead | None = None) -> Decision:
+        """Ask until there is a decision; `failed` is a question whose fault is paid for already."""
         asking = Asking(purpose, self._choices(purpose))
+        if failed is not None and failed.fault is not None:
+            asking = failed.asking
+            await self._react(asking, failed.fault, learned=failed.learned)
         while True:
             held = await self._reserved(asking)
             ask = self._ask(held, asking)
@@ -173,15 +266,8 @@ class ModelCalls:
                     calls.ask_model, ask, summary=self._summary(asking)
                 )
             except ApplicationError as error:
-                facts = _facts(error)
-                if error.type == "ReservationTooSmall" and asking.learns(facts):
-                    # Nothing was sent, so this does not count as a try; the amount that is needed is now known.
-                    self._settle_failed(held, {"unbilled": True})
-                    continue
-                asking.forget_needs()
-                self.tried = True
-                self._settle_failed(held, facts)
-                await self._failed(asking, error, facts)
+                learned = self._settle_fault(held, asking, error)
+                await self._react(asking, error, learned=learned)
                 continue
             except BaseException:
                 # Cancelled: the request may have been billed.
@@ -191,6 +277,21 @@ class ModelCalls:
                 self.context.record_drafts(ask.happened(decision), kept_as=ask.draft)
             self._settle(held, decision, asking)
             return decision
+
+    def _settle_fault(self, held: Reservation | None, asking: Asking, error: ApplicationError) -> bool:
+        """Settle what was reserved; return whether nothing was sent because that was too little."""
+        facts = _facts(error)
+        learned = error.type == "ReservationTooSmall" and asking.learns(facts)
+        self._settle_failed(held, {"unbilled": True} if learned else facts)
+        return learned
+
+    async def _react(self, asking: Asking, error: ApplicationError, *, learned: bool) -> None:
+        """Prepare for the next try; one for which too little was reserved does not count."""
+        if learned:
+            return
+        asking.forget_needs()
+        self.tried = True
+        await self._failed(asking, error, _facts(error))
 
     async def _failed(self, asking: Asking, error: ApplicationError, facts: dict[str, Any]) -> None:
         """Wait, or turn to another model, before the next try; raises what there is no next try for."""
@@ -252,22 +353,24 @@ class ModelCalls:
         return tokens_exceeded(used, budget.max_tokens, asking.asks_tokens, asking.answer_tokens)
 
     async def _reserved(self, asking: Asking) -> Reservation | None:
-        state, needed, closing = self.context.state, asking.needed, asking.closing
         await self._afford(asking, lambda: self._lacks_tokens(asking))
+        await self._afford(asking, lambda: self._lacks_money(asking))
+        return self._hold(asking)
+
+    def _lacks_money(self, asking: Asking) -> str | None:
+        """Return why the money that is left does not hold the call, or None."""
+        state, needed = self.context.state, asking.needed
+        left = state.ledger.left(closing=asking.closing)
+        if left is None or (left > 0 and (needed is None or needed <= left)):
+            return None
+        expected = needed or state.worst_micro or self._figure(asking)
+        return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected, asking.why)
+
+    def _hold(self, asking: Asking) -> Reservation | None:
+        state, needed, closing = self.context.state, asking.needed, asking.closing
         if state.ledger.ceiling is None:
             return None
-        figure = self._figure(asking)
-
-        def refusal() -> str | None:
-            left = state.ledger.left(closing=closing)
-            short = left is not None and (left <= 0 or (needed is not None and needed > left))
-            expected = needed or state.worst_micro or figure
-            if not short:
-                return None
-            return cost_exceeded(state.ledger.spent, state.ledger.ceiling or 0, expected, asking.why)
-
-        await self._afford(asking, refusal)
-        left = state.ledger.left(closing=closing) or 0
+        figure, left = self._figure(asking), state.ledger.left(closing=closing) or 0
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
@@ -381,6 +484,10 @@ class ModelCalls:
             left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
+
+
+def _one_step_more(usage: Usage) -> Usage:
+    return usage.model_copy(update={"steps": usage.steps + 1})
 
 
 def _counts_from_failure(error: ApplicationError) -> bool:

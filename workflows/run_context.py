@@ -59,6 +59,8 @@ class RunContext:
         self.ending = False
         self.names_as_sent: dict[str, str] = {}
         """The names of people in the task that were sent in another than their canonical form."""
+        self.first_found: tuple[int, calls.Found] | None = None
+        """What the first search found while the run was opened, and the number of its draft."""
         self.after_end = False
         """Whether this workflow undoes effects of a run that has ended, so that another one may have tried before."""
 
@@ -93,6 +95,15 @@ class RunContext:
             if (settled := run.after_rollback()) is not run:
                 self.state.keep_plan_run(settled)
                 self.record_plan(settled)
+
+    @property
+    def held_up(self) -> str:
+        """Return why nothing new is begun now; empty where it is."""
+        if self.activities.stopping:
+            return "cancelled"
+        if self.undoing:
+            return "undo"
+        return "" if self.state.paused is None else "paused"
 
     def forget_agreed(self) -> None:
         """Forget what people have decided about calls, when these have begun or will not be made."""
@@ -281,6 +292,7 @@ class RunContext:
         """Raise limits; raises TaskInvalid for what cannot be raised."""
         state = self.state
         state.budget = state.budget.raised(more)
+        self.activities.news += 1
         ceiling = state.budget.max_llm_cost_usd
         state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
         self.record("budget.topped_up", one_line(", ".join(f"{name} +{amount}" for name, amount in more.items()), 500))

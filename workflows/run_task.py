@@ -13,7 +13,7 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, Denied, OutputInvalid, TaskInvalid
 from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
 from backstay.shown import one_line
-from backstay.task.context import ContextItem
+from backstay.task.context import ContextItem, answered
 from backstay.task.decision import (
     Action,
     AskPerson,
@@ -42,7 +42,7 @@ from workflows.plans.plans import Plans
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.state import RunState
-from workflows.tool_calls import ToolCalls
+from workflows.tool_calls import ToolCalls, decided_by
 from workflows.work import Work
 
 Value = TypeVar("Value")
@@ -153,8 +153,7 @@ class RunTask(Messages):
             work.searched = True
         while True:
             if work.decision is None:
-                await self.context.gate()
-                await self.context.turn()
+                await self._until_free()
                 work.decision = await self.model_calls.decide()
                 self._count_output_fault(work.decision)
                 self.context.approvals.withdraw_unasked()
@@ -162,6 +161,13 @@ class RunTask(Messages):
                 return finish
             count_failure(self.context, work.decision)
             work.next_decision()
+
+    async def _until_free(self) -> None:
+        """Wait until the model may be asked; not with a decision that came with the calls before it."""
+        if self.model_calls.has_decided:
+            return
+        await self.context.gate()
+        await self.context.turn()
 
     async def _carried_out(self, work: Work, decision: Decision) -> Finish | None:
         """Perform the actions that are left; return the one that ends the run, if it may."""
@@ -256,10 +262,14 @@ class RunTask(Messages):
             fault = refused(Denied("nothing is done before a plan is approved; propose one"))
             self._answer([(call.id, fault) for call in action.calls])
             return False
-        performed = await self.tool_calls.perform(Purpose.CALL, action.calls)
-        for made in performed:
-            by_person = made.call.by_person
-            self._answer([(made.call.id, made.result)], {} if by_person is None else {DECIDED_BY: by_person.told()})
+        decision = self.context.state.work.decision
+        last = decision is not None and decision.actions[-1] is action
+        then = self.model_calls if last else None
+        performed = await self.tool_calls.perform(Purpose.CALL, action.calls, then=then)
+        if not self.model_calls.has_decided:
+            for made in performed:
+                item = ContextItem(kind="answer", call_id=made.call.id, text=decided_by(made.call))
+                self.context.state.append.append(answered(item, made.result))
         return all(made.result.success for made in performed)
 
     async def _propose(self, action: ProposePlan) -> bool:
@@ -312,14 +322,10 @@ class RunTask(Messages):
 
     def _answer(self, answers: list[tuple[str, ToolResult]], more: dict[str, Any] | None = None) -> None:
         """Tell the model what calls led to, and in the same place what else is to be known of them."""
-        more = more or {}
+        text = canonical(more) if more else None
         for call_id, result in answers:
-            item = ContextItem(kind="answer", call_id=call_id)
-            if result.ref is not None and result.error is None:
-                added = {"ref": result.ref} | ({"text": canonical(more)} if more else {})
-            else:
-                added = {"text": canonical({**_told(result), **more})}
-            self.context.state.append.append(item.model_copy(update=added))
+            item = ContextItem(kind="answer", call_id=call_id, text=text)
+            self.context.state.append.append(answered(item, result))
 
     def _count_output_fault(self, decision: Decision) -> None:
         """Count an answer that is not the value which the task wants; raises OutputInvalid after the last repair."""
@@ -349,13 +355,20 @@ async def open_context(context: RunContext) -> None:
     """Resolve profile, prices, policy, catalog, store and prompt, and prepare the ledger."""
     state = context.state
     started = workflow.now()
+    search = None
+    if state.task.plan is None:
+        search = calls.FindTools(query="", limit=FIRST_SEARCH_LIMIT, draft=state.take_draft_number())
     ask = calls.OpenRun(
         task=state.task,
+        search=search,
         at=workflow.now().isoformat(timespec="milliseconds"),
         workflow_run_id=workflow.info().run_id,
         names_as_sent=context.names_as_sent,
     )
     opened = await context.activities.execute(calls.open_run, ask, summary="open the run")
+    if search is not None and opened.found is not None:
+        context.first_found = search.draft, opened.found
+        opened = opened.model_copy(update={"found": None})
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
     # Only now is it known what of the task may be told.
     more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
@@ -402,10 +415,11 @@ async def search(
     """
     state = context.state
     shown = one_line(query, 60)
+    (draft, known), context.first_found = context.first_found or (0, None), None
     ask = calls.FindTools(
         query=query[:2000],
         limit=limit,
-        draft=state.take_draft_number(),
+        draft=draft or state.take_draft_number(),
         step=state.usage.step,
     )
     if detail_level == "full":
@@ -414,7 +428,7 @@ async def search(
         ask = ask.model_copy(update={"patience_s": patience_s})
     if servers:
         ask = ask.model_copy(update={"servers": servers})
-    found = await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
+    found = known or await context.activities.execute(calls.search_tools, ask, summary=f"search tools: {shown}")
     while patience_s and found.starting:
         found = await context.activities.execute(calls.search_tools, ask, summary="wait for servers that start")
     context.record_drafts(ask.happened(found.count, found.catalog), kept_as=ask.draft)
@@ -465,9 +479,3 @@ def _out_of_bounds(info: workflow.Info, task: Any) -> TaskInvalid | None:
         if timeout is not None:
             return TaskInvalid(f"{name}: refused, since it ends a run without undo; use budget.max_wall_seconds")
     return too_long(task) if isinstance(task, dict | str) else None
-
-
-def _told(result: ToolResult) -> dict[str, Any]:
-    if result.success:
-        return {"note": result.error, "ref": result.ref}
-    return {"error": result.reason or result.error, "type": result.error_type, "ref": result.ref}

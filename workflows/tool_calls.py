@@ -17,17 +17,19 @@ from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.policies.denials import denials_of
 from backstay.shown import one_line, shown_arguments
+from backstay.task.context import ContextItem
 from backstay.task.event import call_drafts
 from backstay.task.plan import references_in
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
-from backstay.tools.tool import Elicitation, ToolCall, ToolResult
+from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
 from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
 from workflows.calls_in_flight import BatchInFlight, CallInFlight
 from workflows.changing import commented
 from workflows.consent import Answered, Consent, refused, rejected, ruling_of
+from workflows.model_calls import Ahead, ModelCalls
 from workflows.reconcile import Performed, Reconcile
 from workflows.run_context import RunContext
 from workflows.work import Decided
@@ -65,13 +67,15 @@ class ToolCalls:
         rehearsal: RehearsedCall | None = None,
         results: dict[int, str] | None = None,
         steps: Mapping[str, int] | None = None,
+        then: ModelCalls | None = None,
     ) -> list[Performed]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
         `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole; a
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
         questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
-        its id, the step that it is, where they are not all of the present one. Raises BudgetExceeded, Expired or
+        its id, the step that it is, where they are not all of the present one. `then` asks the model for the next
+        decision as soon as all of them succeeded, where nothing speaks against it. Raises BudgetExceeded, Expired or
         Rejected.
         """
 
@@ -87,17 +91,40 @@ class ToolCalls:
             made = iter([await self._made(self._bind(call)) for call in flights.calls])
         else:
             flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
-            made = iter(await self._all_made(flights))
+            made = iter(await self._all_made(flights, then))
         return _in_order(batch, flights.refused, made)
 
-    async def _all_made(self, flights: BatchInFlight) -> list[Performed]:
+    async def _all_made(self, flights: BatchInFlight, then: ModelCalls | None) -> list[Performed]:
         """Make calls that were begun; an execution that ends meanwhile hands them on."""
         self.context.batch = flights
         keep_order(flights.calls)
+        ahead = None if then is None or not _fit_for_one_activity(flights) else then.reserve_ahead()
+        self.context.calls_in_flight += 1
         try:
-            return await self._together([self._made(call) for call in flights.calls])
+            with self.context.doing(State.CALLING):
+                if then is not None and ahead is not None:
+                    await self._act_and_ask(flights.calls, then, ahead)
+                return await self._together([self._made(call) for call in flights.calls])
         finally:
+            self.context.calls_in_flight -= 1
             self.context.batch = None
+
+    async def _act_and_ask(self, flights: Sequence[CallInFlight], then: ModelCalls, ahead: Ahead) -> None:
+        """Make calls, and ask the model what comes next, in one activity; what it leaves undone is made as usual."""
+        asks = [self._request_for(flight) for flight in flights]
+        answers = [
+            ContextItem(kind="answer", call_id=flight.call.id, text=decided_by(flight.call)) for flight in flights
+        ]
+        ordered = tuple(place for place, flight in enumerate(flights) if flight.ordered)
+        summary = one_line("; ".join(_summary(flight) for flight in flights), 120)
+        acted = await then.ask_after(
+            ahead,
+            calls.ActAndAsk(calls=tuple(asks), answers=tuple(answers), ordered=ordered, ask=ahead.ask),
+            summary=summary,
+            deadline_s=sum(flight.deadline_s for flight in flights),
+        )
+        for flight, ask, result in zip(flights, asks, () if acted is None else acted.results, strict=acted is not None):
+            flight.go_on_with(ask, result)
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
         """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
@@ -141,13 +168,8 @@ class ToolCalls:
         return BatchInFlight(batch.refused, [flight(begun.call).go_on(begun) for begun in batch.calls])
 
     async def _together(self, running: Sequence[Coroutine[Any, Any, Performed]]) -> list[Performed]:
-        self.context.calls_in_flight += 1
-        try:
-            with self.context.doing(State.CALLING):
-                # Every call is waited for, even when one of them fails: nothing may be in flight afterwards.
-                done = await asyncio.gather(*running, return_exceptions=True)
-        finally:
-            self.context.calls_in_flight -= 1
+        # Every call is waited for, even when one of them fails: nothing may be in flight afterwards.
+        done = await asyncio.gather(*running, return_exceptions=True)
         for outcome in done:
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -212,8 +234,17 @@ class ToolCalls:
 
     async def _order(self, flight: CallInFlight, question: str = "", reply: object = None) -> ToolResult:
         """Run the activity `call_tool`; this is the only place that does."""
-        state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
         summary = _summary(flight)
+        ask = self._request_for(flight, question, reply)
+        flight.result = result = await self.context.activities.execute(
+            calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
+        )
+        flight.told = (ask, result)
+        return result
+
+    def _request_for(self, flight: CallInFlight, question: str = "", reply: object = None) -> calls.CallTool:
+        """Return what is asked for a call, which counts as made with it."""
+        state, call, effect, purpose = self.context.state, flight.call, flight.effect, flight.purpose
         more: dict[str, Any] = {}
         if applies(purpose, Stage.EVENT):
             more |= {"draft": state.take_draft_number(), "step": flight.step}
@@ -235,13 +266,8 @@ class ToolCalls:
             more["accepted"] = True
         if flight.authority is not None and flight.authority.restricts:
             more["authority"] = flight.authority
-        more |= {"effect": effect, "send": flight.send, "deadline_s": flight.deadline_s}
-        ask = calls.CallTool(tool=call.tool.name, question=question, reply=reply, **more)
-        flight.result = result = await self.context.activities.execute(
-            calls.call_tool, ask, summary=summary, deadline_s=flight.deadline_s
-        )
-        flight.told = (ask, result)
-        return result
+        more |= {"effect": effect, "send": flight.send, "tried": flight.tried, "deadline_s": flight.deadline_s}
+        return calls.CallTool(tool=call.tool.name, question=question, reply=reply, **more)
 
     def tell(self, flight: CallInFlight, result: ToolResult) -> None:
         """Add the event of a call whose outcome is known."""
@@ -355,6 +381,21 @@ class ToolCalls:
         elif not uncertain:
             state.undo = state.undo.drop(effect)
         self.context.changed()
+
+
+def decided_by(call: ToolCall) -> str | None:
+    """Return what the model is told beside the answer of a call, as a JSON object; None where there is nothing."""
+    return None if call.by_person is None else canonical({DECIDED_BY: call.by_person.told()})
+
+
+def _fit_for_one_activity(flights: BatchInFlight) -> bool:
+    """Return whether calls can be made in one activity: none was refused or begun before, or waits for others."""
+    return bool(flights.calls) and not (
+        flights.refused
+        or any(
+            flight.begun_before or flight.done or flight.raised or flight.call.tool.serial for flight in flights.calls
+        )
+    )
 
 
 def keep_order(flights: Sequence[CallInFlight]) -> None:

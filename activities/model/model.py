@@ -34,6 +34,7 @@ from backstay.errors import BackstayError, Pruned, WorkerMisfit
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import Decision, Perception
+from backstay.task.event import as_drafts
 from backstay.tools.tool import Tool
 from sandbox.programs.check import blocked_uses
 from store.blobs.shown import Missing
@@ -58,6 +59,10 @@ class Model(Activities):
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
         """Render the context, call the model once, price the answer and parse it into a Decision."""
+        return await self.asked(ask)
+
+    async def asked(self, ask: calls.AskModel) -> Decision:
+        """Ask the model once; raises BackstayError, whose facts say `unbilled` where nothing was sent."""
         try:
             target = self._target(ask)
             loaded = await retry_while_unavailable(lambda: self._load(ask, target), for_s=self.transient_s)
@@ -129,7 +134,7 @@ class Model(Activities):
             output_fault=one_line(parser.output_fault, 300),
             learned=one_line(lesson_told(sent.news), 300),
         )
-        await self.tell(ask, ask.happened(decision), ask.draft)
+        await self.tell(ask, as_drafts(ask.happened(decision), ask.draft))
         return decision
 
     async def _perceived(self, run: str, content: Any, catalog: Catalog) -> Perception | str:

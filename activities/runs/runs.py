@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from activities.retrying import implements
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.tools.outcomes import shown
+from activities.tools.searches import Searches
 from backstay import calls
 from backstay.approvals.deciding import words_hold_s
 from backstay.approvals.proof import START, Binding
@@ -34,6 +36,7 @@ from backstay.provenance.index import texts_in
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
+from backstay.task.event import Event, as_drafts
 from backstay.task.result import KEPT, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
@@ -60,9 +63,10 @@ _log = structlog.get_logger("backstay.runs")
 class Runs(Activities):
     """Implement `open_run` and `close_run`."""
 
-    def __init__(self, resources: Resources, transcripts: Transcripts) -> None:
+    def __init__(self, resources: Resources, transcripts: Transcripts, searches: Searches) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
+        self.searches = searches
         self.transcripts = transcripts
         self.following = Following(resources, transcripts)
         self.notifications = Notifications(resources)
@@ -105,8 +109,23 @@ class Runs(Activities):
             jail=jail_limits(self.settings) if builtin else WorkspaceLimits(),
             **more,
         )
-        await self._remember(ask, opened, followed)
-        return opened
+        found, drafts = await self._first_found(ask, opened)
+        await self._remember(ask, opened, followed, drafts)
+        return opened if found is None else opened.model_copy(update={"found": found})
+
+    async def _first_found(
+        self, ask: calls.OpenRun, opened: calls.Opened
+    ) -> tuple[calls.Found | None, Sequence[Event]]:
+        """Search by the task, and return what was found and what is told of it; nothing while servers are starting."""
+        if ask.search is None or opened.perception:
+            return None, ()
+        query = (opened.searched or ask.task.text)[:_SEARCHED_TEXT]
+        shared = {"run": ask.run, "user_id": ask.user_id, "session_id": ask.session_id, "builtin": opened.builtin}
+        search = ask.search.model_copy(update=shared | {"query": query})
+        found = await self.searches.found(search)
+        if found.starting:
+            return None, ()
+        return found, as_drafts(search.happened(found.count, found.catalog), search.draft)
 
     def _require_plain_names(self, task: Task) -> None:
         """Raise TaskInvalid for a secret in what must be kept and shown as it is given."""
@@ -237,7 +256,9 @@ class Runs(Activities):
             # The next run that claims it sees that this run is closed.
             _log.warning("workspace.kept", run=ask.run, reason=str(error))
 
-    async def _remember(self, ask: calls.OpenRun, opened: calls.Opened, followed: RunRow | None) -> None:
+    async def _remember(
+        self, ask: calls.OpenRun, opened: calls.Opened, followed: RunRow | None, drafts: Sequence[Event]
+    ) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
         text = await self._shown_text(ask.run, ask.task)
         await self.store.runs.opened(
@@ -252,7 +273,8 @@ class Runs(Activities):
             follows=None if followed is None else followed.run,
             metadata=(await self.records.show(ask.run, ask.task.metadata, "task")).payload,
         )
-        await self.begin(ask)
+        await self.admit(ask)
+        await self.tell(ask, drafts)
 
     async def _first_context(
         self, run: str, task: Task, followed: RunRow | None, policy: Policy, profile: Profile

@@ -36,6 +36,7 @@ RESERVED, OVERSHOT = "reserved", "overshot"
 OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
 EVERY_S = 5.0
+_NO_ANSWER = ToolResult(success=False)
 _log = structlog.get_logger("backstay.telemetry")
 
 
@@ -140,21 +141,35 @@ class _Calls(WorkflowOutboundInterceptor):
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
         handle = super().start_activity(input)
         ask = calls.asked(input.args)
-        if isinstance(ask, calls.AskModel | calls.CallTool):
+        if isinstance(ask, calls.AskModel | calls.CallTool | calls.ActAndAsk):
             handle.add_done_callback(lambda done: self._answered(ask, done))
         return handle
 
-    def _answered(self, ask: calls.AskModel | calls.CallTool, done: "asyncio.Task[Any]") -> None:
+    def _answered(self, ask: Any, done: "asyncio.Task[Any]") -> None:
         if done.cancelled() or not workflow.in_workflow() or not _is_new():
             return
         answer = None if done.exception() is not None else done.result()
-        if isinstance(ask, calls.AskModel):
-            if isinstance(answer, Decision):
-                self._counts.asked(ask, answer)
-        elif ask.purpose == "call" and ask.rehearsal is None:
-            outcome = outcome_of(answer) if isinstance(answer, ToolResult) else "failed"
-            if outcome != "asked":
-                self._counts.called(ask, outcome)
+        match ask, answer:
+            case calls.ActAndAsk(), calls.Acted():
+                for call, result in zip(ask.calls, answer.results, strict=True):
+                    self._called(call, result)
+                self._asked(ask.ask, answer.decision)
+            case calls.AskModel(), _:
+                self._asked(ask, answer)
+            case calls.CallTool(), _:
+                self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER)
+            case _:
+                pass  # what was not made is made again
+
+    def _asked(self, ask: calls.AskModel, answer: Any) -> None:
+        if isinstance(answer, Decision):
+            self._counts.asked(ask, answer)
+
+    def _called(self, ask: calls.CallTool, answer: ToolResult | None) -> None:
+        if ask.purpose != "call" or ask.rehearsal is not None or answer is None:
+            return
+        if (outcome := outcome_of(answer)) != "asked":
+            self._counts.called(ask, outcome)
 
 
 def _is_new() -> bool:

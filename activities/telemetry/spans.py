@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from opentelemetry import trace
-from opentelemetry.context import Context
-from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import SpanContext, TraceFlags
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import PayloadConverter
-from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import (
     ActivityInboundInterceptor,
     ContinueAsNewInput,
@@ -33,13 +30,17 @@ from temporalio.worker import (
     WorkflowOutboundInterceptor,
 )
 
-from activities.telemetry.attributes import ATTEMPT, ERROR, STEP, call_began, call_ended, run_ended, run_name
+from activities.telemetry.attributes import ERROR, STEP, call_began, run_ended, run_name
+from activities.telemetry.calls import kind_of, place_spans, span_under
 from backstay.calls import asked
 from backstay.client.exporting import Exporting
-from backstay.client.tracing import HEADER, WORKFLOW_ID, context_in, header_of, quiet_span
+from backstay.client.tracing import HEADER, WORKFLOW_ID, context_in, header_of
+from backstay.requests import ActAndAsk
 
 _CONTINUED = "backstay-trace"
 """The header in which an execution tells the next one when the run and its last step began."""
+_THEN = "backstay-then"
+"""The header in which an activity that asks the model after calls is told the step of the question."""
 _UNTRACED = frozenset({"ReadRun"})
 _IN_JAILS = frozenset({"resume_program", "verify_program"})
 
@@ -172,24 +173,16 @@ class SpanInterceptor(Interceptor):
 
 class _Activity(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - Temporal's name
-        info, parent = activity.info(), context_in(input.headers)
+        parent, ask = context_in(input.headers), input.args[0] if input.args else None
         if parent is None:
             return await super().execute_activity(input)
-        name, said = call_began(info.activity_type, input.args[0] if input.args else None)
-        said |= {WORKFLOW_ID: info.workflow_id or "", ATTEMPT: info.attempt}
-        place = trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())
-        kind = SpanKind.CLIENT if name.startswith("chat ") else SpanKind.INTERNAL
-        with quiet_span(name, place=place, kind=kind, said=said) as span:
-            try:
-                answer = await super().execute_activity(input)
-            except BaseException as error:
-                span.set_attribute(ERROR, _kind_of(error))
-                span.set_status(Status(StatusCode.ERROR))
-                raise
-            ended = call_ended(answer)
-            span.set_attributes(ended)
-            if ERROR in ended:
-                span.set_status(Status(StatusCode.ERROR))
+        if isinstance(ask, ActAndAsk):
+            # Its calls and its question are parts of two steps, as if each were made by itself.
+            then = context_in({HEADER: input.headers[_THEN]}) if _THEN in input.headers else None
+            place_spans({ask.calls[0].step: parent, ask.ask.step: then or parent})
+        with span_under(parent, activity.info().activity_type, ask) as note:
+            answer = await super().execute_activity(input)
+            note(answer)
             return answer
 
 
@@ -219,7 +212,7 @@ class _Workflow(WorkflowInboundInterceptor):
         except BaseException as error:
             # Neither a worker that lets go of a run, nor a new execution, nor a bug ends it.
             if _ends(error):
-                traced.close(name, said | {ERROR: _kind_of(error)}, failed=True)
+                traced.close(name, said | {ERROR: kind_of(error)}, failed=True)
             raise
         traced.close(name, said | run_ended(result), failed=isinstance(result, dict) and result.get("success") is False)
         return result
@@ -235,8 +228,11 @@ class _Calls(WorkflowOutboundInterceptor):
             return super().start_activity(input)
         traced, began = self._inbound.trace, workflow.time_ns()
         ask = asked(input.args)
-        step = traced.begin(int(getattr(ask, "step", 0) or 0), began)
-        input.headers = {**input.headers, HEADER: header_of(traced.place(step))}
+        steps = [traced.begin(number, began) for number in _steps_of(ask)]
+        step, headers = steps[0], {HEADER: header_of(traced.place(steps[0]))}
+        if len(steps) > 1:
+            headers[_THEN] = header_of(traced.place(steps[1]))
+        input.headers = {**input.headers, **headers}
         handle = super().start_activity(input)
 
         def answered(done: "asyncio.Task[Any]") -> None:
@@ -245,7 +241,8 @@ class _Calls(WorkflowOutboundInterceptor):
             if input.activity in _IN_JAILS and not done.cancelled():
                 name, said = call_began(input.activity, ask)
                 traced.program(name, said, step, began, failed=done.exception() is not None)
-            traced.end(step, workflow.time_ns())
+            for part in steps:
+                traced.end(part, workflow.time_ns())
 
         handle.add_done_callback(answered)
         return handle
@@ -255,16 +252,18 @@ class _Calls(WorkflowOutboundInterceptor):
         return super().continue_as_new(input)
 
 
+def _steps_of(ask: Any) -> list[int]:
+    """Return the steps that an activity is a part of; 0 stands for the step under way."""
+    if isinstance(ask, ActAndAsk):
+        return [ask.calls[0].step, ask.ask.step]
+    return [int(getattr(ask, "step", 0) or 0)]
+
+
 def _ends(error: BaseException) -> bool:
     """Return whether what came out of a workflow is its end."""
     if isinstance(error, asyncio.CancelledError):
         return workflow.in_workflow() and workflow.cancellation_reason() is not None
     return isinstance(error, Exception) and workflow.in_workflow() and workflow.is_failure_exception(error)
-
-
-def _kind_of(error: BaseException) -> str:
-    cause = error.cause if isinstance(error, ActivityError) and error.cause is not None else error
-    return (cause.type if isinstance(cause, ApplicationError) else None) or type(cause).__name__
 
 
 def _read(header: Payload | None) -> dict[str, int]:

@@ -5,7 +5,9 @@ from typing import Any
 
 from activities.offloading import offload, refuse_unfit, refuse_unfit_size
 from activities.records import Records
-from backstay.errors import ArgumentsInvalid
+from backstay import calls
+from backstay.errors import ArgumentsInvalid, Denied
+from backstay.provenance.source import Sources
 from backstay.redaction.handles import (
     belongs_to,
     escape_lookalikes,
@@ -116,3 +118,10 @@ def _refuse_unknown(handles: list[str], known: Container[str]) -> None:
     unknown = next((handle for handle in handles if handle not in known), None)
     if unknown is not None:
         raise ArgumentsInvalid(f"arguments: {unknown} is not a secret of this run; use a handle from an earlier answer")
+
+
+def refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:
+    """Raise Denied when a rule denies what stood for something else while the call was ruled on."""
+    for denial in ask.denials:
+        if denial.holds(ask.tool, shown, sources):
+            raise Denied(f"denied by the policy: {denial.line}")

@@ -60,13 +60,14 @@ class Effects:
 
     @contextlib.asynccontextmanager
     async def intent(
-        self, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool
+        self, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool, tried: bool = False
     ) -> "AsyncGenerator[Send]":
         """Give out one send of an effect; `result` tells afterwards how it ended, or why it was not made.
 
+        `tried`: whether another activity has tried it before.
         Raises ToolUnavailable when nothing was sent, and when a repeat is harmless.
         """
-        send = Send(self, intent, idempotency_ttl=idempotency_ttl, epoch_differs=epoch_differs)
+        send = Send(self, intent, idempotency_ttl=idempotency_ttl, epoch_differs=epoch_differs, tried=tried)
         try:
             yield send
         except _Held as held:
@@ -86,7 +87,9 @@ class Send:
 
     result: ToolResult
 
-    def __init__(self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool) -> None:
+    def __init__(
+        self, effects: Effects, intent: Intent, *, idempotency_ttl: float | None, epoch_differs: bool, tried: bool
+    ) -> None:
         """Prepare to send; nothing is recorded yet."""
         self.records, self.store = effects.records, effects.records.store
         self.elicitations, self.repairs = effects.elicitations, effects.repairs
@@ -94,6 +97,7 @@ class Send:
         self.provider = intent.tool.partition(".")[0]
         self.idempotency_ttl = idempotency_ttl
         self.epoch_differs = epoch_differs
+        self.attempt = activity.info().attempt + tried
         self.intending = False
         self.begun: Begun | None = None
         self.asked: dict[str, Any] | None = None
@@ -116,7 +120,7 @@ class Send:
         begun = await self.store.effects.begin(
             self.intent.model_copy(update={"lease_s": self.left_s}),
             idempotency_ttl=self.idempotency_ttl,
-            attempt=activity.info().attempt,
+            attempt=self.attempt,
             epoch_differs=self.epoch_differs,
         )
         if begun.kind != "go":

@@ -10,6 +10,7 @@ from backstay.digests.cutting import size_of_text
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
+from backstay.task.event import as_drafts
 from backstay.task.reading import at_path
 from backstay.tools.tool import Hit, ToolResult
 from toolbox.catalog.catalog import Catalog
@@ -28,6 +29,16 @@ class Searches(Activities):
     async def search_tools(self, ask: calls.FindTools) -> calls.Found:
         """Search the catalog of the run's user and store the hits."""
         await self.admit(ask)
+        found = await self.found(ask)
+        if ask.patience_s and found.starting:
+            # The search is made again; what it finds then is told.
+            await self.tell(ask)
+        else:
+            await self.tell(ask, as_drafts(ask.happened(found.count, found.catalog), ask.draft))
+        return found
+
+    async def found(self, ask: calls.FindTools) -> calls.Found:
+        """Search the catalog, and store the hits; tells no event."""
         catalog = await self.catalog(ask, ask.user_id, patience_s=ask.patience_s)
         # Where the servers that are to be searched have nothing, all of them are searched.
         hits = _hits(catalog, ask, ask.servers) or _hits(catalog, ask, ())
@@ -44,19 +55,13 @@ class Searches(Activities):
         shown = held.redactor.without_known(found_hits) if held.handles else found_hits
         ref = await self.store.blobs.of(ask.run).put_json({"hits": shown})
         shown_reasons = {name: held.redactor.clipped_text(said) for name, said in sorted(catalog.unavailable.items())}
-        found = calls.Found(
+        return calls.Found(
             ref=ref,
             catalog=catalog.version,
             count=len(hits),
             starting=bool(catalog.starting),
             unavailable={name: one_line(said, 300) for name, said in shown_reasons.items()},
         )
-        if ask.patience_s and found.starting:
-            # The search is made again; what it finds then is told.
-            await self.tell(ask)
-        else:
-            await self.tell(ask, ask.happened(found.count, found.catalog), ask.draft)
-        return found
 
     @implements(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:

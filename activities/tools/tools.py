@@ -7,7 +7,7 @@ from typing import Any
 from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
-from activities.tools.arguments import Arguments, refuse_brought_secrets
+from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied
 from activities.tools.effects import Effects, intent_of, told_error
 from activities.tools.elicitations import Elicitations
 from activities.tools.previews import Previews, Rehearsing, made_up, place_of
@@ -31,7 +31,7 @@ from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources, doubted
 from backstay.python_tools.safety import Deny
 from backstay.shown import one_line
-from backstay.task.event import shown_request
+from backstay.task.event import as_drafts, shown_request
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import BoundUndo, EffectRow, Intent
@@ -112,7 +112,7 @@ class Tools(Activities):
         """Return a call of a plan's step as it would be sent."""
         sources = await self._brought(ask, whole, catalog) if ask.where_from else None
         real = await self.arguments.referred(ask.run, whole, ask.references)
-        _refuse_denied(ask, real, sources)
+        refuse_denied(ask, real, sources)
         if ask.judge:
             await self._require_allowed(ask, definition, real)
         folded = await self.arguments.fold_shown(ask.run, real)
@@ -156,21 +156,28 @@ class Tools(Activities):
         # What permits an effect is written with its intent.
         begun = ask if ask.effect is None else ask.model_copy(update={"decisions": ()})
         await self.begin(begun)
+        result = await self.performed(ask)
+        if not ask.draft or result.question is not None:
+            return result
+        try:
+            untold = ask.model_copy(update={"events": (), "numbered": ()})
+            await self.tell(untold, as_drafts(ask.happened(result), ask.draft))
+        except StoreUnavailable:
+            # What was sent counts more than its event, which the workflow tells itself.
+            return result.model_copy(update={"untold": True})
+        return result
+
+    async def performed(self, ask: calls.CallTool) -> ToolResult:
+        """Make one call; what is wrong with it before it is sent is an answer. Tells no event."""
         result = await self._performed(ask)
         if not ask.draft or result.question is not None:
             return result
         if result.resolved is not None:
-            result = result.model_copy(update={"request": shown_request(result.resolved)})
-        elif ask.of_plan:
+            return result.model_copy(update={"request": shown_request(result.resolved)})
+        if ask.of_plan:
             with suppress(ArgumentsInvalid):
                 sent = await self.arguments.referred(ask.run, ask.arguments, ask.references)
-                result = result.model_copy(update={"request": shown_request(sent)})
-        try:
-            untold = ask.model_copy(update={"events": (), "numbered": ()})
-            await self.tell(untold, ask.happened(result), ask.draft)
-        except StoreUnavailable:
-            # What was sent counts more than its event, which the workflow tells itself.
-            return result.model_copy(update={"untold": True})
+                return result.model_copy(update={"request": shown_request(sent)})
         return result
 
     async def _performed(self, ask: calls.CallTool) -> ToolResult:
@@ -194,7 +201,7 @@ class Tools(Activities):
         _, definition = await self._callable(ask, ask.tool)
         _require_same(ask, definition)
         shown = await self.rehearsing.resolved(ask, rehearsal)
-        _refuse_denied(ask, shown, ask.sources)
+        refuse_denied(ask, shown, ask.sources)
         refuse_brought_secrets(ask.tool, ask.arguments, shown)
         known, copied = not tokens_in(shown), place_of(ask, definition) is not None
         if known and not copied and ask.purpose == "call":
@@ -220,7 +227,7 @@ class Tools(Activities):
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
         shown = await self.arguments.resolved(ask.run, ask.arguments, ask.references)
-        _refuse_denied(ask, shown, ask.sources)
+        refuse_denied(ask, shown, ask.sources)
         if ask.of_plan:
             refuse_brought_secrets(ask.tool, ask.arguments, shown)
         arguments = await self.arguments.revealed(ask.run, shown)
@@ -278,7 +285,7 @@ class Tools(Activities):
         ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
         differs = self.store.epoch_differs(ask.store)
         tell = await self._teller(ask.run)
-        async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs) as send:
+        async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs, tried=ask.tried) as send:
             answer = await send.carry(
                 self.toolbox.call(
                     definition,
@@ -488,10 +495,3 @@ def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:
 
 def _variables(effect_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"effect": {"id": effect_id}, "arguments": arguments}
-
-
-def _refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], sources: Sources | None) -> None:
-    """Raise Denied when a rule denies what stood for something else while the call was ruled on."""
-    for denial in ask.denials:
-        if denial.holds(ask.tool, shown, sources):
-            raise Denied(f"denied by the policy: {denial.line}")

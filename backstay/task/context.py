@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
+from backstay.tools.tool import ToolResult
 
 
 class ContextItem(Frozen):
@@ -25,6 +26,20 @@ class ContextItem(Frozen):
     """Whether a person said it of whom nobody knows who it is, while the policy needs to know."""
     with_steps: bool = False
     """Whether the text, a JSON object, tells of the steps of a plan; short answers are told in place of their refs."""
+
+
+def answered(item: ContextItem, result: ToolResult) -> ContextItem:
+    """Return an answer with what its call led to; its text holds what else is to be told, as a JSON object."""
+    if result.ref is not None and result.error is None:
+        return item.model_copy(update={"ref": result.ref})
+    more = json.loads(item.text) if item.text else {}
+    return item.model_copy(update={"text": canonical({**_told(result), **more})})
+
+
+def _told(result: ToolResult) -> dict[str, Any]:
+    if result.success:
+        return {"note": result.error, "ref": result.ref}
+    return {"error": result.reason or result.error, "type": result.error_type, "ref": result.ref}
 
 
 def answers_first(append: Iterable[ContextItem]) -> tuple[ContextItem, ...]:

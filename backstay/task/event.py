@@ -1,5 +1,6 @@
 """What happened in a run, in user words."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -42,6 +43,11 @@ class EventDraft(Frozen):
     def under(self, draft: int) -> "Event":
         """Return it as an event that is kept under the number of a draft, which is below zero."""
         return Event(n=-draft, at="", **self.model_dump())
+
+
+def as_drafts(happened: Sequence[EventDraft], draft: int) -> "list[Event]":
+    """Return what happened as events that are kept under the numbers of drafts; none where there is no number."""
+    return [made.under(draft + index) for index, made in enumerate(happened)] if draft else []
 
 
 class Event(Frozen):

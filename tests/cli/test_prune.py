@@ -169,7 +169,7 @@ async def test_a_pruned_run_that_finds_nothing_of_its_own_says_that_it_was_prune
                     break
     # The first worker has the run's payloads in memory.
     async with open_engine(scripts, policy=POLICY, task_queue=queue) as second:
-        result = await ended(await reset(second, run, task=2))
+        result = await ended(await reset(second, run, task=1))
 
     assert (result["outcome"], result["error"]["type"]) == ("failed", "Pruned")
 

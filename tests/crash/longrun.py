@@ -21,6 +21,7 @@ from store.opening import open_store
 from tests.crash.case import Case, open_case
 from tests.crash.points import Point
 from tests.engine import assert_no_task_failure
+from tests.histories import asks_model
 from tests.nursery.nursery import Child, Nursery
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: ask}\nundo: {default: allow}\n"
@@ -139,8 +140,7 @@ def bytes_by_step(histories: Sequence[WorkflowHistory]) -> list[int]:
     sizes = [0]
     for history in histories:
         for event in history.events:
-            scheduled = event.activity_task_scheduled_event_attributes
-            if scheduled.activity_type.name == "ask_model":
+            if asks_model(event):
                 sizes.append(0)
             if not _continues(event):
                 sizes[-1] += event.ByteSize()

@@ -9,14 +9,16 @@ Transport = Literal["http", "stdio"]
 
 PLACES = {
     "open_run": "activities.runs.runs:Runs.open_run",
-    "search_tools": "activities.tools.searches:Searches.search_tools",
+    "search_tools": "activities.tools.searches:Searches.found",
     "read_result": "activities.tools.searches:Searches.read_result",
-    "ask_model": "activities.model.model:Model.ask_model",
+    "ask_model": "activities.model.model:Model.asked",
     "check_call": "activities.tools.tools:Tools.check_call",
-    "call_tool.read": "activities.tools.tools:Tools.call_tool",
-    "call_tool.send": "activities.tools.tools:Tools.call_tool",
-    "call_tool.verify": "activities.tools.tools:Tools.call_tool",
-    "call_tool.undo": "activities.tools.tools:Tools.call_tool",
+    "call_tool.read": "activities.tools.tools:Tools.performed",
+    "call_tool.send": "activities.tools.tools:Tools.performed",
+    "call_tool.verify": "activities.tools.tools:Tools.performed",
+    "call_tool.undo": "activities.tools.tools:Tools.performed",
+    "act_and_ask": "activities.steps:Steps.act_and_ask",
+    "act_and_ask.model": "activities.steps:Steps._decided",
     "settle_effect": "activities.tools.outcomes:Outcomes.settle_effect",
     "load_effects": "activities.tools.outcomes:Outcomes.load_effects",
     "keep_plan": "activities.runs.runs:Runs.keep_plan",
@@ -86,6 +88,9 @@ POINTS = [
     *_both("effects.settle", 1),
     # The same where the server is a child of the worker and dies with it.
     Point("after", "effects.begin", 2, transport="stdio"),
+    # The activity that makes calls and asks the model: before, between the two, with the decision, and after.
+    *_both("act_and_ask", 2),
+    *_both("act_and_ask.model", 2),
     # The model.
     *_both("ask_model", 3),
     Point("before", "model.request", 2),
@@ -115,6 +120,7 @@ POSTGRES_POINTS = [
     *_both("effects.begin", 1),
     Point("during", "provider.request.send", 1),
     Point("before", "effects.settle", 1),
+    Point("before", "act_and_ask.model", 2),
     Point("after", "events.append", 5),
     Point("after", "effects.settle", 5, shape="undo_run"),
 ]

@@ -10,6 +10,7 @@ import yaml
 from backstay.testing import Reply, ScriptedModel
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure
+from tests.histories import activities_in
 from tests.requirements import promise
 from tests.sizes import spread
 from tests.together import started, together
@@ -24,9 +25,7 @@ FINISH = Reply(calls=[("finish", {"summary": "done", "success": True})])
 
 def asks_in(history):
     """Return what the activity that asks a model was given, each time."""
-    scheduled = (event.activity_task_scheduled_event_attributes for event in history.events)
-    asks = [given for given in scheduled if given.activity_type.name == "ask_model"]
-    return [json.loads(given.input.payloads[0].data) for given in asks]
+    return [given for name, given, _ in activities_in(history.events) if name == "ask_model"]
 
 
 @pytest_asyncio.fixture(scope="module")

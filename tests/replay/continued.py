@@ -20,8 +20,8 @@ from tests.replay.steps import (
     switched,
 )
 
-LONG_AFTER = 46
-"""After so many events the server that records them calls a history long."""
+LONG_AFTER = {"continued": 30, "continued-program": 30, "continued-undo": 46}
+"""After so many events the server that records a shape calls its history long."""
 SCRIPTS: dict[str, Script] = {
     "continued": [[READ], [SEND], [READ], [READ], [FINISH]],
     "continued-program": [[READ], [READ], [("run_program", {"code": PROGRAM})], [FINISH]],

@@ -49,9 +49,26 @@ def mark_of(event: Any) -> str:
 
 
 def holds(history: WorkflowHistory, wanted: list[str]) -> bool:
-    """Return whether everything wanted happened, in this order."""
-    happened = iter([mark_of(event) for event in history.events])
+    """Return whether everything wanted happened, in this order; what goes together counts as if it went by itself."""
+    happened = iter([mark for event in history.events for mark in (mark_of(event), *_parts_of(event))])
     return all(mark in happened for mark in wanted)
+
+
+def _parts_of(event: Any) -> list[str]:
+    """Return what an activity that asks the model after calls is kept for, as if each were an activity of its own."""
+    match event.WhichOneof("attributes"):
+        case "activity_task_scheduled_event_attributes":
+            scheduled = event.activity_task_scheduled_event_attributes
+            ask = json.loads(scheduled.input.payloads[0].data)
+            return ["call_tool"] * len(ask["calls"]) if scheduled.activity_type.name == "act_and_ask" else []
+        case "activity_task_completed_event_attributes":
+            said = json.loads(event.activity_task_completed_event_attributes.result.payloads[0].data)
+            if not isinstance(said, dict) or "results" not in said:
+                return []
+            failed = [f"-> {result['error_type']}" for result in said["results"] if result and "error_type" in result]
+            return [*failed, "ask_model"] if said.get("asked") else failed
+        case _:
+            return []
 
 
 def commands_of(history: WorkflowHistory) -> list[str]:

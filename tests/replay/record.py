@@ -36,10 +36,10 @@ UNREAD = frozenset({"stackTrace", "identity", "requestId", "workerVersion"})
 
 async def main(wanted: Collection[str], beside: str) -> None:
     chosen = {name: play for name, play in SHAPES.items() if not wanted or name in wanted}
-    continuing = chosen.keys() & continued.SHAPES.keys()
-    for shapes, long_after in ((chosen.keys() - continuing, 4096), (continuing, continued.LONG_AFTER)):
-        if not shapes:
-            continue
+    groups: dict[int, list[str]] = {}
+    for name in sorted(chosen):
+        groups.setdefault(continued.LONG_AFTER.get(name, 4096), []).append(name)
+    for long_after, shapes in groups.items():
         async with await WorkflowEnvironment.start_local(
             data_converter=DATA_CONVERTER,
             dev_server_existing_path=TEMPORAL,
@@ -47,7 +47,7 @@ async def main(wanted: Collection[str], beside: str) -> None:
             search_attributes=KEYS,
             identity="recorder",
         ) as environment:
-            for name in sorted(shapes):
+            for name in shapes:
                 keep(f"{beside}-{name}" if beside else name, await played(environment.client, name))
 
 

@@ -195,7 +195,7 @@ _COMPENSATED = Rollback._compensated
 @pytest.mark.parametrize(
     ("owner", "name", "mutation", "shape"),
     [
-        (run_task, "search", _no_search, "read"),
+        (run_task, "search", _no_search, "fallback"),
         (ToolCalls, "perform", _search_first, "approve"),
         (model_calls.ModelCalls, "closing_summary", _hasty, "budget"),
         (model_calls.ModelCalls, "perceive", _not_perceived, "fallback"),

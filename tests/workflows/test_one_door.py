@@ -13,7 +13,11 @@ from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[2]
 PRODUCT = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "worker.py", "starter.py")
+REQUEST = ("workflows/tool_calls.py", "ToolCalls._request_for")
+"""What makes the request for a call."""
 DOOR = ("workflows/tool_calls.py", "ToolCalls._order")
+TOGETHER = ("workflows/tool_calls.py", "ToolCalls._act_and_ask")
+"""What hands the calls of one decision over together, with the question to the model that follows."""
 
 
 @cache
@@ -54,16 +58,17 @@ def named(node, name):
 
 @promise("runs:one-door")
 def test_one_function_makes_the_request_for_a_call():
-    assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTool")) == {DOOR}
+    assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTool")) == {REQUEST}
+    assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "ActAndAsk")) == {TOGETHER}
 
 
-def is_menu_entry(node):
-    """Whether a node is the activity `call_tool` as others than the menu itself name it."""
+def is_menu_entry(node, entry="call_tool"):
+    """Whether a node is an activity as others than the menu itself name it."""
     match node:
-        case ast.Attribute(value=ast.Name(id="calls"), attr="call_tool"):
-            return True
+        case ast.Attribute(value=ast.Name(id="calls"), attr=name):
+            return name == entry
         case ast.ImportFrom(module="backstay.calls", names=names):
-            return any(name.name in {"call_tool", "*"} for name in names)
+            return any(name.name in {entry, "*"} for name in names)
         case _:
             return False
 
@@ -72,6 +77,10 @@ def is_menu_entry(node):
 def test_one_function_orders_the_activity_that_calls_a_tool():
     # The body that implements the activity names it too, and orders nothing.
     assert places(is_menu_entry) == {DOOR, ("activities/tools/tools.py", "Tools.@call_tool")}
+    assert places(lambda node: is_menu_entry(node, "act_and_ask")) == {
+        ("workflows/model_calls.py", "ModelCalls.ask_after"),
+        ("activities/steps.py", "Steps.@act_and_ask"),
+    }
     orders = {"execute_activity", "start_activity"}
     assert places(lambda node: any(named(node, name) for name in orders) and not passes_on(node)) == {
         ("workflows/activity_calls.py", "ActivityCalls.execute_once")
@@ -85,7 +94,7 @@ def test_nothing_else_than_perform_leads_to_that_function():
     for method in tool_calls.body:
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
             own[method.name] = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
-    leading = {"_order"}
+    leading = {"_request_for"}
     while (more := leading | {name for name, used in own.items() if used & leading}) != leading:
         leading = more
 

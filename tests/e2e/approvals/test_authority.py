@@ -18,6 +18,7 @@ from backstay.testing import Reply
 from store.opening import open_store
 from tests import signing
 from tests.engine import ROOT, Scripts, ended, engine, pending, toolbox_of
+from tests.histories import activities_in
 from tests.requirements import promise
 from workflows import WORKFLOWS
 
@@ -319,11 +320,8 @@ async def test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit(opened)
     assert names.count("approval.decided") == 2
     assert names.count("approval.refused") <= 21
     assert (await handle.query("status"))["refused"] == 130
-    first_call = next(
-        json.loads(event.activity_task_scheduled_event_attributes.input.payloads[0].data)
-        for event in (await handle.fetch_history()).events
-        if event.activity_task_scheduled_event_attributes.activity_type.name == "call_tool"
-    )
+    made = activities_in((await handle.fetch_history()).events)
+    first_call = next(given for name, given, _ in made if name == "call_tool")
     assert [decision["by"] for decision in first_call["decisions"]][-1] == BO
 
 

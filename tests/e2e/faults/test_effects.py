@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.engine import assert_no_task_failure, engine, pending, toolbox_of
+from tests.histories import activities_in
 from tests.requirements import promise
 from tests.together import started, together
 
@@ -66,14 +67,9 @@ async def decide(handle, request_id, verdict):
 
 async def called_with(handle, purpose="call"):
     """Return what `call_tool` was asked for the effect, in order, from the history."""
-    asked = []
-    async for event in handle.fetch_history_events():
-        scheduled = event.activity_task_scheduled_event_attributes
-        if scheduled.activity_type.name == "call_tool":
-            ask = json.loads(scheduled.input.payloads[0].data)
-            if ask.get("effect") is not None and ask.get("purpose", "call") == purpose:
-                asked.append(ask)
-    return asked
+    made = activities_in((await handle.fetch_history()).events)
+    asked = [given for name, given, _ in made if name == "call_tool" and given.get("effect") is not None]
+    return [given for given in asked if given.get("purpose", "call") == purpose]
 
 
 @promise("effects:verify")

@@ -247,7 +247,7 @@ async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared
     await decide(handle, "reject", seen=("r1",))
     assert (await ended(handle))["outcome"] == "completed"
     sent = len(desk.calls("send"))
-    again = await reset(opened, handle, task=2)
+    again = await reset(opened, handle, task=1)
     opened.model._rules.asked["reset"] = 1
     await decide(again)
     result = await ended(again)
@@ -264,7 +264,7 @@ async def test_after_a_reset_another_decision_is_a_conflict_that_a_person_settle
     await decide(handle, "reject", seen=("r1",))
     await ended(handle)
     sent = desk.calls("send")
-    again = await reset(opened, handle, task=2)
+    again = await reset(opened, handle, task=1)
     opened.model._rules.asked["other"] = 1
     await decide(again)
     request = await decide(again, "did_not_happen", seen=("r1",))

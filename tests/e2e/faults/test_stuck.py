@@ -18,7 +18,7 @@ SENT = [f"n{number}@free.example" for number in range(STEPS)]
 @pytest.fixture(autouse=True)
 def _states_too_long_to_carry(monkeypatch):
     """Let every state be too long to be carried, and the server's limits be near."""
-    for name, limit in {"MOST_EVENTS": 40, "MOST_CARRIED": 10, "LAST_EVENTS": 100, "LATER_EVENTS": 30}.items():
+    for name, limit in {"MOST_EVENTS": 30, "MOST_CARRIED": 10, "LAST_EVENTS": 50, "LATER_EVENTS": 15}.items():
         monkeypatch.setattr(carrying, name, limit)
 
 

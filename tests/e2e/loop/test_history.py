@@ -3,6 +3,7 @@ import json
 from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.engine import assert_no_task_failure
+from tests.histories import asks_model
 from tests.requirements import promise
 
 STEPS = 36
@@ -38,7 +39,7 @@ def per_step(history):
     sizes = []
     for event in history.events:
         scheduled = event.activity_task_scheduled_event_attributes
-        if scheduled.activity_type.name == "ask_model":
+        if asks_model(event):
             assert len(json.loads(scheduled.input.payloads[0].data)) > 3
             sizes.append(0)
         if sizes:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from temporalio import workflow
 from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 from temporalio.workflow import NondeterminismError
@@ -19,6 +20,7 @@ from backstay.testing import Reply
 from examples.mailbox.seed import seed
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replay_all
+from tests.histories import activities_in
 from tests.requirements import promise
 from workflows import run_task
 
@@ -61,23 +63,7 @@ async def opened(temporal, tmp_path_factory):
 
 async def scheduled(handle):
     """Return name, input and answer of every activity, in order."""
-    events = (await handle.fetch_history()).events
-    answers = {
-        event.activity_task_completed_event_attributes.scheduled_event_id: [
-            json.loads(payload.data) for payload in event.activity_task_completed_event_attributes.result.payloads
-        ]
-        for event in events
-        if event.HasField("activity_task_completed_event_attributes")
-    }
-    return [
-        (
-            event.activity_task_scheduled_event_attributes.activity_type.name,
-            json.loads(event.activity_task_scheduled_event_attributes.input.payloads[0].data),
-            (answers.get(event.event_id) or [None])[0],
-        )
-        for event in events
-        if event.HasField("activity_task_scheduled_event_attributes")
-    ]
+    return activities_in((await handle.fetch_history()).events)
 
 
 def requests_of(opened, task):
@@ -101,12 +87,15 @@ async def test_what_a_run_must_not_read_again_is_resolved_once_and_recorded(open
 async def test_one_search_of_the_task_text_comes_before_the_first_step(opened):
     task = SCRIPTS.task(READ)
     handle = await opened.start(task)
-    await ended(handle)
+    result = await ended(handle)
     made = await scheduled(handle)
-    searches = [given for name, given, _ in made if name == "search_tools"]
+    (told,) = [event for event in result["events"] if event["name"] == "search.run"]
+    opening, found = made[0].given, made[0].answer["found"]
 
-    assert [name for name, _, _ in made][:3] == ["open_run", "search_tools", "ask_model"]
-    assert [(search["query"], search["limit"]) for search in searches] == [(task["text"], 40)]
+    assert [name for name, _, _ in made][:2] == ["open_run", "ask_model"]
+    assert opening["search"]["limit"] == 40
+    assert told["text"].startswith(f"searched tools: {task['text'][:40]}")
+    assert made[1].given["append"] == [{"kind": "tools", "ref": found["ref"]}]
     assert "mail__send_email" in [tool["function"]["name"] for tool in requests_of(opened, task)[0]["tools"]]
 
 
@@ -230,14 +219,14 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):
     script = [Reply(calls=[mail()]), Reply(calls=[("finish", {"summary": "done"})])]
 
-    async def no_search(desk, query, **options):
-        return None
+    async def waits(run):
+        await workflow.sleep(1)
 
     async with open_engine(script, policy=ASKING, cached=0) as running:
         handle = await running.start("send")
         (request,) = await pending(handle)
         with monkeypatch.context() as patched:
-            patched.setattr(run_task, "search", no_search)
+            patched.setattr(run_task.RunTask, "_until_free", waits)
             await handle.signal("approval", {"request_id": "r99", "verdict": "approve", "by": "ana"})
             async with asyncio.timeout(150):
                 while not any(map(failed_task, (await handle.fetch_history()).events)):
@@ -253,8 +242,8 @@ async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_neve
 
 @promise("runs:recoverable")
 async def test_a_run_of_a_test_that_would_do_something_else_in_a_replay_fails_the_test(open_engine, monkeypatch):
-    async def no_search(desk, query, **options):
-        return None
+    async def waits(run):
+        await workflow.sleep(1)
 
     async with open_engine([Reply(calls=[("finish", {"summary": "done"})])]) as running:
         handle = await running.start("nothing to do")
@@ -262,7 +251,7 @@ async def test_a_run_of_a_test_that_would_do_something_else_in_a_replay_fails_th
         assert [name for name, _ in running.ran.executions] == [handle.id]
         await replay_all(running.client, running.ran)
         with monkeypatch.context() as patched:
-            patched.setattr(run_task, "search", no_search)
+            patched.setattr(run_task.RunTask, "_until_free", waits)
             with pytest.raises(NondeterminismError):
                 await replay_all(running.client, running.ran)
 

@@ -1,7 +1,6 @@
 """What a call of each purpose goes through, seen from outside: requests, usage, rows, the server, events."""
 
 import asyncio
-import json
 import sqlite3
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from backstay.tools.stages import READS, TABLE, Purpose, Stage
 from store.opening import open_store
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Engine, assert_no_task_failure, engine, sandbox_role
+from tests.histories import activities_in
 from tests.requirements import promise
 
 POLICY = """
@@ -112,15 +112,8 @@ class Seen:
 
     async def refs(self) -> list[str]:
         """Return the refs that the activity `call_tool` has answered."""
-        scheduled, refs = set(), []
-        async for event in self.handle.fetch_history_events():
-            if event.HasField("activity_task_scheduled_event_attributes"):
-                if event.activity_task_scheduled_event_attributes.activity_type.name == "call_tool":
-                    scheduled.add(event.event_id)
-            elif event.HasField("activity_task_completed_event_attributes"):
-                completed = event.activity_task_completed_event_attributes
-                if completed.scheduled_event_id in scheduled:
-                    refs.append(json.loads(completed.result.payloads[0].data).get("ref"))
+        made = activities_in((await self.handle.fetch_history()).events)
+        refs = [answer.get("ref") for name, _, answer in made if name == "call_tool" and answer is not None]
         return [ref for ref in refs if ref is not None]
 
 

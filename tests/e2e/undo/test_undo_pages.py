@@ -269,6 +269,8 @@ async def test_effects_that_cannot_be_read_are_parked_as_a_whole(temporal, tmp_p
 
 @promise("undo:trimmed-in-time")
 async def test_an_undo_stops_before_the_server_would_end_the_run(temporal, tmp_path, monkeypatch):
+    # The events are counted in one execution.
+    monkeypatch.setattr(carrying, "MOST_EVENTS", 10_000)
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
         steps = [mail(f"n{n}@free.example") for n in range(5)]

@@ -1,0 +1,204 @@
+"""Make the calls of one decision and ask the model for the next one, in one activity."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from temporalio import activity
+from temporalio.service import RPCError
+
+from activities.model.model import Model
+from activities.resources import Activities, Resources
+from activities.retrying import implements, told_of
+from activities.telemetry.calls import call_span
+from activities.tools.tools import Tools
+from backstay import calls
+from backstay.errors import BackstayError, InternalError, StoreUnavailable
+from backstay.requests import CallTool
+from backstay.task.context import answered, answers_first
+from backstay.task.event import as_drafts
+from backstay.tools.tool import ToolResult
+from system.clock import uptime
+
+UNSEEN_S = 0.02
+"""What people say takes longer than this to reach a run, so that after shorter calls nobody needs to be asked."""
+ASK_RUN_S = 2
+_COMMON = ("run", "store", "user_id", "session_id", "workspace", "builtin")
+
+_log = structlog.get_logger("backstay.activities")
+
+
+class Steps(Activities):
+    """Implement `act_and_ask`."""
+
+    def __init__(self, resources: Resources, tools: Tools, model: Model) -> None:
+        """Use the bodies of `call_tool` and `ask_model`."""
+        super().__init__(resources)
+        self.tools = tools
+        self.model = model
+
+    @implements(calls.act_and_ask)
+    async def act_and_ask(self, ask: calls.ActAndAsk) -> calls.Acted:
+        """Make the calls of one decision, and ask the model for the next when each of them succeeded.
+
+        Only the first attempt asks the model: what was reserved for that may be spent once. What the first attempt
+        cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
+        """
+        first = activity.info().attempt == 1
+        began = uptime()
+        acting = asyncio.ensure_future(self._acted(ask, first=first))
+        interrupted = await self._finished(acting)
+        acted = acting.result()
+        if not first or interrupted or acted.unwritten or not _all_succeeded(acted.results):
+            return acted
+        if await self._held_up(ask, uptime() - began):
+            return acted
+        return await self._decided(ask, acted)
+
+    async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
+        """Make the calls, and write their events; what was not made has no result."""
+        common = {name: getattr(ask, name) for name in _COMMON}
+        inner = [call.model_copy(update=common) for call in ask.calls]
+        found: dict[int, ToolResult] = {}
+        unwritten = False
+        try:
+            ask = await self._begun(ask, inner)
+            await self._each_made(ask, inner, found, first=first)
+            if len(found) < len(inner):
+                await self.admit(ask)
+            left = [_drafts(call, found.get(place)) for place, call in enumerate(inner)]
+            await self.tell(ask, [draft for drafts in left for draft in drafts])
+        except StoreUnavailable:
+            if not first:
+                raise
+            # What was sent counts more than its event, which the workflow tells itself.
+            unwritten = True
+            found = {place: result.model_copy(update={"untold": True}) for place, result in found.items()}
+        results = tuple(found.get(place) for place in range(len(inner)))
+        return calls.Acted(results=results, asked=not first, unwritten=unwritten)
+
+    async def _begun(self, ask: calls.ActAndAsk, inner: Sequence[CallTool]) -> calls.ActAndAsk:
+        """Write what must be in the store before anything is sent, and return what is left to be written after it."""
+        effects = [call.effect is not None for call in inner]
+        # What permits an effect is written with its intent.
+        await self.admit(ask.model_copy(update={"decisions": ()}) if all(effects) else ask)
+        if not any(effects) or not ask.events:
+            return ask
+        await self.tell(ask)
+        return ask.model_copy(update={"events": (), "numbered": ()})
+
+    async def _each_made(
+        self, ask: calls.ActAndAsk, inner: Sequence[CallTool], found: dict[int, ToolResult], *, first: bool
+    ) -> None:
+        """Make calls at the same time, but for those that are ordered; each of them is waited for."""
+
+        async def chain(places: Iterable[int]) -> None:
+            for place in places:
+                call = inner[place].model_copy(update={"decisions": ask.decisions})
+                try:
+                    with call_span(call) as note:
+                        found[place] = await self.tools.performed(call)
+                        note(found[place])
+                except Exception as error:
+                    if not first:
+                        raise
+                    # The call is made again by itself, and there waits, or is told, as every call.
+                    _log.warning("call.put_off", tool=call.tool, kind=type(error).__name__)
+
+        tasks = [asyncio.ensure_future(chain(places)) for places in _chains(inner, ask.ordered)]
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
+
+    async def _finished(self, acting: "asyncio.Future[Any]") -> bool:
+        """Wait for the calls; return whether the run was interrupted meanwhile.
+
+        Only a run that is cancelled lets go of calls that were not sent yet: pauses and undos wait for them.
+        """
+        interrupted = False
+        while not acting.done():
+            try:
+                await asyncio.wait([acting])
+            except asyncio.CancelledError:
+                interrupted = True
+                if not _by_run() or (await self._run_says()).get("held_up") == "cancelled":
+                    acting.cancel()
+        if interrupted and not _by_run():
+            raise asyncio.CancelledError
+        return interrupted
+
+    async def _held_up(self, ask: calls.ActAndAsk, took_s: float) -> bool:
+        """Return whether the model must not be asked now: the run is held up, out of time, or was told something."""
+        info = activity.info()
+        waited_s = (info.started_time - info.scheduled_time).total_seconds()
+        if ask.within_s is not None and waited_s + took_s >= ask.within_s:
+            return True
+        if waited_s + took_s < UNSEEN_S:
+            return False
+        says = await self._run_says()
+        return says.get("held_up") != "" or says.get("news") != ask.news
+
+    async def _run_says(self) -> Mapping[str, Any]:
+        """Return what holds the run up; nothing where it does not answer."""
+        info = activity.info()
+        handle = self.resources.temporal.get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+        with suppress(RPCError, TimeoutError):
+            async with asyncio.timeout(ASK_RUN_S):
+                said = await handle.query("interruption")
+                return said if isinstance(said, dict) else {}
+        return {}
+
+    async def _decided(self, ask: calls.ActAndAsk, acted: calls.Acted) -> calls.Acted:
+        """Ask the model; that it fails, or is interrupted, hides no result of a call."""
+        told = [answered(*pair) for pair in zip(ask.answers, filter(None, acted.results), strict=True)]
+        common: dict[str, Any] = {name: getattr(ask, name) for name in _COMMON}
+        asking = ask.ask.model_copy(update=common | {"append": answers_first((*ask.ask.append, *told))})
+        try:
+            with call_span(asking) as note:
+                decision = await self.model.asked(asking)
+                note(decision)
+        except asyncio.CancelledError:
+            if not _by_run():
+                raise
+            return acted.model_copy(update={"asked": True})
+        except BackstayError as error:
+            fault = error
+        except Exception as error:
+            _log.exception("internal error", activity="act_and_ask")
+            fault = InternalError(f"{type(error).__name__} in ask_model")
+        else:
+            return acted.model_copy(update={"decision": decision, "asked": True})
+        redactor = await self.resources.redactor_of(ask.run)
+        return acted.model_copy(update={"fault": told_of(fault, redactor), "asked": True})
+
+
+def _by_run() -> bool:
+    """Return whether the run itself asked for the cancellation, and no worker that stops."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
+
+
+def _all_succeeded(results: Iterable[ToolResult | None]) -> bool:
+    return all(result is not None and result.success and result.question is None for result in results)
+
+
+def _drafts(call: CallTool, result: ToolResult | None) -> list[Any]:
+    if result is None or result.question is not None:
+        return []
+    return as_drafts(call.happened(result), call.draft)
+
+
+def _chains(inner: Sequence[CallTool], ordered: Sequence[int]) -> list[list[int]]:
+    """Return the places of calls that are made one after the other, in their order."""
+    chains: dict[Any, list[int]] = {}
+    for place, call in enumerate(inner):
+        chains.setdefault(call.tool.partition(".")[0] if place in ordered else place, []).append(place)
+    return list(chains.values())

@@ -1,0 +1,216 @@
+"""One activity makes the calls of a step and asks the model for the next one, unless something speaks against it."""
+
+import asyncio
+import time
+
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.e2e.labelled import DONE, Labelled, told
+from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
+from tests.engine import ended, engine
+from tests.histories import activities_in
+from tests.requirements import promise
+
+POLICY = (
+    "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nrepeated: allow\nundo: {default: allow}\n"
+)
+LOOK, PAY = Reply(calls=[("desk__look", {})]), Reply(calls=[("desk__pay", {})])
+SLOW = Reply(calls=[("desk__look_slowly", {})])
+BOTH = Reply(calls=[("desk__pay", {"n": 1}), ("desk__look", {}), ("desk__pay", {"n": 2})])
+INTERRUPTED_S = 20
+"""A guard against waiting for the model's whole answer, which takes longer."""
+ANSWER_S = 60
+
+
+class Desk:
+    """Scripts of models by the labels of their runs, and what each run waits for."""
+
+    def __init__(self):
+        self.scripts = Labelled()
+        self.asked: dict[str, asyncio.Event] = {}
+        self.held: dict[str, int] = {}
+
+    def add(self, label, replies, held):
+        """Answer a run in turn; the request of the number `held` is answered only after a while."""
+        self.asked[label], self.held[label] = asyncio.Event(), held
+        self.scripts.scripts[label] = [*replies, DONE]
+
+    async def __call__(self, conversation):
+        reply = self.scripts(conversation)
+        label = next(label for label in self.asked if f"<{label}>" in conversation.task)
+        if self.scripts.asked[label] == self.held[label]:
+            self.asked[label].set()
+            await asyncio.sleep(ANSWER_S)
+        return reply
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ahead")
+    declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}}
+    tools = [reads("look"), reads("look_slowly"), reads("fail"), writes("pay"), writes("pay_back")]
+    answers = {
+        "look": {"data": "seen"},
+        "look_slowly": {"data": "seen at last", "until": "go"},
+        "fail": {"error": "no such thing"},
+        "pay": {"data": {"id": "p1"}},
+        "pay_back": {"data": {}},
+    }
+    server = ScriptedServer(folder / "desk.json", tools, answers, declared)
+    desk = Desk()
+    async with engine(temporal, folder, desk, policy=POLICY, toolbox=toolbox_of_servers(folder, desk=server)) as made:
+        made.desk, made.server, made.folder = desk, server, folder
+        yield made
+
+
+async def begun(made, label, *replies, held=0, **task):
+    made.desk.add(label, replies, held)
+    return await made.start({"text": f"<{label}>", **task})
+
+
+async def names_of(handle):
+    events = (await handle.fetch_history()).events
+    scheduled = [event.activity_task_scheduled_event_attributes.activity_type.name for event in events]
+    return [name for name in scheduled if name]
+
+
+async def reached(made, label):
+    await asyncio.wait_for(made.desk.asked[label].wait(), 150)
+
+
+def charged(result):
+    return result["usage"]["llm_cost_usd"]
+
+
+@promise("runs:one-activity")
+async def test_a_step_is_one_activity_and_its_calls_keep_their_order(opened):
+    handle = await begun(opened, "plain", LOOK, BOTH, PAY)
+    before = len(opened.server.calls("pay"))
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert await names_of(handle) == ["open_run", "ask_model", *["act_and_ask"] * 3, "close_run"]
+    assert [call["arguments"] for call in opened.server.calls("pay")][before:] == [{"n": 1}, {"n": 2}, {}]
+    assert [effect["n"] for effect in result["effects"]] == [1, 2, 3]
+    named = [(event["name"], event["step_index"]) for event in result["events"]]
+    assert named.count(("action.called", 2)) == 3
+    assert named[-3:-1] == [("action.called", 3), ("model.asked", 4)]
+    assert result["usage"]["steps"] == 4
+
+
+@promise("runs:one-activity")
+async def test_after_a_call_that_failed_the_model_is_asked_by_itself(opened):
+    handle = await begun(opened, "failing", Reply(calls=[("desk__fail", {})]))
+    assert (await ended(handle))["outcome"] == "completed"
+
+    assert await names_of(handle) == ["open_run", "ask_model", "act_and_ask", "ask_model", "close_run"]
+    assert "no such thing" in opened.desk.scripts.heard["failing"]
+
+
+@promise("runs:one-activity")
+async def test_what_a_person_says_while_a_call_takes_its_time_is_read_at_that_same_step(opened):
+    handle = await begun(opened, "message", SLOW, LOOK)
+    async with asyncio.timeout(150):
+        while not opened.server.calls("look_slowly"):
+            await asyncio.sleep(0.05)
+    await handle.execute_update("message", {"text": "leave out France", "by": "ana"})
+    heard = []
+    listening = opened.desk.scripts.scripts["message"]
+    opened.desk.scripts.scripts["message"] = lambda conversation: (
+        heard.append(told(conversation)) or listening[min(len(heard), 2)]
+    )
+    (opened.folder / "go").touch()
+    assert (await ended(handle))["outcome"] == "completed"
+
+    assert "seen at last" in heard[0]
+    assert "leave out France" in heard[0]
+    made = activities_in((await handle.fetch_history()).events)
+    assert [name for name, _, _ in made].count("ask_model") == 3
+
+
+@promise("runs:one-activity")
+async def test_a_pause_interrupts_the_model_whose_reservation_is_charged_and_no_call_is_made_again(opened):
+    handle = await begun(opened, "pause", PAY, LOOK, held=2)
+    before = len(opened.server.calls("pay"))
+    await reached(opened, "pause")
+    began = time.monotonic()
+    await handle.execute_update("pause", {"reason": "wait", "by": "ana"})
+    async with asyncio.timeout(INTERRUPTED_S):
+        while (await handle.query("status"))["state"] != "paused":
+            await asyncio.sleep(0.1)
+    took = time.monotonic() - began
+    budget = await handle.query("budget")
+    await handle.execute_update("resume", {"by": "ana"})
+    result = await ended(handle)
+
+    assert took < INTERRUPTED_S
+    assert budget["reserved_usd"] == 0
+    assert budget["usage"]["llm_cost_usd"] > 0
+    assert len(opened.server.calls("pay")) == before + 1
+    assert result["outcome"] == "completed"
+    interrupted = [made for made in activities_in((await handle.fetch_history()).events) if made.name == "ask_model"]
+    assert [made.answer is None for made in interrupted] == [False, True, False]
+
+
+@promise("runs:one-activity")
+async def test_an_undo_interrupts_the_model_and_the_run_goes_on(opened):
+    handle = await begun(opened, "undo", PAY, LOOK, held=2)
+    await reached(opened, "undo")
+    undone = await asyncio.wait_for(handle.execute_update("undo", {"by": "ana"}), INTERRUPTED_S)
+    result = await ended(handle)
+
+    assert [effect["state"] for effect in undone["undone"]] == ["compensated"]
+    assert result["outcome"] == "completed"
+
+
+@promise("runs:one-activity")
+async def test_a_cancellation_interrupts_the_model(opened):
+    handle = await begun(opened, "cancel", PAY, LOOK, held=2)
+    await reached(opened, "cancel")
+    await handle.cancel()
+    async with asyncio.timeout(INTERRUPTED_S):
+        while (await handle.describe()).close_time is None:
+            await asyncio.sleep(0.1)
+    assert (await handle.query("result"))["outcome"] == "cancelled"
+
+
+@promise("runs:one-activity")
+async def test_a_fault_of_the_model_hides_no_result_and_is_tried_again(opened):
+    handle = await begun(opened, "fault", PAY, Reply(status=500, text="overloaded"), LOOK)
+    before = len(opened.server.calls("pay"))
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert len(opened.server.calls("pay")) == before + 1
+    assert [event["name"] for event in result["events"]].count("model.failed") == 1
+    assert "p1" in opened.desk.scripts.heard["fault"]
+
+
+@promise("runs:one-activity")
+async def test_what_a_call_may_cost_at_most_is_learned_where_too_little_was_reserved(opened):
+    long = Reply(calls=[("desk__look", {"why": "x" * 20_000})])
+    handle = await begun(opened, "small", LOOK, long, LOOK, budget={"max_llm_cost_usd": 0.5})
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert [event for event in result["events"] if event["name"] == "model.failed"] == []
+    made = [made for made in activities_in((await handle.fetch_history()).events) if made.name == "ask_model"]
+    assert charged(result) <= sum(made.given["micro"] for made in made) / 1e6
+
+
+@promise("runs:one-activity")
+async def test_a_run_that_is_out_of_time_after_its_calls_asks_no_model(opened):
+    opened.server.path.with_name("go").unlink(missing_ok=True)
+    before = len(opened.server.calls("look_slowly"))
+    task = {"budget": {"max_wall_seconds": 3, "on_exhausted": "fail"}}
+    handle = await begun(opened, "late", SLOW, LOOK, **task)
+    async with asyncio.timeout(150):
+        while len(opened.server.calls("look_slowly")) == before:
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(3)
+    (opened.folder / "go").touch()
+    result = await ended(handle)
+
+    assert result["outcome"] == "budget_exceeded"
+    assert opened.desk.scripts.asked["late"] == 1
