@@ -1,5 +1,8 @@
 """Find what a text spells by the first letters of its words, as in "Bravo Oscar Bravo" or in an acrostic."""
 
+from bisect import bisect_right
+from typing import NamedTuple
+
 from backstay.data_files import data_beside
 from backstay.provenance.words import words
 
@@ -7,6 +10,8 @@ LEAST = 7
 """Of fewer letters, a row of initials stands in long texts by chance."""
 MOST = 20_000_000
 """So many initials of a run are remembered."""
+MOST_OF_ONE = 131_072
+"""Of a longer text, the beginning and the end are read, each so many characters: a model is shown far less of it."""
 MOST_WAITING = 2_000_000
 """So many characters wait at most until a value is looked up."""
 _SIGNS, _DIGITS = (names.split() for names in data_beside(__file__).values())
@@ -14,43 +19,64 @@ _TEN = frozenset("0123456789")
 _SAYS = dict.fromkeys(_SIGNS, "") | {word: str(digit) for digit, word in enumerate(_DIGITS)}
 
 
+class _Read(NamedTuple):
+    """Hold the initials of all texts behind each other, where each begins, and whose it is."""
+
+    said: str
+    begins: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
 class Initials:
     """Hold the initials of what others wrote."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._by_source: list[tuple[int, str]] = []
-        self._size = 0
+        self._read = _Read("", (), ())
         self._waiting: list[tuple[int, str]] = []
         self._waits = 0
 
     def add(self, number: int, text: str) -> None:
         """Add a text of one source, which is read when a value is looked up or many texts wait."""
-        if self._size < MOST:
+        if len(self._read.said) < MOST:
+            text = text if len(text) <= 2 * MOST_OF_ONE else f"{text[:MOST_OF_ONE]}\n{text[-MOST_OF_ONE:]}"
             self._waiting.append((number, text))
             self._waits += len(text)
         if self._waits > MOST_WAITING:
-            self._read()
+            self._read_waiting()
 
-    def _read(self) -> None:
+    def _read_waiting(self) -> _Read:
+        """Return what was read, with what waited for it."""
         # Several threads may look values up at once, and no harm comes of a text that two of them read.
-        waiting = self._waiting
-        read = tuple(waiting)
-        for number, text in read:
-            self._add(number, text)
+        waiting, read = self._waiting, self._read
+        taken = tuple(waiting)
+        said, begins, at = [read.said], list(read.begins), len(read.said)
+        for _, text in taken:
+            said.append(_initials(text))
+            begins.append(at)
+            at += len(said[-1])
+        read = _Read("".join(said), tuple(begins), (*read.numbers, *(number for number, _ in taken)))
         if self._waiting is waiting:
-            self._waiting, self._waits = waiting[len(read) :], 0
-
-    def _add(self, number: int, text: str) -> None:
-        # A number says all of its digits.
-        said = "".join([_SAYS[word] if word in _SAYS else word if word[0] in _TEN else word[0] for word in words(text)])
-        self._by_source.append((number, said))
-        self._size += len(said)
+            self._read, self._waiting, self._waits = read, waiting[len(taken) :], 0
+        return read
 
     def find(self, run: str) -> frozenset[int]:
         """Return the sources that spell a run of letters and digits."""
         if len(run) < LEAST:
             return frozenset()
-        if self._waiting:
-            self._read()
-        return frozenset(number for number, said in tuple(self._by_source) if run in said)
+        read = self._read_waiting() if self._waiting else self._read
+        found: set[int] = set()
+        at = read.said.find(run)
+        while at >= 0:
+            place = bisect_right(read.begins, at) - 1
+            found.add(read.numbers[place])
+            # One place of a source is enough.
+            following = read.begins[place + 1] if place + 1 < len(read.begins) else len(read.said)
+            at = read.said.find(run, following)
+        return frozenset(found)
+
+
+def _initials(text: str) -> str:
+    # A number says all of its digits. What ends a text joins no two of them.
+    said = [_SAYS[word] if word in _SAYS else word if word[0] in _TEN else word[0] for word in words(text)]
+    return f"{''.join(said)}\n"
