@@ -163,6 +163,8 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         activities=run_activities(resources),
         workflow_runner=runner,
         identity=identity_of(client, resources.store.identity.id),
+        # Else heartbeats, and with them cancellations, would wait for most of the heartbeat timeout.
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
         **_EVERY_WORKER,
         **options,
     )

@@ -93,6 +93,7 @@ class Steps(Activities):
         self, ask: calls.ActAndAsk, inner: Sequence[CallTool], found: dict[int, ToolResult], *, first: bool
     ) -> None:
         """Make calls at the same time, but for those that are ordered; each of them is waited for."""
+        ending = False
 
         async def chain(places: Iterable[int]) -> None:
             for place in places:
@@ -106,14 +107,19 @@ class Steps(Activities):
                         raise
                     # The call is made again by itself, and there waits, or is told, as every call.
                     _log.warning("call.put_off", tool=call.tool, kind=type(error).__name__)
+                    return
+                if ending or _is_asked_about(found[place]):
+                    # What waits for it is made by itself, after it.
+                    return
 
         tasks = [asyncio.ensure_future(chain(places)) for places in _chains(inner, ask.ordered)]
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+        while not all(task.done() for task in tasks):
+            try:
+                await asyncio.wait(tasks)
+            except asyncio.CancelledError:
+                ending = True
+                for task in tasks:
+                    task.cancel()
         for task in tasks:
             if not task.cancelled():
                 task.result()
@@ -129,7 +135,7 @@ class Steps(Activities):
                 await asyncio.wait([acting])
             except asyncio.CancelledError:
                 interrupted = True
-                if not _by_run() or (await self._run_says()).get("held_up") == "cancelled":
+                if not _by_run() or await self._run_is_cancelled():
                     acting.cancel()
         if interrupted and not _by_run():
             raise asyncio.CancelledError
@@ -143,8 +149,20 @@ class Steps(Activities):
             return True
         if waited_s + took_s < UNSEEN_S:
             return False
-        says = await self._run_says()
+        try:
+            says = await self._run_says()
+        except asyncio.CancelledError:
+            if not _by_run():
+                raise
+            return True
         return says.get("held_up") != "" or says.get("news") != ask.news
+
+    async def _run_is_cancelled(self) -> bool:
+        try:
+            return (await self._run_says()).get("held_up") == "cancelled"
+        except asyncio.CancelledError:
+            # The worker stops as well.
+            return True
 
     async def _run_says(self) -> Mapping[str, Any]:
         """Return what holds the run up; nothing where it does not answer."""
@@ -158,6 +176,15 @@ class Steps(Activities):
 
     async def _decided(self, ask: calls.ActAndAsk, acted: calls.Acted) -> calls.Acted:
         """Ask the model; that it fails, or is interrupted, hides no result of a call."""
+        try:
+            return acted.model_copy(update={"asked": True, **await self._answer(ask, acted)})
+        except asyncio.CancelledError:
+            if not _by_run():
+                raise
+            return acted.model_copy(update={"asked": True})
+
+    async def _answer(self, ask: calls.ActAndAsk, acted: calls.Acted) -> dict[str, Any]:
+        """Return what the model decided, or why it did not."""
         told = [answered(*pair) for pair in zip(ask.answers, filter(None, acted.results), strict=True)]
         common: dict[str, Any] = {name: getattr(ask, name) for name in _COMMON}
         asking = ask.ask.model_copy(update=common | {"append": answers_first((*ask.ask.append, *told))})
@@ -165,19 +192,14 @@ class Steps(Activities):
             with call_span(asking) as note:
                 decision = await self.model.asked(asking)
                 note(decision)
-        except asyncio.CancelledError:
-            if not _by_run():
-                raise
-            return acted.model_copy(update={"asked": True})
         except BackstayError as error:
             fault = error
         except Exception as error:
             _log.exception("internal error", activity="act_and_ask")
             fault = InternalError(f"{type(error).__name__} in ask_model")
         else:
-            return acted.model_copy(update={"decision": decision, "asked": True})
-        redactor = await self.resources.redactor_of(ask.run)
-        return acted.model_copy(update={"fault": told_of(fault, redactor), "asked": True})
+            return {"decision": decision}
+        return {"fault": told_of(fault, await self.resources.redactor_of(ask.run))}
 
 
 def _by_run() -> bool:
@@ -188,6 +210,11 @@ def _by_run() -> bool:
 
 def _all_succeeded(results: Iterable[ToolResult | None]) -> bool:
     return all(result is not None and result.success and result.question is None for result in results)
+
+
+def _is_asked_about(result: ToolResult) -> bool:
+    """Return whether people are asked before the call is made, so that it is not over."""
+    return result.question is not None or result.error_type == "ToolChanged"
 
 
 def _drafts(call: CallTool, result: ToolResult | None) -> list[Any]:

@@ -52,6 +52,14 @@ class Stopped(asyncio.CancelledError):
     """The run was cancelled while something that must not be interrupted was under way."""
 
 
+class Interrupted(Exception):
+    """An activity was told to end, and gave no answer."""
+
+
+class TooLarge(ApplicationError):
+    """What was to be handed over is more than history can hold, so that nothing was begun."""
+
+
 class ActivityCalls:
     """Start activities, hand them the events that must be written, and ask a person when a fault lasts."""
 
@@ -62,7 +70,8 @@ class ActivityCalls:
         self.stopping = False
         self.news = 0
         """How often people have told the run something that its model, or its budget, is to know."""
-        self._interruptible: set[workflow.ActivityHandle[Any]] = set()
+        self._interruptible: dict[workflow.ActivityHandle[Any], bool] = {}
+        """What may be told to end, and whether it was."""
         self.under_way = 0
         """How many activities the run waits for."""
         self.ask_about_fault: Callable[[str], Awaitable[bool]] = _nobody
@@ -107,7 +116,7 @@ class ActivityCalls:
         """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
 
         What is not `counted` is done beside the run and takes no wall time of its budget. What is `interruptible` is
-        told to end soon by `interrupt`, and answers all the same.
+        told to end soon by `interrupt`, and answers all the same, or raises Interrupted.
         """
         if self.stopping:
             raise Stopped
@@ -124,7 +133,7 @@ class ActivityCalls:
         with self._counted() if counted else nullcontext():
             try:
                 handle = workflow.start_activity(call, given, summary=summary or None, **options.keywords())
-                with self._heard(handle) if interruptible else nullcontext():
+                with self._heard(handle, ask) if interruptible else nullcontext():
                     answer = await handle
             except ActivityError as error:
                 self.state.take_back_events(ask)
@@ -148,15 +157,25 @@ class ActivityCalls:
     def interrupt(self) -> None:
         """Tell what is interruptible to end soon."""
         for handle in self._interruptible:
+            self._interruptible[handle] = True
             handle.cancel()
 
     @contextmanager
-    def _heard(self, handle: workflow.ActivityHandle[Any]) -> Generator[None]:
-        self._interruptible.add(handle)
+    def _heard(self, handle: workflow.ActivityHandle[Any], ask: OfRun) -> Generator[None]:
+        """Raise Interrupted for what was told to end and did so without an answer.
+
+        The server tries no such activity again, whether a worker was lost with it or none has begun it.
+        """
+        self._interruptible[handle] = False
         try:
             yield
+        except (ActivityError, asyncio.CancelledError) as error:
+            if not self._interruptible[handle] or self.stopping or _is_cancelled():
+                raise
+            self.state.take_back_events(ask)
+            raise Interrupted from error
         finally:
-            self._interruptible.discard(handle)
+            del self._interruptible[handle]
 
     @contextmanager
     def _counted(self) -> Generator[None]:
@@ -177,6 +196,12 @@ class ActivityCalls:
             "workspace": opened.workspace,
             "builtin": opened.builtin,
         }
+
+
+def _is_cancelled() -> bool:
+    """Return whether whoever waits is itself cancelled, with the run or as the worker lets go of it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _nobody(_fault: str) -> bool:
@@ -216,7 +241,7 @@ def handed_over(name: str, ask: OfRun) -> Encoded:
     """Return the input of an activity, encoded once; raises ApplicationError for what the server would not carry."""
     given = _encoded(ask)
     if (size := len(given.payload.data)) > PAYLOAD:
-        raise ApplicationError(
+        raise TooLarge(
             f"{name}: {size:,} bytes to hand over are more than the {PAYLOAD:,} that history can hold; "
             "give less, or put it in a file",
             type=errors.ArgumentsInvalid.__name__,

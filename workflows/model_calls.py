@@ -18,7 +18,7 @@ from backstay.shown import one_line
 from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
-from workflows.activity_calls import BUG, LOST, error_of
+from workflows.activity_calls import BUG, LOST, Interrupted, TooLarge, error_of
 from workflows.lifelines import progress_line
 from workflows.run_context import RunContext
 
@@ -132,12 +132,11 @@ class ModelCalls:
 
     @property
     def has_decided(self) -> bool:
-        """Return whether the model has made the next decision already, so that it knows what its calls led to."""
-        return self._ahead is not None and self._ahead.decision is not None
+        """Return whether the model has made the next decision already; a cancelled run makes no use of it."""
+        return not self.context.activities.stopping and self._ahead is not None and self._ahead.decision is not None
 
     def _decided_ahead(self, ahead: Ahead, decision: Decision) -> Decision:
-        state = self.context.state
-        state.usage, self.sent = _one_step_more(state.usage), ahead.sent
+        self.context.state.usage, self.sent = _one_step_more(self.context.state.usage), ahead.sent
         self.context.record_drafts(ahead.ask.happened(decision), kept_as=ahead.ask.draft)
         return decision
 
@@ -172,17 +171,18 @@ class ModelCalls:
     async def ask_after(
         self, ahead: Ahead, ask: calls.ActAndAsk, *, summary: str, deadline_s: float
     ) -> calls.Acted | None:
-        """Make calls and ask the model after them; None where people had to be asked about a fault of the activity."""
+        """Make calls and ask the model after them; None where each call is to be made by itself."""
         context, most = self.context, self.context.state.budget.max_wall_seconds
         left = None if most is None else max(0.0, most - context.stopwatch.seconds)
         ask = ask.model_copy(update={"news": context.activities.news, "within_s": left})
-        summary = f"{summary}; then step {ahead.ask.step}: ask {ahead.ask.model}"
-        options: dict[str, Any] = {"deadline_s": deadline_s + MODEL_S, "interruptible": True}
+        told = f"{summary}; then step {ahead.ask.step}: ask {ahead.ask.model}"
+        options: dict[str, Any] = {"deadline_s": deadline_s + MODEL_S, "interruptible": True, "summary": told}
         try:
-            acted = await context.activities.execute_once(calls.act_and_ask, ask, summary=summary, **options)
-        except ApplicationError as error:
-            self._settle_failed(ahead.held, {})
-            await context.activities.ask_whether_again(calls.act_and_ask, error)
+            acted = await context.activities.execute_once(calls.act_and_ask, ask, **options)
+        except (ApplicationError, Interrupted) as error:
+            self._settle_failed(ahead.held, {"unbilled": isinstance(error, TooLarge)})
+            if isinstance(error, ApplicationError) and not isinstance(error, TooLarge):
+                await context.activities.ask_whether_again(calls.act_and_ask, error)
             return None
         except BaseException:
             self._settle_failed(ahead.held, {})

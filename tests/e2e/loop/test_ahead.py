@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+import uuid
 
 import pytest_asyncio
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, told
@@ -11,6 +13,7 @@ from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers,
 from tests.engine import ended, engine
 from tests.histories import activities_in
 from tests.requirements import promise
+from workflows import WORKFLOWS
 
 POLICY = (
     "default: {read_only: allow, write_safe: allow, restricted_write: allow}\nrepeated: allow\nundo: {default: allow}\n"
@@ -30,10 +33,12 @@ class Desk:
         self.scripts = Labelled()
         self.asked: dict[str, asyncio.Event] = {}
         self.held: dict[str, int] = {}
+        self.answers_after: dict[str, float] = {}
 
-    def add(self, label, replies, held):
+    def add(self, label, replies, held, answers_after=ANSWER_S):
         """Answer a run in turn; the request of the number `held` is answered only after a while."""
         self.asked[label], self.held[label] = asyncio.Event(), held
+        self.answers_after[label] = answers_after
         self.scripts.scripts[label] = [*replies, DONE]
 
     async def __call__(self, conversation):
@@ -41,21 +46,24 @@ class Desk:
         label = next(label for label in self.asked if f"<{label}>" in conversation.task)
         if self.scripts.asked[label] == self.held[label]:
             self.asked[label].set()
-            await asyncio.sleep(ANSWER_S)
+            await asyncio.sleep(self.answers_after[label])
         return reply
 
 
 @pytest_asyncio.fixture(scope="module")
 async def opened(temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ahead")
-    declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}}
-    tools = [reads("look"), reads("look_slowly"), reads("fail"), writes("pay"), writes("pay_back")]
+    declared = {"pay": {"undo": {"tool": "desk.pay_back", "arguments": {}}}, "send": {"idempotent": True}}
+    tools = [reads("look"), reads("look_slowly"), reads("fail")]
+    tools += [writes("pay"), writes("pay_back"), writes("pay_slowly"), writes("send")]
     answers = {
         "look": {"data": "seen"},
         "look_slowly": {"data": "seen at last", "until": "go"},
         "fail": {"error": "no such thing"},
         "pay": {"data": {"id": "p1"}},
         "pay_back": {"data": {}},
+        "pay_slowly": {"data": {"id": "p2"}, "until": "paid"},
+        "send": [{"die": True}, {"data": {}}],
     }
     server = ScriptedServer(folder / "desk.json", tools, answers, declared)
     desk = Desk()
@@ -64,8 +72,8 @@ async def opened(temporal, tmp_path_factory):
         yield made
 
 
-async def begun(made, label, *replies, held=0, **task):
-    made.desk.add(label, replies, held)
+async def begun(made, label, *replies, held=0, answers_after=ANSWER_S, **task):
+    made.desk.add(label, replies, held, answers_after)
     return await made.start({"text": f"<{label}>", **task})
 
 
@@ -214,3 +222,88 @@ async def test_a_run_that_is_out_of_time_after_its_calls_asks_no_model(opened):
 
     assert result["outcome"] == "budget_exceeded"
     assert opened.desk.scripts.asked["late"] == 1
+
+
+@promise("runs:one-activity")
+async def test_writes_to_one_provider_keep_their_order_where_the_first_is_sent_again(opened):
+    both = Reply(calls=[("desk__send", {"n": 1}), ("desk__send", {"n": 2})])
+    result = await ended(await begun(opened, "again", both))
+
+    assert result["outcome"] == "completed"
+    assert [call["arguments"]["n"] for call in opened.server.calls("send")] == [1, 1, 2]
+
+
+@promise("runs:one-activity")
+async def test_a_cancelled_run_makes_no_call_that_waited_for_another_one(opened):
+    both = Reply(calls=[("desk__pay_slowly", {"n": 1}), ("desk__pay_slowly", {"n": 2})])
+    handle = await begun(opened, "waiting", both)
+    async with asyncio.timeout(150):
+        while not opened.server.calls("pay_slowly"):
+            await asyncio.sleep(0.05)
+    await handle.cancel()
+    await asyncio.sleep(4)
+    (opened.folder / "paid").touch()
+    async with asyncio.timeout(150):
+        while (await handle.describe()).close_time is None:
+            await asyncio.sleep(0.1)
+
+    assert (await handle.query("result"))["outcome"] == "cancelled"
+    assert [call["arguments"]["n"] for call in opened.server.calls("pay_slowly")] == [1]
+
+
+@promise("runs:one-activity")
+async def test_a_decision_that_comes_after_the_cancellation_is_not_carried_out(opened):
+    question = Reply(calls=[("ask_person", {"question": "Go on?"})])
+    for label, reply in (("cancelled-finish", DONE), ("cancelled-ask", question)):
+        handle = await begun(opened, label, PAY, reply, held=2, answers_after=0.7)
+        await reached(opened, label)
+        await handle.cancel()
+        async with asyncio.timeout(INTERRUPTED_S):
+            while (await handle.describe()).close_time is None:
+                await asyncio.sleep(0.1)
+        result = await handle.query("result")
+        assert result["outcome"] == "cancelled"
+        assert [effect["state"] for effect in result["undone"]] == ["compensated"]
+
+
+@promise("runs:one-activity")
+async def test_a_pause_ends_no_run_whose_activity_no_worker_has_begun(temporal, tmp_path):
+    rules = Desk()
+    server = ScriptedServer(tmp_path / "desk.json", [writes("pay")], {"pay": {"data": {"id": "p1"}}})
+    site = {"policy": POLICY, "task_queue": f"queue-{uuid.uuid4()}"}
+    site["toolbox"] = toolbox_of_servers(tmp_path, desk=server)
+    async with engine(temporal, tmp_path, rules, replayed=False, **site) as made:
+        made.desk = rules
+        handle = await begun(made, "gone", PAY, held=1, answers_after=2)
+        await reached(made, "gone")
+    runner = UnsandboxedWorkflowRunner()
+    async with Worker(temporal, task_queue=site["task_queue"], workflows=WORKFLOWS, workflow_runner=runner):
+        async with asyncio.timeout(150):
+            while (await names_of(handle))[-1] != "act_and_ask":
+                await asyncio.sleep(0.1)
+        await handle.execute_update("pause", {"reason": "wait", "by": "ana"})
+    async with engine(temporal, tmp_path, rules, **site):
+        async with asyncio.timeout(150):
+            while (await handle.query("status"))["state"] != "paused":
+                await asyncio.sleep(0.1)
+        assert (await handle.query("budget"))["reserved_usd"] == 0
+        await handle.execute_update("resume", {"by": "ana"})
+        result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert len(server.calls("pay")) == 1
+
+
+@promise("runs:one-activity")
+async def test_calls_that_are_too_large_together_are_made_by_themselves(temporal, tmp_path, monkeypatch):
+    monkeypatch.setattr("workflows.activity_calls.PAYLOAD", 9_000)
+    large = Reply(calls=[("desk__pay", {"n": n, "many": list(range(1_200))}) for n in range(2)])
+    server = ScriptedServer(tmp_path / "desk.json", [writes("pay")], {"pay": {"data": {"id": "p1"}}})
+    site = {"policy": POLICY, "toolbox": toolbox_of_servers(tmp_path, desk=server), "replayed": False}
+    async with engine(temporal, tmp_path, [large, DONE], **site) as made:
+        handle = await made.start("pay")
+        result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert sorted(call["arguments"]["n"] for call in server.calls("pay")) == [0, 1]
+    assert await names_of(handle) == ["open_run", "ask_model", "call_tool", "call_tool", "ask_model", "close_run"]
