@@ -66,7 +66,8 @@ class Steps(Activities):
         try:
             ask = await self._begun(ask, inner)
             await self._each_made(ask, inner, found, first=first)
-            if len(found) < len(inner):
+            if len(found) < len(inner) or any(result.question is not None for result in found.values()):
+                # Without an intent, nothing else has written what people decided.
                 await self.admit(ask)
             left = [_drafts(call, found.get(place)) for place, call in enumerate(inner)]
             await self.tell(ask, [draft for drafts in left for draft in drafts])

@@ -44,7 +44,7 @@ class CallInFlight:
     """The last request, and its answer, whose event the activity left in the store."""
     done: bool = False
     tried: bool = False
-    """Whether an activity for several calls has tried it."""
+    """Whether another activity may have tried it: one for several calls, or that of the execution before."""
     begun_before: bool = False
     """Whether it was begun elsewhere, such as by the execution before, and goes on with its last answer."""
 
@@ -62,7 +62,7 @@ class CallInFlight:
 
     def go_on(self, begun: BegunCall) -> "CallInFlight":
         """Go on where the execution before stood."""
-        self.begun_before = True
+        self.begun_before = self.tried = True
         self.effect, self.send, self.authority = begun.effect, begun.send, begun.authority
         self.result, self.raised, self.done = begun.result, begun.raised, begun.done
         return self

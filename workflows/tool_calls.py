@@ -123,7 +123,8 @@ class ToolCalls:
             summary=summary,
             deadline_s=sum(flight.deadline_s for flight in flights),
         )
-        for flight, ask, result in zip(flights, asks, () if acted is None else acted.results, strict=acted is not None):
+        results = [None] * len(asks) if acted is None else acted.results
+        for flight, ask, result in zip(flights, asks, results, strict=True):
             flight.go_on_with(ask, result)
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:

@@ -157,6 +157,9 @@ class Tools(Activities):
         begun = ask if ask.effect is None else ask.model_copy(update={"decisions": ()})
         await self.begin(begun)
         result = await self.performed(ask)
+        if result.question is not None:
+            # It may have come before the intent, with which they are written otherwise.
+            await self.store.decisions.append(ask.run, await self.records.cleaned(ask.run, ask.decisions))
         if not ask.draft or result.question is not None:
             return result
         try:
