@@ -23,7 +23,7 @@ SLOW = Reply(calls=[("desk__look_slowly", {})])
 BOTH = Reply(calls=[("desk__pay", {"n": 1}), ("desk__look", {}), ("desk__pay", {"n": 2})])
 INTERRUPTED_S = 20
 """A guard against waiting for the model's whole answer, which takes longer."""
-ANSWER_S = 60
+ANSWER_S = 30
 
 
 class Desk:
