@@ -25,7 +25,6 @@ from system.clock import uptime
 UNSEEN_S = 0.02
 """What people say takes longer than this to reach a run, so that after shorter calls nobody needs to be asked."""
 ASK_RUN_S = 2
-_COMMON = ("run", "store", "user_id", "session_id", "workspace", "builtin")
 
 _log = structlog.get_logger("backstay.activities")
 
@@ -59,8 +58,7 @@ class Steps(Activities):
 
     async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
         """Make the calls, and write their events; what was not made has no result."""
-        common = {name: getattr(ask, name) for name in _COMMON}
-        inner = [call.model_copy(update=common) for call in ask.calls]
+        inner = [ask.shared_with(call) for call in ask.calls]
         found: dict[int, ToolResult] = {}
         unwritten = False
         try:
@@ -187,8 +185,8 @@ class Steps(Activities):
     async def _answer(self, ask: calls.ActAndAsk, acted: calls.Acted) -> dict[str, Any]:
         """Return what the model decided, or why it did not."""
         told = [answered(*pair) for pair in zip(ask.answers, filter(None, acted.results), strict=True)]
-        common: dict[str, Any] = {name: getattr(ask, name) for name in _COMMON}
-        asking = ask.ask.model_copy(update=common | {"append": answers_first((*ask.ask.append, *told))})
+        append = answers_first((*ask.ask.append, *told))
+        asking = ask.shared_with(ask.ask).model_copy(update={"append": append})
         try:
             with call_span(asking) as note:
                 decision = await self.model.asked(asking)

@@ -1,6 +1,6 @@
 """What each entry of the menu is asked, in the order of the menu."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -26,6 +26,8 @@ from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.tools.tool import ToolResult, WorkspaceLimits
 
+Part = TypeVar("Part", bound="OfRun")
+
 
 class OfRun(Message):
     """Say for which run, and on which store, a call is made."""
@@ -46,6 +48,13 @@ class OfRun(Message):
     """The workspace of the run; empty when it has none."""
     builtin: tuple[str, ...] = ()
     """Which providers of the workspace the run may use."""
+
+    def shared_with(self, part: Part) -> Part:
+        """Return a part of this request with the fields that name the run; events and decisions stay with the whole."""
+        return part.model_copy(update={name: getattr(self, name) for name in _OF_EACH_PART})
+
+
+_OF_EACH_PART = ("run", "store", "user_id", "session_id", "workspace", "builtin")
 
 
 class FindTools(OfRun):

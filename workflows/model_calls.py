@@ -136,7 +136,7 @@ class ModelCalls:
         return not self.context.activities.stopping and self._ahead is not None and self._ahead.decision is not None
 
     def _decided_ahead(self, ahead: Ahead, decision: Decision) -> Decision:
-        self.context.state.usage, self.sent = _one_step_more(self.context.state.usage), ahead.sent
+        self.context.state.usage, self.sent = self.context.state.usage.decided(), ahead.sent
         self.context.record_drafts(ahead.ask.happened(decision), kept_as=ahead.ask.draft)
         return decision
 
@@ -160,13 +160,7 @@ class ModelCalls:
         if self._lacks_tokens(asking) or self._lacks_money(asking):
             return None
         held = self._hold(asking)
-        repeats, state.work.repeats = state.work.repeats, 0
-        usage, state.usage = state.usage, _one_step_more(state.usage)
-        try:
-            # As the next step asks.
-            return Ahead(asking, held, self._ask(held, asking), self.sent)
-        finally:
-            state.work.repeats, state.usage = repeats, usage
+        return Ahead(asking, held, self._ask(held, asking, ahead=True), self.sent)
 
     async def ask_after(
         self, ahead: Ahead, ask: calls.ActAndAsk, *, summary: str, deadline_s: float
@@ -374,9 +368,11 @@ class ModelCalls:
         state.ledger, held = state.ledger.reserve(needed or min(left, figure or left), closing=closing)
         return held
 
-    def _ask(self, held: Reservation | None, asking: Asking) -> calls.AskModel:
+    def _ask(self, held: Reservation | None, asking: Asking, *, ahead: bool = False) -> calls.AskModel:
+        """Return what the model is asked, for the step under way, or `ahead` for the one after calls that succeed."""
         state, choice, purpose = self.context.state, asking.choices[0], asking.purpose
         most = state.budget.max_tokens
+        usage, repeats = (state.usage.decided(), 0) if ahead else (state.usage, state.work.repeats)
         self.sent = len(state.append)
         ask = calls.AskModel(
             model=choice.name,
@@ -386,9 +382,9 @@ class ModelCalls:
             listed=choice.listed,
             closing=purpose == "closing",
             perception=purpose == "perception",
-            step=state.usage.step,
+            step=usage.step,
             tokens_left=None if most is None else max(0, most - state.usage.tokens),
-            budget=self._left(),
+            budget=self._left(usage, repeats),
         )
         return ask.model_copy(update=self._of_step()) if purpose == "step" else ask
 
@@ -471,23 +467,19 @@ class ModelCalls:
             asked = f"ask {asking.choices[0].name} what the task is about"
         return asked + (f", try {asking.tries + 1}" if asking.tries else "")
 
-    def _left(self) -> str:
+    def _left(self, usage: Usage, repeats: int) -> str:
         state = self.context.state
-        steps = state.budget.max_steps - state.usage.steps_taken
-        left = f"{steps} steps, {state.budget.max_tool_calls - state.usage.tool_calls} calls"
+        steps = state.budget.max_steps - usage.steps_taken
+        left = f"{steps} steps, {state.budget.max_tool_calls - usage.tool_calls} calls"
         if state.opened.sandbox_queue:
-            left += f", {max(0, state.budget.max_code_runs - state.usage.code_runs)} programs"
+            left += f", {max(0, state.budget.max_code_runs - usage.code_runs)} programs"
         if state.budget.max_tokens is not None:
-            left += f", {max(0, state.budget.max_tokens - state.usage.tokens)} tokens"
-        if state.work.repeats:
-            lifelines = state.opened.profile.lifelines - state.work.repeats
+            left += f", {max(0, state.budget.max_tokens - usage.tokens)} tokens"
+        if repeats:
+            lifelines = state.opened.profile.lifelines - repeats
             left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
-
-
-def _one_step_more(usage: Usage) -> Usage:
-    return usage.model_copy(update={"steps": usage.steps + 1})
 
 
 def _counts_from_failure(error: ApplicationError) -> bool:

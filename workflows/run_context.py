@@ -265,8 +265,7 @@ class RunContext:
         if self.state.work.counted:
             return
         await self.afford(self.step_refused)
-        usage = self.state.usage
-        self.state.usage = usage.model_copy(update={"steps": usage.steps + 1})
+        self.state.usage = self.state.usage.decided()
         self.state.work.counted = True
 
     async def count_plan_steps(self, count: int) -> None:
@@ -278,8 +277,7 @@ class RunContext:
 
     def uncount_step(self) -> None:
         """Take back the step that was counted last, because nothing was sent for it."""
-        usage = self.state.usage
-        self.state.usage = usage.model_copy(update={"steps": usage.steps - 1})
+        self.state.usage = self.state.usage.decided(-1)
         self.state.work.counted = False
 
     def step_refused(self) -> str | None:

@@ -42,7 +42,7 @@ from workflows.plans.plans import Plans
 from workflows.programs import Programs
 from workflows.run_context import RunContext
 from workflows.state import RunState
-from workflows.tool_calls import ToolCalls, decided_by
+from workflows.tool_calls import ToolCalls, answer_to
 from workflows.work import Work
 
 Value = TypeVar("Value")
@@ -267,9 +267,7 @@ class RunTask(Messages):
         then = self.model_calls if last else None
         performed = await self.tool_calls.perform(Purpose.CALL, action.calls, then=then)
         if not self.model_calls.has_decided:
-            for made in performed:
-                item = ContextItem(kind="answer", call_id=made.call.id, text=decided_by(made.call))
-                self.context.state.append.append(answered(item, made.result))
+            self.context.state.append += [answered(answer_to(made.call), made.result) for made in performed]
         return all(made.result.success for made in performed)
 
     async def _propose(self, action: ProposePlan) -> bool:
@@ -396,7 +394,8 @@ async def first_search(context: RunContext, perceived: Perception | None) -> Non
     query, servers = context.state.searched, ()
     if perceived is not None:
         query, servers = f"{perceived.tool_hint} {query}".strip(), perceived.selected_servers
-    await search(context, query, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S, servers=servers)
+    made = context.first_found
+    await search(context, query, limit=FIRST_SEARCH_LIMIT, patience_s=PATIENCE_S, servers=servers, made=made)
 
 
 async def search(
@@ -408,18 +407,20 @@ async def search(
     call_id: str | None = None,
     patience_s: float = 0,
     servers: tuple[str, ...] = (),
+    made: tuple[int, calls.Found] | None = None,
 ) -> None:
     """Search the catalog; what is found becomes visible to the model at its next step.
 
-    With patience, the search is made anew for as long as a server is starting.
+    With patience, the search is made anew for as long as a server is starting. `made` is what a search has found
+    already, behind the number of its draft.
     """
     state = context.state
     shown = one_line(query, 60)
-    (draft, known), context.first_found = context.first_found or (0, None), None
+    draft, known = made or (state.take_draft_number(), None)
     ask = calls.FindTools(
         query=query[:2000],
         limit=limit,
-        draft=draft or state.take_draft_number(),
+        draft=draft,
         step=state.usage.step,
     )
     if detail_level == "full":

@@ -112,9 +112,7 @@ class ToolCalls:
     async def _act_and_ask(self, flights: Sequence[CallInFlight], then: ModelCalls, ahead: Ahead) -> None:
         """Make calls, and ask the model what comes next, in one activity; what it leaves undone is made as usual."""
         asks = [self._request_for(flight) for flight in flights]
-        answers = [
-            ContextItem(kind="answer", call_id=flight.call.id, text=decided_by(flight.call)) for flight in flights
-        ]
+        answers = [answer_to(flight.call) for flight in flights]
         ordered = tuple(place for place, flight in enumerate(flights) if flight.ordered)
         summary = one_line("; ".join(_summary(flight) for flight in flights), 120)
         acted = await then.ask_after(
@@ -384,9 +382,10 @@ class ToolCalls:
         self.context.changed()
 
 
-def decided_by(call: ToolCall) -> str | None:
-    """Return what the model is told beside the answer of a call, as a JSON object; None where there is nothing."""
-    return None if call.by_person is None else canonical({DECIDED_BY: call.by_person.told()})
+def answer_to(call: ToolCall) -> ContextItem:
+    """Return the answer of a call for the model, still without its result, with what people did to the call."""
+    by_person = None if call.by_person is None else canonical({DECIDED_BY: call.by_person.told()})
+    return ContextItem(kind="answer", call_id=call.id, text=by_person)
 
 
 def _fit_for_one_activity(flights: BatchInFlight) -> bool:

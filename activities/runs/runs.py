@@ -120,8 +120,7 @@ class Runs(Activities):
         if ask.search is None or opened.perception:
             return None, ()
         query = (opened.searched or ask.task.text)[:_SEARCHED_TEXT]
-        shared = {"run": ask.run, "user_id": ask.user_id, "session_id": ask.session_id, "builtin": opened.builtin}
-        search = ask.search.model_copy(update=shared | {"query": query})
+        search = ask.shared_with(ask.search).model_copy(update={"query": query, "builtin": opened.builtin})
         found = await self.searches.found(search)
         if found.starting:
             return None, ()

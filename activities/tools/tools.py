@@ -159,7 +159,7 @@ class Tools(Activities):
         result = await self.performed(ask)
         if result.question is not None:
             # It may have come before the intent, with which they are written otherwise.
-            await self.store.decisions.append(ask.run, await self.records.cleaned(ask.run, ask.decisions))
+            await self.admit(ask)
         if not ask.draft or result.question is not None:
             return result
         try:

@@ -59,6 +59,10 @@ class Usage(Frozen):
         """Return how many steps count against the limit: all but the repeats of failed ones."""
         return self.steps - self.lifelines
 
+    def decided(self, count: int = 1) -> "Usage":
+        """Count decisions of the model; below zero takes back what was counted."""
+        return self.model_copy(update={"steps": self.steps + count})
+
     def called(self, tool: str) -> "Usage":
         """Count one dispatched call."""
         by_tool = {**self.calls_by_tool, tool: self.calls_by_tool.get(tool, 0) + 1}
