@@ -141,7 +141,7 @@ class Requests:
             "request.html",
             status,
             known=known,
-            shown=RequestView.of(whole, waits=not known.became),
+            shown=RequestView.of(whole, waits=known.may_wait),
             missing=missing,
             opened=bool(request.query_params.get("all")),
             asked=asked_for,

@@ -50,6 +50,14 @@ class KnownRequest(NamedTuple):
         return "ended" if self.ended else ""
 
     @property
+    def may_wait(self) -> bool:
+        """Return whether it waits, as its run says, or as the store has it of a run that cannot be asked.
+
+        The store hears of a decision a moment after the run has taken it.
+        """
+        return self.live is not None or (bool(self.trouble) and not self.became)
+
+    @property
     def request(self) -> ApprovalRequest | None:
         """Return the request, as it waits now or as it was asked."""
         if self.live is not None or self.row is None:

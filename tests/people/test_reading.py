@@ -30,6 +30,7 @@ from people.decide.looking import KnownRequest
 from people.requests.editing import edit_between, edit_in_json, edit_of
 from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
+from store.notices.requests import RequestRow
 from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
 from workflows.view import _Page as page_of
@@ -505,3 +506,27 @@ def test_files_of_people_are_read_as_before_where_each_key_stands_once():
     nested = "[" * 30_000
     with pytest.raises(TaskInvalid, match="--input: invalid JSON"):
         json_object(nested, "--input", "{}")
+
+
+@promise("page:plan-parts")
+def test_a_plan_waits_for_nobody_once_its_run_says_so_even_before_the_store_knows_of_the_decision():
+    asked = plan()
+    given = {"position": 1, "workflow_id": "w", "run_id": "f", "run": "f", "request_id": "r1", "user_id": "ana"}
+    times = {"opened_at": 1, "changed_at": 1}
+    row = RequestRow(**given, **times, state="open", request=asked.model_dump(mode="json"))
+    waiting, decided = KnownRequest("w", "r1", row, asked), KnownRequest("w", "r1", row, None)
+    silent, closed = decided._replace(trouble="no worker answers"), row.model_copy(update={"state": "expired"})
+    known = [waiting, silent, decided, decided._replace(ended=True), silent._replace(row=closed)]
+    standing = [RequestView.of(each.request, waits=each.may_wait).parts[0] for each in known]
+
+    assert standing == ["steps 0, 1: waits for anyone"] * 2 + ["steps 0, 1: asked anyone"] * 3
+
+
+@promise("page:plan-parts")
+def test_in_slack_a_plan_that_waits_no_more_is_drawn_as_waiting_for_nobody():
+    waits, gone, decided = (
+        json.dumps([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=plan(), **more))])
+        for more in ({}, {"waits": False}, {"state": "decided"})
+    )
+
+    assert ["waits for" in each for each in (waits, gone, decided)] == [True, False, False]

@@ -76,7 +76,8 @@ def left_out_of(shown: Shown) -> str:
 
 def _drawn(shown: Shown) -> Page:
     """Return all of a message but its links and buttons."""
-    request, page, view = shown.request, Page(), RequestView.of(shown.request)
+    request, page = shown.request, Page()
+    view = RequestView.of(request, waits=shown.state == "open" and shown.waits)
     page.head(_heading(shown))
     page.say(_lines_of(request.question, _QUESTION))
     page.fine(*_context(request))
