@@ -8,6 +8,12 @@ server never deduplicates, and records every request in the table `requests` bef
 demand, see faults.py.
 """
 
+import gc
+
+if __name__ == "__main__":
+    # What is imported stays until the end: a collection would only walk through it, and each later one once more.
+    gc.disable()
+
 import argparse
 import asyncio
 import os
@@ -18,7 +24,6 @@ from pathlib import Path
 # A script finds modules beside itself only; the checkout has to be added.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
@@ -51,9 +56,13 @@ async def serve(path: str, faults: Faults, port: int | None) -> None:
     """Fill the mailbox if it is empty, then serve until the client leaves or a signal comes."""
     await seed(path, today=faults.today())
     server = mailbox(path, faults)
+    gc.freeze()
+    gc.enable()
     if port is None:
         await server.run_stdio_async()
         return
+    import uvicorn  # noqa: PLC0415 - a server over stdio needs none, and is started often
+
     with socket.create_server(("127.0.0.1", port)) as listener:
         # asyncio sets this only on sockets that name their protocol. Without it, every answer waits 40 ms for an ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
