@@ -193,7 +193,7 @@ async def engine(
         if sandbox is not None:
             await stack.enter_async_context(sandbox_role(client, opened, sandbox))
         made = Engine(client, opened, Mailbox(database), model, ran)
-        made.ends.listen([resources.endpoints.default, *resources.endpoints.clients.values()])
+        await made.ends.listen([resources.endpoints.default, *resources.endpoints.clients.values()])
         yield made
         await made.ends.assert_none_is_taken_for_whole(client)
         if replayed and cached:

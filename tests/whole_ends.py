@@ -118,10 +118,11 @@ class WholeEnds:
         self._answers = 0
         self._newest: dict[str, int] = {}
 
-    def listen(self, clients: list[Any]) -> None:
+    async def listen(self, clients: list[Any]) -> None:
         """Look at whatever these clients of model endpoints read."""
         for client in clients:
-            client._client.event_hooks["response"].append(self._hear)  # no public way leads to it
+            opened = await client.opened()
+            opened._client.event_hooks["response"].append(self._hear)  # no public way leads to it
 
     async def _hear(self, response: httpx2.Response) -> None:
         if activity.in_activity() and response.status_code < 400:

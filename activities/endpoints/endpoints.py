@@ -1,93 +1,25 @@
-"""The model endpoints of a worker: one client each, and what is known of the models there."""
+"""The model endpoints of a worker, and what is known of the models there."""
 
 import asyncio
 import contextlib
 import difflib
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx2
-import openai
 
-from activities.endpoints.apis import Api, Credentials, base_of, models_at
+from activities.endpoints.apis import Api, base_of, models_at
+from activities.endpoints.client import ModelClient
 from activities.endpoints.models_file import Effort, Models, read_models
 from activities.endpoints.pricing import Price, price_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
 from backstay.shown import one_line
 
-ANSWER_S = 240.0
-"""How long an answer may take in all, however it drips."""
-ANSWER_BYTES = 8 << 20
-"""How long an answer may be, whatever its status; a longer one is not read to its end."""
-STREAM_BYTES = 8 * ANSWER_BYTES
-"""How long the body of a streamed answer may be, in which each word has an envelope of its own."""
 NAMES_S = 5.0
 """How long an endpoint may take to name its models."""
 MOST_NAMES = 12
-EVENTS = "text/event-stream"
-"""What a request accepts whose answer is streamed."""
-
-
-_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-
-
-class BodyRefused(httpx2.ReadError):
-    """The body of an answer is not read; the text says why."""
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """Read at most so many bytes of a body, also of one that is compressed."""
-
-    def __init__(self, body: Any, most: int, *, packed: bool = False) -> None:
-        self._body = body
-        self._most = most
-        self._unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._most
-        async for part in self._body:
-            read = self._unpacked(part, left + 1)
-            left -= len(read)
-            if left < 0:
-                raise BodyRefused(f"it answers with more than {self._most} bytes")
-            yield read
-        if self._unpacking is not None and not self._unpacking.eof:
-            raise BodyRefused("its compressed answer is not whole")
-
-    def _unpacked(self, part: bytes, most: int) -> bytes:
-        if self._unpacking is None:
-            return part
-        try:
-            return self._unpacking.decompress(part, most)
-        except zlib.error:
-            raise BodyRefused("its compressed answer cannot be read") from None
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Bound the body of a response before it is read, that of an error too."""
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    packed = encoding in {"gzip", "x-gzip", "deflate"}
-    if encoding not in {"", "identity"} and not packed:
-        raise BodyRefused("it compresses its answers, though it was asked not to")
-    if packed:
-        # It is read here, within bounds, and not by the HTTP client.
-        del response.headers["content-encoding"]
-    is_streamed = response.status_code < 400 and response.request.headers.get("accept") == EVENTS
-    response.stream = _Bounded(response.stream, STREAM_BYTES if is_streamed else ANSWER_BYTES, packed=packed)
-
-
-def open_http(key: str | None = None, api: Api = "chat") -> httpx2.AsyncClient:
-    """Return the HTTP client for a model endpoint: the SDK's own, with bounded answers and this key or none."""
-    timeout = httpx2.Timeout(ANSWER_S, connect=5)
-    hooks: dict[str, list[Any]] = {"request": [Credentials(api, key)], "response": [_bound]}
-    # A redirect may lead to another host, which would get a key that is no authorization.
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, follow_redirects=api == "chat")
 
 
 @dataclass(frozen=True)
@@ -102,7 +34,7 @@ class Target:
     """What its endpoint calls it."""
     where: str
     """The address of the endpoint, for people."""
-    client: openai.AsyncOpenAI
+    client: ModelClient
     price: Price | None
     api: Api = "chat"
     context_tokens: int | None = None
@@ -125,14 +57,14 @@ class Endpoints:
 
     settings: Settings
     models: Models
-    default: openai.AsyncOpenAI
-    clients: Mapping[str, openai.AsyncOpenAI]
+    default: ModelClient
+    clients: Mapping[str, ModelClient]
     """By endpoint."""
 
     @property
     def names(self) -> list[str]:
         """Return the names of the models that runs use unless they name another one at the default endpoint."""
-        return list(dict.fromkeys([self.main().name, *self.models.file.models]))
+        return list(dict.fromkeys([self._main(), *self.models.file.models]))
 
     def is_listed(self, name: str) -> bool:
         """Return whether a name is an entry of models.yaml."""
@@ -140,11 +72,14 @@ class Endpoints:
 
     def main(self, *wanted: str | None) -> Target:
         """Return the model that drives runs: the first that is wanted, else the one that the operator has named."""
+        name = self._main(*wanted)
+        return self.target(name, listed=self.is_listed(name))
+
+    def _main(self, *wanted: str | None) -> str:
         settings = self.settings
         own = settings.model if "model" in settings.model_fields_set else None
         named = (*wanted, own, self.models.file.use.act, settings.model)
-        name = next(name for name in named if name is not None)
-        return self.target(name, listed=self.is_listed(name))
+        return next(name for name in named if name is not None)
 
     def target(self, name: str, *, listed: bool) -> Target:
         """Return a model; raises WorkerMisfit when it was an entry of models.yaml and is none here."""
@@ -220,7 +155,8 @@ class Endpoints:
 
 async def models_of(target: Target) -> list[str]:
     """Return what models an endpoint lists; raises whatever is wrong there."""
-    answer = await target.client.get(models_at(target.api), cast_to=httpx2.Response)
+    client = await target.client.opened()
+    answer = await client.get(models_at(target.api), cast_to=httpx2.Response)
     data = answer.json()
     listed = data.get("data") or data.get("models") or []
     return [str(model.get("id") or model["name"]).removeprefix("models/") for model in listed]
@@ -239,23 +175,19 @@ async def names_at(target: Target) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def open_endpoints(settings: Settings) -> AsyncGenerator[Endpoints]:
-    """Open one client per endpoint; retries are the workflow's, so that they are visible and charged.
+    """Yield the model endpoints, each with a client that is opened when it is first asked.
 
     Raises SettingsInvalid for a models.yaml that cannot be obeyed.
     """
     models = read_models(settings)
     own = settings.openai_api_key
-    async with contextlib.AsyncExitStack() as stack:
-
-        async def opened(base_url: str | None, key: str | None, api: Api = "chat") -> openai.AsyncOpenAI:
-            http = open_http(key, api)
-            client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=http)
-            return await stack.enter_async_context(client)
-
-        default = await opened(settings.openai_base_url, None if own is None else own.get_secret_value())
-        entries = models.file.endpoints.items()
-        clients = {
-            name: await opened(base_of(entry.base_url, entry.api), models.keys.get(name), entry.api)
-            for name, entry in entries
-        }
+    default = ModelClient(settings.openai_base_url, None if own is None else own.get_secret_value())
+    clients = {
+        name: ModelClient(base_of(entry.base_url, entry.api), models.keys.get(name), entry.api)
+        for name, entry in models.file.endpoints.items()
+    }
+    try:
         yield Endpoints(settings, models, default, clients)
+    finally:
+        for client in (default, *clients.values()):
+            await client.close()

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
-import openai
 
-from activities.endpoints.endpoints import ANSWER_S, EVENTS, BodyRefused
+from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
 from activities.model.message import Beside, in_one_form
 from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, tells_of_loading, wait_in
 from activities.model.streaming import CALLED, STREAMED, AnswerBroken, Say, read_answer, read_whole
@@ -21,6 +20,9 @@ from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.redaction.redactor import Redactor
+
+if TYPE_CHECKING:
+    import openai
 
 MOST_TOKENS = 10**9
 _LONGEST_COUNT = 20
@@ -122,7 +124,7 @@ def written(request: dict[str, Any]) -> bytes:
 
 
 async def complete(
-    client: openai.AsyncOpenAI,
+    client: "openai.AsyncOpenAI",
     request: Post,
     *,
     listed: bool = False,
@@ -135,6 +137,8 @@ async def complete(
     while it arrives; the request then asks for a stream, and the whole is the same.
     Raises ModelUnavailable or ModelRefused; the fact `unbilled` is True only where that is proven.
     """
+    import openai  # noqa: PLC0415 - whoever has a client has loaded it
+
     kind, headers, redactor = "nothing", httpx2.Headers(), _knowing(client.api_key)
     try:
         async with asyncio.timeout(within_s), _posted(client, request, say) as response:
@@ -169,7 +173,7 @@ def _knowing(key: str) -> Redactor:
 
 
 @contextlib.asynccontextmanager
-async def _posted(client: openai.AsyncOpenAI, request: Post, say: Say | None) -> AsyncGenerator[httpx2.Response]:
+async def _posted(client: "openai.AsyncOpenAI", request: Post, say: Say | None) -> AsyncGenerator[httpx2.Response]:
     """Send a request, and close its answer when it is read."""
     options: Any = {"headers": {**(HEADERS if say is None else STREAM_HEADERS), **request.headers}}
     response = await client.post(request.path, content=request.content, options=options, cast_to=httpx2.Response)
@@ -200,13 +204,13 @@ _CAUSES = {
 _OF_THE_KEY = frozenset({401, 402, 403})
 
 
-def _refusal(error: openai.APIStatusError, redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
+def _refusal(error: "openai.APIStatusError", redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
     """Return the error for a status that is no success, by its cause."""
     refusal = refusal_of(error.status_code, _body_of(error), redactor)
     return _by_cause(refusal, _wait(refusal.text, error.response.headers), listed=listed)
 
 
-def _body_of(error: openai.APIStatusError) -> Any:
+def _body_of(error: "openai.APIStatusError") -> Any:
     """Return what an endpoint answered; the SDK leaves out what stands beside its `error`."""
     try:
         return json.loads(error.response.content)

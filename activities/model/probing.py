@@ -38,7 +38,8 @@ async def probe(target: Target, learned: LearnedDialects, *, within_s: float) ->
         try:
             asked = shaped(request, lessons.dialect)
             form = await request_in(target, asked, written(asked))
-            await complete(target.client, form.whole(), listed=target.listed, within_s=within_s)
+            client = await target.client.opened()
+            await complete(client, form.whole(), listed=target.listed, within_s=within_s)
         except RequestRefused as error:
             if error.refusal.cause == "unknown_model":
                 raise await with_names(error, target) from error

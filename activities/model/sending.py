@@ -250,7 +250,8 @@ class Sending:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
         target, way = trial.target, trial.ways[0]
         trial.streamed = {}
-        whole = partial(complete, target.client, prepared.post, listed=target.listed)
+        client = await target.client.opened()
+        whole = partial(complete, client, prepared.post, listed=target.listed)
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
             is_said = ask.closing or (way == "functions" and not ask.perception)
@@ -259,7 +260,7 @@ class Sending:
             streamed = prepared.written.streamed(trial.dialect.without)
             trial.streamed = STREAMED
             try:
-                completion = await complete(target.client, streamed, listed=target.listed, say=telling.say)
+                completion = await complete(client, streamed, listed=target.listed, say=telling.say)
             except RequestRefused as error:
                 said = error.refusal.text.lower()
                 may_be_stream = not error.refusal.cause or "stream" in said

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.endpoints.endpoints import ANSWER_BYTES, BodyRefused
+from activities.endpoints.client import ANSWER_BYTES, BodyRefused
 from activities.model.functions import FINISH
 from activities.model.message import beside, grown, text_of
 from backstay.errors import BackstayError, ModelUnavailable

@@ -10,7 +10,7 @@ import httpx2
 import openai
 import pytest
 
-from activities.endpoints.endpoints import ANSWER_BYTES, open_http
+from activities.endpoints.client import ANSWER_BYTES, open_http
 from activities.model.completion import Post, RequestRefused, complete, written
 from backstay.errors import ModelRefused, ModelUnavailable
 from backstay.testing import Reply, ScriptedModel, Tokens

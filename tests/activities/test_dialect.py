@@ -6,6 +6,7 @@ import json
 import openai
 import pytest
 
+from activities.endpoints.client import ModelClient
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Target
 from activities.model.completion import Post, complete, written
@@ -110,7 +111,7 @@ def test_what_is_no_part_of_a_dialect_is_not_learned():
 
 
 def target(name="m", where="http://a/v1"):
-    return Target(name, False, name, where, openai.AsyncOpenAI(api_key="none"), None)
+    return Target(name, False, name, where, ModelClient(), None)
 
 
 @promise("models:dialects")

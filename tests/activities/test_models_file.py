@@ -6,7 +6,7 @@ import json
 import openai
 import pytest
 
-from activities.endpoints.endpoints import open_endpoints
+from activities.endpoints.endpoints import models_of, open_endpoints
 from activities.endpoints.models_file import read_models
 from backstay.errors import SettingsInvalid, WorkerMisfit
 from backstay.settings import Settings
@@ -152,6 +152,6 @@ async def test_an_endpoint_without_a_key_is_sent_no_authorization(folder):
     async with server, open_endpoints(settings()) as endpoints:
         for name in entries:
             with pytest.raises(openai.BadRequestError):
-                await endpoints.target(name, listed=True).client.chat.completions.create(model="m", messages=[])
+                await models_of(endpoints.target(name, listed=True))
 
     assert ["authorization" in head for head in heads] == [False, True]

@@ -9,7 +9,8 @@ import openai
 import pytest
 
 from activities.endpoints.apis import base_of
-from activities.endpoints.endpoints import ANSWER_BYTES, Target, open_http
+from activities.endpoints.client import ANSWER_BYTES, ModelClient, open_http
+from activities.endpoints.endpoints import Target
 from activities.model.completion import ContextTooLong, RequestRefused, complete
 from activities.model.ends import end_of
 from activities.model.learned import LearnedDialects
@@ -522,7 +523,8 @@ async def test_a_native_stream_of_endless_words_is_not_read_to_its_end(api):
 @promise("models:native-probed")
 @pytest.mark.parametrize("api", MODELS)
 async def test_a_native_model_is_asked_for_a_word_before_any_run_and_what_is_refused_is_told(api):
-    async with Vendor(api, lambda *_: Says("H")).open() as vendor, client_of(api, vendor.base_url) as client:
+    async with Vendor(api, lambda *_: Says("H")).open() as vendor:
+        client = ModelClient(base_of(vendor.base_url, api), KEY, api)
         target = Target("main", True, MODELS[api], vendor.base_url, client, None, api=api)
         probed = await probe(target, LearnedDialects(), within_s=10)
         assert (probed.answered, probed.refused, vendor.refused) == (True, (), [])
@@ -530,3 +532,4 @@ async def test_a_native_model_is_asked_for_a_word_before_any_run_and_what_is_ref
         vendor.script = lambda *_: Says(status=404, body=UNKNOWN[api][1][api])
         with pytest.raises(RequestRefused, match=f"it has {MODELS[api]}"):
             await probe(target, LearnedDialects(), within_s=10)
+        await client.close()

@@ -3,9 +3,9 @@
 import time
 from dataclasses import replace
 
-import openai
 import pytest
 
+from activities.endpoints.client import ModelClient
 from activities.endpoints.endpoints import Target
 from activities.model.learned import HELD_S, ForgottenModels
 from activities.model.observations import CHATTY, DOUBTED_S, PROBE_EVERY, RUNS, Observations
@@ -19,7 +19,7 @@ CALLED = Transcript("", ({"kind": "said", "text": "", "calls": []},))
 
 
 def target(name="m", **more):
-    return Target(name, False, name, "", openai.AsyncOpenAI(api_key="none"), None, **more)
+    return Target(name, False, name, "", ModelClient(), None, **more)
 
 
 def begins_with_json(seen, transcript, name="m"):

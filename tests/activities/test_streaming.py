@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import openai
 import pytest
 
-from activities.endpoints.endpoints import ANSWER_BYTES, STREAM_BYTES, open_http
+from activities.endpoints.client import ANSWER_BYTES, STREAM_BYTES, open_http
 from activities.model.completion import Post, complete, written
 from activities.model.streaming import MOST_LINES, STREAMED
 from backstay.errors import ModelRefused, ModelUnavailable

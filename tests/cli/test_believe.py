@@ -1,8 +1,8 @@
 """An operator clears what is held against a model whose endpoint billed more than was asked for."""
 
-import openai
 import pytest
 
+from activities.endpoints.client import ModelClient
 from activities.endpoints.endpoints import Target
 from activities.model.bills import Bills
 from activities.model.learned import ForgottenModels, LearnedDialects
@@ -61,7 +61,7 @@ async def test_to_believe_a_model_that_nobody_doubts_changes_nothing_and_says_so
 @promise("models:dialects-age")
 async def test_an_operator_lets_a_model_be_asked_as_at_first_whatever_was_learned_of_it(doctor, home):
     for model in ("dear", "other"):
-        target = Target(model, False, model, ENDPOINTS[0], openai.AsyncOpenAI(api_key="none"), None)
+        target = Target(model, False, model, ENDPOINTS[0], ModelClient(), None)
         LearnedDialects(home).note(target, {"limit": "max_tokens"}, "")
     Bills(home).note("k", "dear", ENDPOINTS[0], billed=5_000_000, most=1_000_000)
     told = await doctor("--forget", "dear")

@@ -37,7 +37,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from activities.endpoints.apis import Api
-from activities.endpoints.endpoints import BodyRefused
+from activities.endpoints.client import BodyRefused
 from activities.model.completion import Completion, Post, written
 from activities.model.learning import EFFORT
 from activities.model.native.conversation import conversation, message_of
