@@ -29,7 +29,6 @@ from backstay.tools.tool import Tool, ToolCall, tool_result
 from sandbox.programs.frames import RESULT, ProgramCall, Round, names_of
 from sandbox.programs.sandbox import RoundOutcome, Sandbox
 from store.blobs.shown import ShownBlobStore
-from toolbox.schema import compile_schema, fault_of
 
 
 @dataclass(frozen=True)
@@ -210,12 +209,9 @@ class Programs:
             refuse_unfit(call.arguments)
         except ArgumentsInvalid as error:
             return {}, f"{call.tool}: {error}"
-        if validators is not None and call.tool not in validators:
-            schema = program.parameters.get(call.tool, {})
-            validators[call.tool] = await asyncio.to_thread(compile_schema, schema)
         fault = None
         if validators is not None:
-            fault = await asyncio.to_thread(fault_of, validators[call.tool], call.arguments)
+            fault = await asyncio.to_thread(_misfit, validators, program, call)
         if fault is None and (commands := program.commands.get(call.tool)) is not None:
             fault = CommandLists.model_validate(commands).refusal(str(call.arguments.get("command", "")))
         if fault is None and self.resources.redactor.secret_in(canonical(call.arguments)) is not None:
@@ -249,6 +245,15 @@ class Programs:
             return False
         rounds = await self.journals.rounds(run, journal.ref)
         return not any(marker.encode() in a_round.sent for a_round in rounds)
+
+
+def _misfit(validators: dict[str, Any], program: Program, call: ProgramCall) -> str | None:
+    """Return what is wrong with arguments by the schema of their tool; keep the schema as it is compiled."""
+    from toolbox.schema import compile_schema, fault_of  # noqa: PLC0415 - slow to load, and no start needs it
+
+    if call.tool not in validators:
+        validators[call.tool] = compile_schema(program.parameters.get(call.tool, {}))
+    return fault_of(validators[call.tool], call.arguments)
 
 
 def sandbox_activities(resources: SandboxResources) -> list[Callable[..., Any]]:

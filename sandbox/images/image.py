@@ -86,20 +86,21 @@ def find_image(hash: str, images: Path) -> Image | None:  # noqa: A002 - the wor
 
 def content_hash(root: Path) -> str:
     """Hash every path below the root with its mode and content; times and owners do not count."""
-    total = hashlib.sha256()
+    total, below = hashlib.sha256(), len(f"{root}/")
     for folder, folders, files in os.walk(root):
         folders.sort()
         for name in sorted([*folders, *files]):
-            path = Path(folder, name)
-            mode = path.lstat().st_mode
+            # There are thousands of them, and each start of a worker looks at all.
+            path = f"{folder}/{name}"
+            mode = os.lstat(path).st_mode
             if stat.S_ISLNK(mode):
-                content = f"link {path.readlink()}"
+                content = f"link {Path(path).readlink()}"
             elif stat.S_ISDIR(mode):
                 content = "folder"
             else:
-                with path.open("rb") as opened:
+                with Path(path).open("rb", buffering=0) as opened:
                     content = hashlib.file_digest(opened, "sha256").hexdigest()
-            total.update(f"{path.relative_to(root).as_posix()}\0{stat.S_IMODE(mode):o}\0{content}\n".encode())
+            total.update(f"{path[below:]}\0{stat.S_IMODE(mode):o}\0{content}\n".encode())
     return total.hexdigest()
 
 

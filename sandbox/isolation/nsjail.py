@@ -58,6 +58,8 @@ def confined_process(pid: int) -> int | None:
     """Return the process that an nsjail confines, by its id outside the jail."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+    if Path("/proc/thread-self/children").exists():
+        return None
     # Not every kernel lists the children of a process.
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
