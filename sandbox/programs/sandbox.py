@@ -302,21 +302,46 @@ class Sandbox:
         task.add_done_callback(self._ends.discard)
 
 
+@dataclass(frozen=True)
+class Proven:
+    """Hold what jails of a sandbox are made of, once every property of such a jail is proven here."""
+
+    home: Path
+    nsjail: Nsjail
+    image: Image
+    cgroups: Cgroups
+    limits: Limits | None
+
+    def open(self, ready: int) -> Sandbox:
+        """Return a sandbox with so many jails kept ready, to be entered."""
+        return Sandbox(
+            nsjail=self.nsjail,
+            image=self.image,
+            images=self.home / "images",
+            folder=self.home / "jails",
+            cgroups=self.cgroups,
+            limits=self.limits,
+            ready=ready,
+        )
+
+
+async def prove(*, nsjail: Path | None, home: Path, image: ImageKind, limits: Limits | None = None) -> Proven:
+    """Prove every property of the jails of a sandbox.
+
+    Raises IsolationUnavailable where one is missing, ImageMissing when no image can be built.
+    """
+    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
+    (await run_self_test(found, built, home / "jails", limits=limits, cgroups=cgroups)).require_isolation()
+    return Proven(home, found, built, cgroups, limits)
+
+
 @asynccontextmanager
 async def open_sandbox(
     *, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2, limits: Limits | None = None
 ) -> AsyncGenerator[Sandbox]:
-    """Open a sandbox with so many jails kept ready, and end every jail at the end.
-
-    Raises IsolationUnavailable unless every property of a jail is proven here, ImageMissing when none can be built.
-    """
-    home, found, built, cgroups = await asyncio.to_thread(_parts, nsjail, home, image)
-    folder = home / "jails"
-    (await run_self_test(found, built, folder, limits=limits, cgroups=cgroups)).require_isolation()
-    images = home / "images"
-    async with Sandbox(
-        nsjail=found, image=built, images=images, folder=folder, cgroups=cgroups, ready=ready, limits=limits
-    ) as sandbox:
+    """Open a sandbox with so many jails kept ready, and end every jail at the end; raises as `prove`."""
+    proven = await prove(nsjail=nsjail, home=home, image=image, limits=limits)
+    async with proven.open(ready) as sandbox:
         yield sandbox
 
 

@@ -19,7 +19,7 @@ from backstay.shown import message_line
 from backstay.tools.tool import tool_result
 from sandbox.limits import Limits
 from sandbox.programs.frames import ProgramCall, Round, names_of
-from sandbox.programs.sandbox import RoundOutcome, Sandbox, open_sandbox
+from sandbox.programs.sandbox import Proven, RoundOutcome, Sandbox, prove
 
 
 class SandboxResult(Frozen):
@@ -38,6 +38,8 @@ class SandboxResult(Frozen):
 ToolCaller = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 """Takes `provider.tool`, the arguments and the user's id; returns the tool's answer as JSON, or raises."""
 _registered: list[ToolCaller] = []
+_proofs: dict[tuple[Path, Limits], Proven] = {}
+_PROOFS = 64
 _LONGEST_S = 3600
 
 
@@ -52,7 +54,8 @@ async def run_python_plan(
     """Run a program in a jail and return how it ended; its calls go to the registered tool caller.
 
     `toolbox_root` holds the bindings, as `sandbox_py/servers/<provider>/<tool>.py`; images and profiles of jails are
-    kept there too. Raises TaskInvalid for an invalid timeout, IsolationUnavailable where jails do not work.
+    kept there too. That the jails hold is proven once per process, folder and timeout.
+    Raises TaskInvalid for an invalid timeout, IsolationUnavailable where jails do not work.
     """
     if not 0 < timeout_sec <= _LONGEST_S:
         raise TaskInvalid(f"timeout_sec: {timeout_sec!r} is not between 0 and {_LONGEST_S} seconds")
@@ -71,14 +74,24 @@ async def run_python_plan(
     start["tools"] = names_of(tools)
     seconds = math.ceil(timeout_sec)
     limits = Limits(cpu_s=max(Limits().cpu_s, seconds), wall_s=max(Limits().wall_s, timeout_sec))
-    async with open_sandbox(
-        nsjail=None, home=toolbox_root / ".sandbox", image="python", ready=0, limits=limits
-    ) as sandbox:
+    proven = await _proven_once((toolbox_root / ".sandbox").absolute(), limits)
+    async with proven.open(ready=0) as sandbox:
         try:
             async with asyncio.timeout(timeout_sec):
                 return _result(await _run(sandbox, json.dumps(start).encode(), tools, user_id))
         except TimeoutError:
             return SandboxResult(success=False, error=f"not finished after {timeout_sec:g} s", timed_out=True)
+
+
+async def _proven_once(home: Path, limits: Limits) -> Proven:
+    """Prove the jails of a folder unless this process has done so; a worker too proves them only when it starts."""
+    known = _proofs.get((home, limits))
+    if known is None or not (home / "images" / known.image.hash).is_dir():
+        known = await prove(nsjail=None, home=home, image="python", limits=limits)
+        if len(_proofs) >= _PROOFS:
+            _proofs.clear()
+        _proofs[home, limits] = known
+    return known
 
 
 async def _run(sandbox: Sandbox, start: bytes, tools: frozenset[str], user_id: str) -> RoundOutcome:

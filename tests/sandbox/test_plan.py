@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from backstay.errors import TaskInvalid
+from backstay.errors import IsolationUnavailable, TaskInvalid
+from sandbox.programs import standalone
+from sandbox.programs.sandbox import prove
 from sandbox.programs.standalone import register_tool_caller, run_python_plan
 from tests.engine import ROOT
 from tests.requirements import promise
@@ -16,6 +18,10 @@ async def add(*, a: int, b: int):
 
     return await call("sums.add", {"a": a, "b": b})
 '''
+
+
+async def refusing(**_):
+    raise IsolationUnavailable(cause="nothing is proven", fix="none")
 
 
 @pytest.fixture
@@ -61,6 +67,27 @@ return [one["sum"] for one in pairs]
     assert done.logs == ("begin", "only what is positive")
     assert called[0] == ("sums.add", {"a": 1, "b": 2}, "ann")
     assert len(called) == 3
+
+
+@promise("programs:library-proof")
+async def test_jails_are_proven_once_for_programs_of_the_same_folder_and_timeout(toolbox, monkeypatch):
+    proven = []
+
+    async def proving(**asked):
+        proven.append(asked["limits"].wall_s)
+        return await prove(**asked)
+
+    monkeypatch.setattr(standalone, "prove", proving)
+    for seconds in (30, 30, 40, 30):
+        done = await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox, timeout_sec=seconds)
+        assert done.result == 1, done
+    assert proven == [30, 40]
+
+    (toolbox / ".sandbox" / "images").unlink()
+    (toolbox / ".sandbox" / "images").symlink_to(toolbox)
+    monkeypatch.setattr(standalone, "prove", refusing)
+    with pytest.raises(IsolationUnavailable):
+        await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox)
 
 
 @promise("programs:library-no-caller")
