@@ -16,8 +16,6 @@ def main() -> NoReturn:
     gc.disable()
     from backstay.cli.app import main as run_and_exit  # noqa: PLC0415 - a worker needs a module of this package, and no command
 
-    gc.freeze()
-    gc.enable()
     run_and_exit()
 
 

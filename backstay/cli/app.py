@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,12 @@ def main() -> NoReturn:
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        code = asyncio.run(build(argv).run_async(argv))
+        app = build(argv)
+        # This loads the command, the last that is much. `backstay.cli.main` has put off collections until then.
+        app.parse_commands(argv)
+        gc.freeze()
+        gc.enable()
+        code = asyncio.run(app.run_async(argv))
     except (CycloptsError, BackstayError, KeyboardInterrupt, BrokenPipeError) as error:
         return _ended_by(error)
     return code if isinstance(code, int) else 0

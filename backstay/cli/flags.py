@@ -7,7 +7,6 @@ from cyclopts import Parameter
 
 from backstay.canonical import read_json
 from backstay.errors import SettingsInvalid, TaskInvalid
-from backstay.policies.rule import parse_duration
 
 Workflow = Annotated[
     str, Parameter(help="Workflow ID of the run, the beginning of it, or `last` for the newest run that is no undo.")
@@ -41,6 +40,8 @@ OutputFile = Annotated[Path | None, Parameter(help="Write the result to this fil
 
 def duration(text: str, flag: str) -> float:
     """Return the seconds of a duration such as 30d, 12h or 90m that a flag holds; raises SettingsInvalid."""
+    from backstay.policies.rule import parse_duration  # noqa: PLC0415 - with all that rules are made of
+
     try:
         return parse_duration(text)
     except ValueError as error:

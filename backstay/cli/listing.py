@@ -5,13 +5,12 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
-from temporalio.client import WorkflowExecution
+from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.cli.flags import Output
-from backstay.cli.session import has_store, open_store, session
+from backstay.cli.session import has_store, looking, open_store
 from backstay.cli.terminal import Terminal
-from backstay.client import Backstay
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import StoreUnavailable, Unreachable
@@ -32,8 +31,8 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
     """
     settings, terminal = Settings.load(), Terminal()
     try:
-        async with session(settings) as backstay:
-            rows = await _visible(backstay, limit)
+        async with looking(settings) as client:
+            rows = await _visible(client, limit)
         await _mark_pruned(settings, rows)
     except Unreachable as error:
         if not has_store(settings):
@@ -46,47 +45,47 @@ async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
         terminal.say("no runs yet; start one with: backstay run TEXT")
 
 
-async def _visible(backstay: Backstay, limit: int) -> list[dict[str, Any]]:
+async def _visible(client: Client, limit: int) -> list[dict[str, Any]]:
     try:
         # Temporal lists all open runs before the closed ones, which it sorts by their end.
         found = [
             execution
             for which in ("=", "!=")
-            async for execution in backstay.client.list_workflows(
+            async for execution in client.list_workflows(
                 f"({RUNS}) AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
             )
         ]
     except RPCError as error:
         raise error_from_rpc(error, "") from None
     found = sorted(found, key=lambda execution: execution.start_time, reverse=True)[:limit]
-    return list(await asyncio.gather(*(_row(backstay, execution) for execution in found)))
+    return list(await asyncio.gather(*(_row(client, execution) for execution in found)))
 
 
-async def _row(backstay: Backstay, execution: WorkflowExecution) -> dict[str, Any]:
+async def _row(client: Client, execution: WorkflowExecution) -> dict[str, Any]:
     known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
     status = execution.status.name.lower() if execution.status else "open"
     text = known.get("BackstayTask")
     if text is None:
-        handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
         with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
             text = await (await handle.describe()).static_summary()
     return {
         "id": execution.id,
         "run_id": execution.run_id,
-        "state": await _state(backstay, execution, status, known),
+        "state": await _state(client, execution, status, known),
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
         "started": minute(execution.start_time.timestamp()),
         "text": text or "",
     }
 
 
-async def _state(backstay: Backstay, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
+async def _state(client: Client, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
     """Return where a run stands; to Temporal every run that ended by itself is completed, whatever its outcome."""
     if status == "running":
         return str(known.get("BackstayState", status))
     if status != "completed":
         return status
-    handle = backstay.client.get_workflow_handle(execution.id, run_id=execution.run_id)
+    handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
     with contextlib.suppress(Exception):  # a result that cannot be read takes nothing from the list
         result: Any = await handle.result(follow_runs=False)
         return str(result.get("outcome") or status) if isinstance(result, dict) else status

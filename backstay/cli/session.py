@@ -6,23 +6,24 @@ import logging
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from temporalio.client import WorkflowExecution, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.deciding import NOT_OPEN
 from backstay.authority import principal
 from backstay.cli.local.serving import place_of_temporal
-from backstay.client import Backstay, Run, connect
-from backstay.client.connecting import traced
+from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
 from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
+
+if TYPE_CHECKING:
+    from backstay.approvals.approval import ApprovalRequest
+    from backstay.client import Backstay, Run
 
 _TASKS = "WorkflowType = 'RunTask'"
 _PREFIX = re.compile(r"[\w.@:/+-]+")
@@ -31,7 +32,7 @@ _MOST_LOOKED_AT = 1000
 
 
 @asynccontextmanager
-async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
+async def session(settings: Settings | None = None) -> "AsyncGenerator[Backstay]":
     """Connect with the settings of the environment; decisions are signed when the approver key is set."""
     settings = settings or Settings.load()
     key = settings.approver_key
@@ -45,15 +46,24 @@ async def session(settings: Settings | None = None) -> AsyncGenerator[Backstay]:
 
 
 @asynccontextmanager
+async def looking(settings: Settings) -> AsyncGenerator[Client]:
+    """Connect as `session` does, for a command that only asks what Temporal itself knows."""
+    with traced(settings):
+        place = await place_of_temporal(settings)
+        async with connected(place.get("address"), namespace=place.get("namespace")) as client:
+            yield client
+
+
+@asynccontextmanager
 async def session_of(
     workflow: str, settings: Settings | None = None, *, to_decide: bool = False
-) -> AsyncGenerator[Run]:
+) -> "AsyncGenerator[Run]":
     """Connect as `session` does, and find a run as `find` does."""
     async with session(settings) as backstay:
         yield await find(backstay, workflow, to_decide=to_decide)
 
 
-async def find(backstay: Backstay, name: str, *, to_decide: bool = False) -> Run:
+async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "Run":
     """Return the run with this workflow id, the only one whose id begins so, or the newest one for `last`.
 
     `last` is never an undo; `to_decide`: it is the newest run that waits for a decision, if there is one.
@@ -74,7 +84,7 @@ async def find(backstay: Backstay, name: str, *, to_decide: bool = False) -> Run
     return backstay.run(found[0]) if found else exact
 
 
-async def _last(backstay: Backstay, *, to_decide: bool) -> Run:
+async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
     # Temporal lists open runs first, however old they are.
     listed = [execution async for execution in _listed(backstay, _TASKS, _MOST_LOOKED_AT)]
     listed.sort(key=lambda execution: (execution.start_time, execution.id), reverse=True)
@@ -88,8 +98,10 @@ async def _last(backstay: Backstay, *, to_decide: bool) -> Run:
     return backstay.run(listed[0].id)
 
 
-async def open_request(run: Run, request_id: str) -> ApprovalRequest:
+async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
     """Return an open request of a run; raises DecisionRefused naming those that are open."""
+    from backstay.approvals.deciding import NOT_OPEN  # noqa: PLC0415 - who has a run has loaded it
+
     pending = await run.pending()
     found = next((request for request in pending if request.id == request_id), None)
     if found is None:
@@ -98,7 +110,7 @@ async def open_request(run: Run, request_id: str) -> ApprovalRequest:
     return found
 
 
-async def _listed(backstay: Backstay, query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:
+async def _listed(backstay: "Backstay", query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:
     try:
         async for execution in backstay.client.list_workflows(query, limit=limit):
             yield execution

@@ -8,13 +8,14 @@ import shutil
 import sys
 import termios
 from collections.abc import Iterable
-from typing import Any, Literal
-
-from rich.cells import cell_len, chop_cells
-from rich.console import Console
-from rich.text import Text
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 from backstay.shown import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _LINE = 20_000
 """Longer than any line of a request: what people decide about is clipped, and counted, before it comes here."""
@@ -32,8 +33,14 @@ class Terminal:
 
     def __init__(self) -> None:
         """Use the streams of this process."""
-        self.console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._typed = b""
+
+    @cached_property
+    def console(self) -> "Console":
+        """Return what prints for people; a command that only prints a result loads none."""
+        from rich.console import Console  # noqa: PLC0415 - as it says
+
+        return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     @property
     def interactive(self) -> bool:
@@ -49,6 +56,8 @@ class Terminal:
 
         A terminal would let it go on at the margin, where it could pass for a line of its own.
         """
+        from rich.text import Text  # noqa: PLC0415 - see `console`
+
         width = self.console.width if self.console.is_terminal else None
         for line, style in lines:
             for part in _wrapped(one_line(line, _LINE), None if style == LINK else width):
@@ -109,12 +118,16 @@ class Terminal:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def safe(text: str, style: str = "") -> Text:
+def safe(text: str, style: str = "") -> "Text":
     """Return text that a terminal shows literally, as one line."""
+    from rich.text import Text  # noqa: PLC0415 - see `Terminal.console`
+
     return Text(one_line(text, _LINE), style=style)
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
+    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - see `Terminal.console`
+
     if width is None or cell_len(line) <= width:
         return [line]
     first = chop_cells(line, width)[0]

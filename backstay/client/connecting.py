@@ -1,9 +1,9 @@
 """Connect to Temporal with its own settings."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode
 
-from backstay.client.backstay import Backstay
 from backstay.client.failures import error_from_rpc
 from backstay.errors import BackstayError, SettingsInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
 
 if TYPE_CHECKING:
+    from backstay.client.backstay import Backstay
     from backstay.client.exporting import Exporting
 
 _TRACES = "opentelemetry.sdk.trace"
@@ -62,7 +62,7 @@ DATA_CONVERTER = replace(pydantic_data_converter, payload_converter_class=_Compa
 """The converter of every client, worker and replayer; fields left at their default do not reach history."""
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def connect(
     address: str | None = None,
     *,
@@ -72,7 +72,7 @@ async def connect(
     approver_key: str | None = None,
     page: str | None = None,
     runtime: Runtime | None = None,
-) -> AsyncGenerator[Backstay]:
+) -> "AsyncGenerator[Backstay]":
     """Connect with Temporal's own settings (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, profiles), or use a client.
 
     With `approver_key`, decisions made through this connection are signed with it. `page` is the address of the
@@ -81,11 +81,21 @@ async def connect(
     Raises Unreachable when nothing answers at the address, SettingsInvalid when the namespace does not exist or the
     settings cannot be read.
     """
-    used = client or await reach(_options(address, namespace) | ({} if runtime is None else {"runtime": runtime}))
-    yield Backstay(used, task_queue=task_queue, approver_key=approver_key, page=page)
-    if client is None:
-        # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
-        await asyncio.sleep(CLOSING_S)
+    from backstay.client.backstay import Backstay  # noqa: PLC0415 - with all that a run is made of
+
+    own = connected(address, namespace=namespace, runtime=runtime) if client is None else contextlib.nullcontext(client)
+    async with own as used:
+        yield Backstay(used, task_queue=task_queue, approver_key=approver_key, page=page)
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    address: str | None = None, *, namespace: str | None = None, runtime: Runtime | None = None
+) -> AsyncGenerator[Client]:
+    """Connect as `connect` does, for one who only asks what Temporal itself knows."""
+    yield await reach(_options(address, namespace) | ({} if runtime is None else {"runtime": runtime}))
+    # Temporal's own threads hold the last answer for a moment; a process that ends while they do aborts.
+    await asyncio.sleep(CLOSING_S)
 
 
 async def reach(options: dict[str, Any]) -> Client:
@@ -105,7 +115,7 @@ async def reach(options: dict[str, Any]) -> Client:
     return client
 
 
-@contextmanager
+@contextlib.contextmanager
 def traced(settings: Settings) -> "Generator[Exporting | None]":
     """Send traces for as long as the block runs, where OpenTelemetry's own variables ask for them.
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from datetime import timedelta
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution as NamedExecution
@@ -10,13 +11,13 @@ from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from backstay.client.failures import error_from_rpc, translated_errors
-from backstay.client.run import ANSWERED_WITHIN
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
+ANSWERED_WITHIN = timedelta(seconds=10)
 _OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
 
 

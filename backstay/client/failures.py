@@ -13,7 +13,6 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from backstay import errors
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.shown import one_line
 
@@ -60,6 +59,8 @@ def error_from_failure(cause: BaseException) -> BackstayError:
         return BackstayError(_line(str(cause)))
     if cause.type == ABORTED:
         return errors.RunContinuing()
+    from backstay.approvals.deciding import DecisionInvalid  # noqa: PLC0415 - with all that a request is made of
+
     kind = DecisionInvalid if cause.type == DecisionInvalid.__name__ else errors.error_type(cause.type)
     if kind is not None:
         return kind(cause.message)

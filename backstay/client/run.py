@@ -20,6 +20,7 @@ from backstay.approvals import proof
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.approvals.deciding import NOT_OPEN, admit
 from backstay.client.decisions import Decisions
+from backstay.client.executions import ANSWERED_WITHIN
 from backstay.client.failures import (
     TRANSIENT_STATUSES,
     error_from_failure,
@@ -50,7 +51,6 @@ _log = logging.getLogger("backstay.client")
 Output = TypeVar("Output")
 OUTAGE_S = 60.0
 """How long an outage of Temporal may last before a client gives up; the run itself does not."""
-ANSWERED_WITHIN = timedelta(seconds=10)
 ACCEPTED_WITHIN = timedelta(seconds=20)
 OPENING_S = 2.0
 """How long a decision is tried again while the run does not know its request."""

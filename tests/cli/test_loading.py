@@ -92,14 +92,26 @@ async def test_a_command_that_asks_temporal_loads_nothing_of_the_engine(opened, 
     assert not loaded_by(done) & {*HEAVY, "pygments", "backstay.calls", "backstay.logs"}
 
 
+@promise("clients:light-list")
+async def test_a_list_loads_nothing_of_what_a_run_is_made_of(opened, tmp_path):
+    environment = environment_of(opened, PYTHONPROFILEIMPORTTIME="1", BACKSTAY_HOME=str(tmp_path / "none"))
+    done = await command("list", "--output", "json", environment=environment, folder=tmp_path)
+
+    assert (done.code, done.out[:1]) == (0, "[")
+    assert "temporalio.client" in loaded_by(done)
+    parts = {"backstay.approvals", "backstay.client.run", "backstay.policies", "backstay.task", "rich"}
+    assert not loaded_by(done) & {*HEAVY, *parts}
+
+
 OPENED = """
 import asyncio, sys
-from activities.opening import open_store, open_toolbox
+from activities.opening import open_endpoints, open_store, open_toolbox
 from backstay.settings import Settings
 
 async def main():
     settings = Settings.load(None)
-    async with open_store(settings), open_toolbox(settings):
+    async with open_store(settings), open_toolbox(settings), open_endpoints(settings) as endpoints:
+        assert endpoints.names == [settings.model]
         print(*sys.modules)
 
 asyncio.run(main())
@@ -107,7 +119,7 @@ asyncio.run(main())
 
 
 @promise("store:light")
-async def test_a_store_that_is_up_to_date_and_a_toolbox_without_servers_load_what_they_use(tmp_path):
+async def test_what_a_worker_opens_loads_no_library_that_it_has_not_used_yet(tmp_path):
     loaded = []
     for _ in ("a new store", "the same store"):
         process = await asyncio.create_subprocess_exec(
@@ -119,4 +131,6 @@ async def test_a_store_that_is_up_to_date_and_a_toolbox_without_servers_load_wha
     first, second = loaded
     assert "alembic" in first
     assert {"sqlalchemy", "toolbox.toolbox"} <= second
-    assert not second & {"alembic", "mako", "mcp", "openai", "sqlalchemy.orm", "temporalio.worker", "toolbox.manifest"}
+    unused = {"mako", "mcp", "openai", "sqlalchemy.orm", "temporalio.worker", "toolbox.manifest"}
+    assert "activities.endpoints.endpoints" in second
+    assert not second & {"alembic", *unused}
