@@ -162,9 +162,12 @@ async def complete(
     except openai.APIStatusError as error:
         raise _refusal(error, redactor, listed=listed) from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
-        text = f"the endpoint answered {kind}, not {request.form}; {fix}"
-        raise ModelUnavailable(text, unbilled=False) from error
+        raise _unread(kind, request.form, listed=listed) from error
+
+
+def _unread(kind: str, form: str, *, listed: bool) -> ModelUnavailable:
+    fix = f"check {'its base_url in models.yaml' if listed else 'OPENAI_BASE_URL'}"
+    return ModelUnavailable(f"the endpoint answered {kind}, not {form}; {fix}", unbilled=False)
 
 
 @lru_cache(maxsize=64)
