@@ -2,8 +2,12 @@
 
 import gc
 
+from tests.temporary import keep_in_memory
+
 # Until all tests are collected there is nothing to collect but what stays.
 gc.disable()
+# Before anything asks where temporary files go.
+keep_in_memory()
 
 import signal
 import sys

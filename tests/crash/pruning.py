@@ -43,6 +43,8 @@ async def prune_beside(case: Case, dice: random.Random, account: Counter[str]) -
     while True:
         told = await prune(case, seconds=dice.choice((None, dice.uniform(0.2, 2.5))))
         account.update(told or {"killed": 1})
+        # The workers need the processors, too.
+        await asyncio.sleep(dice.uniform(0, 1.5))
 
 
 async def one_run(case: Case, dice: random.Random, kills: int) -> None:

@@ -21,7 +21,7 @@ TURNS = 11
 SMALL, LARGE = ANSWERS["look"]["data"]["code"], ROWS[377]["code"]
 DYING = {4: "after:open_run:1", 9: "before:runs.closed:1", 10: "after:runs.opened:1", 11: "after:runs.closed:1"}
 """In these turns the next worker dies, too, while it opens or closes the run."""
-EVERY = sized(1, 3)
+EVERY = sized(1, 5)
 PAID = {6: "INV-2041", 7: "INV-9999", 8: "INV-2041"}
 
 

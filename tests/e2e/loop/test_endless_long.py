@@ -1,4 +1,4 @@
-"""A run of 130 steps, at full size of 400; `make soak` makes one of ten thousand, and watches its memory, too."""
+"""A run of 100 steps, at full size of 400; `make soak` makes one of ten thousand, and watches its memory, too."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.crash.longrun import watched
 from tests.requirements import promise
 from tests.sizes import sized
 
-STEPS, SWITCH_AT = sized(400, 130), sized(800, 400)
+STEPS, SWITCH_AT = sized(400, 100), sized(800, 250)
 
 
 @promise("runs:long")
