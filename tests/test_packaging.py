@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -17,8 +16,10 @@ from temporalio.client import Client
 
 from tests.cli.commands import at_terminal
 from tests.cli.test_dev import said
+from tests.docs.blocks import newcomers_commands, newcomers_plan
 from tests.ports import own_port
 from tests.requirements import promise
+from tests.sizes import spread
 
 HOUSE = Path(__file__).resolve().parents[1]
 ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
@@ -193,7 +194,7 @@ def test_a_type_checker_sees_a_tool_as_the_function_that_it_is(installed, tmp_pa
 
 
 @promise("layout:shadow")
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", spread(ROOMS, 3))
 def test_a_foreign_room_earlier_on_the_path_is_refused_by_name(installed, tmp_path, room):
     foreign = tmp_path / "foreign" / room
     foreign.mkdir(parents=True)
@@ -251,25 +252,10 @@ async def test_the_installed_worker_command_serves_beside_a_foreign_package_name
     assert worker.returncode == 0
 
 
-def newcomers_commands() -> list[list[str]]:
-    """The commands of the README that lead to a first run, and those of the plan after it, word by word."""
-    text = (HOUSE / "README.md").read_text(encoding="utf-8")
-    sections = [
-        text.partition(f"## {title}\n")[2].partition("\n## ")[0] for title in ("Install and start", "Run a plan")
-    ]
-    return [
-        shlex.split(line)
-        for section in sections
-        for block in section.split("```bash\n")[1:]
-        for line in block.partition("```")[0].split("\n")
-        if line
-    ]
-
-
 @promise("clients:newcomer")
+@pytest.mark.soak
 async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(installed, tmp_path):
     install, init, dev, first, planned = newcomers_commands()
-    plan = (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]
     folder, port, page_port = tmp_path / "empty", str(own_port()), str(own_port())
     folder.mkdir()
     # The place of the libraries, and of Temporal's own program, is that of the checkout; all else is the wheel.
@@ -285,13 +271,13 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
         *(program, *dev[1:], *flags), cwd=folder, env=environment, stderr=asyncio.subprocess.PIPE
     )
     try:
-        lines = await said(serving, "backstay worker ready:", 90)
+        lines = await said(serving, "backstay worker ready:")
         async with at_terminal(program, *first[1:], environment=environment, folder=folder) as terminal:
             asked = await terminal.shows("[d]etach?")
             before = (folder / "notes.json").exists()
             terminal.type("a")
             code, out = await terminal.ended()
-        (folder / "plan.yaml").write_text(plan, encoding="utf-8")
+        (folder / "plan.yaml").write_text(newcomers_plan(), encoding="utf-8")
         async with at_terminal(program, *planned[1:], environment=environment, folder=folder) as terminal:
             proposed = await terminal.shows("[d]etach?")
             terminal.type("a")

@@ -22,8 +22,8 @@ def home(tmp_path):
 @pytest.fixture
 def doctor(nursery, tmp_path, home):
     async def doctor(*arguments):
-        # Nothing answers there, so that only what stands in the home is told.
-        variables = bare(BACKSTAY_HOME=str(home), TEMPORAL_ADDRESS="127.0.0.1:9")
+        # Nothing answers there, and nothing is jailed, so that only what stands in the home is told.
+        variables = bare(BACKSTAY_HOME=str(home), TEMPORAL_ADDRESS="127.0.0.1:9", BACKSTAY_NSJAIL="/none")
         return await forked(nursery, "doctor", *arguments, environment=variables, folder=tmp_path)
 
     return doctor

@@ -103,7 +103,7 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
     async with at_terminal(
         *DEMO, "--home", str(share_images(tmp_path / "demo")), environment=bare(), folder=HOUSE
     ) as terminal:
-        await terminal.shows("[d]etach?", 80)
+        await terminal.shows("[d]etach?")
         assert mailbox(tmp_path, "SELECT count(*) FROM sent") == [(0,)]
         terminal.type("a")
         shown = await terminal.shows("Everything stays up until you press Enter")
@@ -127,27 +127,6 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
 
     assert code == 0
     assert recalled.count("sent 1, recalled 1") == len(overdue(tmp_path)[0])
-
-
-@promise("demo:ctrl-c")
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        pytest.param(signal.SIGKILL, marks=pytest.mark.soak),
-        pytest.param(signal.SIGTERM, marks=pytest.mark.soak),
-    ],
-)
-async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
-    async with demo(tmp_path) as process:
-        async with asyncio.timeout(150):
-            while b"watch it" not in await process.stderr.readline():
-                pass
-        os.kill(process.pid, number)
-        code = await asyncio.wait_for(process.wait(), 150)
-        await nothing_left(tmp_path)
-
-    assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
 
 
 class Waiting:
@@ -190,3 +169,27 @@ async def test_two_demos_do_not_share_a_folder(waiting):
     assert second.returncode == 2
     assert "another demo uses" in err.decode()
     assert waiting.process.returncode is None
+
+
+@promise("demo:ctrl-c")
+async def test_ctrl_c_ends_the_demo_and_leaves_no_process(waiting):
+    os.kill(waiting.process.pid, signal.SIGINT)
+    code = await asyncio.wait_for(waiting.process.wait(), 150)
+    await nothing_left(waiting.folder)
+
+    assert code == 130
+
+
+@promise("demo:ctrl-c")
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_however_the_demo_is_ended_no_process_is_left(tmp_path, number):
+    async with demo(tmp_path) as process:
+        async with asyncio.timeout(150):
+            while b"watch it" not in await process.stderr.readline():
+                pass
+        os.kill(process.pid, number)
+        code = await asyncio.wait_for(process.wait(), 150)
+        await nothing_left(tmp_path)
+
+    assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)

@@ -35,7 +35,7 @@ def children(process):
     return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
-async def nothing_left(folder, seconds=20):
+async def nothing_left(folder, seconds=100):
     async with asyncio.timeout(seconds):
         while descendants_of(folder):
             await asyncio.sleep(0.1)
@@ -86,7 +86,7 @@ class Dev:
         await nothing_left(self.folder)
 
 
-async def said(process, text, seconds=50):
+async def said(process, text, seconds=150):
     """Read until a line holds a text; return all lines up to it."""
     lines = []
     async with asyncio.timeout(seconds):

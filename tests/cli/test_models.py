@@ -87,7 +87,7 @@ async def test_a_worker_without_the_extra_refuses_a_native_api_with_field_and_fi
 @promise("models:native-loaded")
 @pytest.mark.parametrize(
     ("api", "loaded"),
-    spread([("chat", ""), ("anthropic", "anthropic pydantic_ai"), ("responses", "pydantic_ai")], 2),
+    spread([("chat", ""), ("responses", "pydantic_ai"), ("anthropic", "anthropic pydantic_ai")], 2),
 )
 async def test_nothing_of_the_extra_is_loaded_unless_models_yaml_names_its_api(tmp_path, api, loaded):
     said = {

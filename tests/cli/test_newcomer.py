@@ -9,9 +9,10 @@ import pytest
 import pytest_asyncio
 
 from system.locks import async_file_lock
-from tests.cli.commands import BACKSTAY, bare, environment_of, forked
+from tests.cli.commands import BACKSTAY, at_terminal, bare, environment_of, forked
 from tests.cli.screen import chatting, read_along
 from tests.cli.test_dev import nothing_left, said
+from tests.docs.blocks import newcomers_commands, newcomers_plan
 from tests.engine import share_images
 from tests.ports import own_port
 from tests.requirements import promise
@@ -24,25 +25,28 @@ class Example:
         self.nursery = nursery
         self.folder = folder
         self.environment = environment
+        self.lines = []
 
-    async def run(self, *arguments):
-        return await forked(self.nursery, *arguments, environment=self.environment, folder=self.folder)
+    async def run(self, *arguments, **more):
+        return await forked(self.nursery, *arguments, environment=self.environment | more, folder=self.folder)
 
 
 @pytest_asyncio.fixture(scope="module")
 async def example(nursery, tmp_path_factory):
+    _, init, dev, *_ = newcomers_commands()
     place, port, page_port = tmp_path_factory.mktemp("newcomer"), own_port(), own_port()
     folder = place / "example"
     folder.mkdir()
     own = bare(XDG_STATE_HOME=str(place / "state"), BACKSTAY_HOME=str(share_images(place / "home")))
     example = Example(nursery, folder, {**own, "TEMPORAL_ADDRESS": f"127.0.0.1:{port}"})
-    await example.run("init")
-    flags = ("--scripted", "--port", str(port), "--headless", "--page-port", str(page_port))
+    begun = await example.run(*init[1:])
+    assert begun.code == 0, begun.err
+    flags = ("--port", str(port), "--headless", "--page-port", str(page_port))
     process = await asyncio.create_subprocess_exec(
-        *BACKSTAY, "dev", *flags, env=own, cwd=folder, stderr=asyncio.subprocess.PIPE
+        *BACKSTAY, *dev[1:], *flags, env=own, cwd=folder, stderr=asyncio.subprocess.PIPE
     )
     try:
-        await said(process, "backstay worker ready:")
+        example.lines = await said(process, "backstay worker ready:")
         yield example
     finally:
         with suppress(ProcessLookupError):
@@ -62,6 +66,33 @@ async def open_request(run, name):
     async with asyncio.timeout(150):
         while "r1" not in (await run("show", name)).out:
             pass
+
+
+@promise("clients:newcomer")
+async def test_the_readmes_own_commands_lead_to_an_approved_write(example):
+    *_, first, planned = newcomers_commands()
+    where = {"environment": example.environment, "folder": example.folder, "nursery": example.nursery}
+    async with at_terminal(*BACKSTAY, *first[1:], **where) as terminal:
+        asked = await terminal.shows("[d]etach?")
+        before = notes(example.folder)
+        terminal.type("a")
+        code, out = await terminal.ended()
+    (example.folder / "plan.yaml").write_text(newcomers_plan(), encoding="utf-8")
+    async with at_terminal(*BACKSTAY, *planned[1:], **where) as terminal:
+        proposed = await terminal.shows("[d]etach?")
+        terminal.type("a")
+        plan_code, _ = await terminal.ended()
+
+    assert "model       a script at http://127.0.0.1:" in "\n".join(example.lines)
+    assert "notes.add_note" in asked
+    assert "can be undone: delete_note(id=result.id)" in asked
+    assert "Noted: The report is due on Friday" in out
+    assert "Two notes about the report" in proposed
+    assert (code, plan_code) == (0, 0)
+    written = notes(example.folder)
+    assert written[: len(before)] == before
+    assert written[len(before) : -1] == ["The report is due on Friday"] * 2
+    assert written[-1].startswith("Ask Bo to read what note ")
 
 
 @promise("clients:example-goes-on")
@@ -85,7 +116,7 @@ async def test_the_scripted_model_does_the_present_task_also_in_a_later_turn_and
 
 @promise("clients:beside-dev")
 async def test_beside_dev_doctor_asks_the_script_and_a_chat_reads_along_on_its_page(example):
-    done = await example.run("doctor", "--all")
+    done = await example.run("doctor", "--all", BACKSTAY_NSJAIL="/none")
     async with chatting(environment=example.environment, folder=example.folder, nursery=example.nursery) as screen:
         await screen.waits_for("you>")
         screen.enter("Note buy tea")
@@ -111,7 +142,7 @@ async def test_a_dev_that_was_killed_or_serves_another_temporal_is_not_believed(
     temporal = "127.0.0.1:9" if how != "killed" else opened.client.service_client.config.target_host
     told = {"temporal": temporal, "namespace": opened.client.namespace, "script": opened.model.base_url}
     (home / "dev.json").write_text(json.dumps(told), encoding="utf-8")
-    environment = environment_of(opened, BACKSTAY_HOME=str(home))
+    environment = environment_of(opened, BACKSTAY_HOME=str(home), BACKSTAY_NSJAIL="/none")
     async with AsyncExitStack() as stack:
         if how != "killed":
             await stack.enter_async_context(async_file_lock(home / "dev.lock"))

@@ -1,6 +1,7 @@
 """The code blocks, tables and prose of the documents."""
 
 import re
+import shlex
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,3 +58,23 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
+
+
+def newcomers_commands() -> list[list[str]]:
+    """The commands of the README that lead to a first run, and those of the plan after it, word by word."""
+    text = (HOUSE / "README.md").read_text(encoding="utf-8")
+    sections = [
+        text.partition(f"## {title}\n")[2].partition("\n## ")[0] for title in ("Install and start", "Run a plan")
+    ]
+    return [
+        shlex.split(line)
+        for section in sections
+        for block in section.split("```bash\n")[1:]
+        for line in block.partition("```")[0].split("\n")
+        if line
+    ]
+
+
+def newcomers_plan() -> str:
+    """The plan of the README, which its last command runs."""
+    return (HOUSE / "README.md").read_text(encoding="utf-8").partition("```yaml plan\n")[2].partition("```")[0]

@@ -25,6 +25,7 @@ from tests.crash.temporal_server import client_of, server
 from tests.docs.blocks import HOUSE
 from tests.engine import PRICES, Mailbox, Scripts, ended, pending, share_images, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
+from tests.nursery.typed import forked_in_shells
 from tests.ports import own_port
 from tests.postgres import open_postgres
 from tests.requirements import promise
@@ -121,14 +122,23 @@ class Place:
         (self.folder / "policy.yaml").write_text(f"default: {{read_only: allow, write_safe: allow}}\n{rule}")
 
 
+@pytest_asyncio.fixture(scope="module")
+async def typed(nursery):
+    """Return the folder whose `backstay` is a fork."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        Path(folder).chmod(0o755)  # noqa: ASYNC240 - nothing else waits
+        async with forked_in_shells(nursery, Path(folder, "bin")) as path:
+            yield path
+
+
 @pytest_asyncio.fixture
-async def place(temporal, nursery, tmp_path):
+async def place(temporal, nursery, typed, tmp_path):
     scripts = Scripts()
     share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("default: {read_only: allow, write_safe: allow, restricted_write: allow}\n")
     async with ScriptedModel(scripts) as model:
         environment = plain_environment() | {
-            "PATH": f"{Path(sys.executable).parent}:{POSTGRES}:{os.environ['PATH']}",
+            "PATH": f"{typed}:{Path(sys.executable).parent}:{POSTGRES}:{os.environ['PATH']}",
             "PYTHONPATH": str(HOUSE),
             "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
             "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",

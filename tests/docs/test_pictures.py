@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+import pytest
 import pytest_asyncio
 
 from docs.browser import open_browser
@@ -12,6 +13,8 @@ from docs.screenshots import COLUMNS, LINES, TASK, chat_words, read_at_once, sla
 from tests.cli.screen import chatting
 from tests.engine import ROOT, share_images
 from tests.requirements import promise
+
+pytestmark = pytest.mark.soak
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -5,8 +5,9 @@ import pytest_asyncio
 from tests.provenance.attacks import KINDS, honest, injected
 from tests.provenance.runs import open_stage
 from tests.requirements import promise
+from tests.sizes import spread
 
-SAMPLE = (2, 17, 33)
+SAMPLE = spread([2, 17, 33], 1)
 
 
 @pytest_asyncio.fixture

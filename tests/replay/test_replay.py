@@ -24,7 +24,7 @@ from workflows.rollback import Rollback
 from workflows.tool_calls import ToolCalls
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
-SANDBOXED = spread(HISTORIES, 12)
+SANDBOXED = spread(HISTORIES, 6)
 """Those that are also held to what a workflow may import and read; each such replay imports the workflows anew."""
 UNKNOWN = "-> OutcomeUnknown"
 HOLDS = {
@@ -240,7 +240,7 @@ TODAY = ("approve", "plan", "catalog", "elicitation", "quorum", "topped-up", "pa
 @promise("runs:replay")
 async def test_runs_of_today_replay_too(open_engine, tmp_path):
     async with open_engine(rules, **options(tmp_path), **models.options(tmp_path)) as engine:
-        for shape in (*TODAY, "fallback", "lost-checked", "lost-undo"):
+        for shape in spread([*TODAY, "fallback", "lost-checked", "lost-undo"], 4):
             handle = await SHAPES[shape](engine)
             await ended(handle)
             history = await handle.fetch_history()

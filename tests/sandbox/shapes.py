@@ -20,7 +20,7 @@ from tests.sandbox.playing import BINDINGS, Failed, play
 from tests.sizes import sized
 
 FOLDER = Path(__file__).parent / "shapes"
-EACH = sized(5, 3)
+EACH = sized(5, 2)
 """How many scripts of the sample each layout is in."""
 LANES = 3
 ANYTHING = Signature([Parameter("others", Parameter.VAR_KEYWORD)])
@@ -89,7 +89,7 @@ def scripts() -> Iterator[Script]:
 def sample() -> list[Script]:
     """Return some scripts, among which is every piece of work and every layout."""
     chosen = (
-        (WORKS[(place * 7 + number * 8) % len(WORKS)], layout)
+        (WORKS[(place * 7 + number * 9) % len(WORKS)], layout)
         for place, layout in enumerate(LAYOUTS)
         for number in range(EACH)
     )

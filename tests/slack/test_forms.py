@@ -15,7 +15,7 @@ from people.requests.entered import EntryRefused
 from people.requests.form import DecisionForm, decision_of
 from tests.engine import ended
 from tests.requirements import promise
-from tests.slack.workspace import ANA, MODES, U1, decisions, open_office
+from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
 from tests.slack_blocks import faults_of_view, filled, text_of
 
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
@@ -24,7 +24,7 @@ PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
 pytestmark = pytest.mark.timeout(400)
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     toolbox = folder / "toolbox.json"

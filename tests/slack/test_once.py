@@ -44,31 +44,30 @@ def shown(office, text):
 
 
 @promise("slack:once")
-async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temporal, tmp_path):
+async def test_a_process_that_is_killed_after_it_posted_does_not_post_again(temporal, nursery, tmp_path):
     mode = "http"
     async with open_office(temporal, tmp_path, mode, gateway=False) as office:
         slack = office.slack
-        async with process(office, mode) as first:
+        async with process(office, mode, nursery) as first:
             # The answer of Slack is held back, so that the process dies between posting and recording.
             slack.hold("chat.postMessage", after=1)
             task = office.scripts.task(mail("a@ana.example"))
             handle = await office.engine.start(task)
             await pending(handle)
             message = await office.message(task["text"])
-            first.send_signal(signal.SIGKILL)
-            await first.wait()
+            await first.end()
         slack.release()
         if not FULL:
             a_minute_passes(office)
-        async with process(office, mode) as second:
+        async with process(office, mode, nursery) as second:
             await slack.until(lambda: slack.called("conversations.replies"), 150)
             await slack.until(lambda: slack.called("chat.update"), 150)
             assert len(shown(office, task["text"])) == 1
             await slack.press(message, "backstay.approve", user=U1)
             result = await ended(handle)
             await slack.changed(message, "Approve: by")
-            second.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(second.wait(), 150) == 0
+            second.kill(signal.SIGTERM)
+            assert await second.ended(150) == 0
         assert decisions(result) == [("approve", "ana@example.com", True)]
         assert len(shown(office, task["text"])) == 1
 

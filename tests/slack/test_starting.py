@@ -1,13 +1,12 @@
 """How `backstay slack` starts: what it demands, each with the variable that is wrong, and that it serves then."""
 
-import asyncio
 import os
 import signal
 
 import aiohttp
 import pytest
 
-from tests.cli.commands import HOUSE, command
+from tests.cli.commands import HOUSE, command, forked
 from tests.engine import ended
 from tests.requirements import promise
 from tests.sizes import spread
@@ -17,8 +16,11 @@ from tests.slack_server import open_slack
 pytestmark = pytest.mark.timeout(400)
 
 
-async def said_with(temporal, folder, **changed):
-    """Run `backstay slack` with all it needs, except for what is changed; return its code and its last line."""
+async def said_with(temporal, folder, nursery=None, **changed):
+    """Run `backstay slack` with all it needs, except for what is changed; return its last line.
+
+    With a nursery it is a fork, which has imported all that it may need.
+    """
     (folder / "home").mkdir(exist_ok=True)
     (folder / "home" / "backstay.db").touch()
     async with open_slack() as slack:
@@ -38,7 +40,8 @@ async def said_with(temporal, folder, **changed):
         empty = folder / "empty"
         empty.mkdir(exist_ok=True)
         given = {name: value for name, value in environment.items() if value is not None}
-        done = await command("slack", "--port", "0", environment=given, folder=empty)
+        arguments, where = ("slack", "--port", "0"), {"environment": given, "folder": empty}
+        done = await (forked(nursery, *arguments, **where) if nursery else command(*arguments, **where))
     assert done.code == 2, done.err
     return done.err.strip().splitlines()[-1]
 
@@ -62,8 +65,8 @@ async def said_with(temporal, folder, **changed):
         5,
     ),
 )
-async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, tmp_path, changed, said):
-    line = await said_with(temporal, tmp_path, **changed)
+async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, nursery, tmp_path, changed, said):
+    line = await said_with(temporal, tmp_path, nursery, **changed)
     assert said in line
 
 
@@ -72,10 +75,10 @@ async def test_what_is_missing_or_wrong_is_named_with_the_fix(temporal, tmp_path
     ("text", "said"),
     [("U1: [a]\n", "U1: write U123: ana@example.com"), ("- U1\n", "write one line"), ("a: b: c", "not valid YAML")],
 )
-async def test_a_file_of_people_that_cannot_be_used_is_named(temporal, tmp_path, text, said):
+async def test_a_file_of_people_that_cannot_be_used_is_named(temporal, nursery, tmp_path, text, said):
     file = tmp_path / "people.yaml"
     file.write_text(text, encoding="utf-8")
-    line = await said_with(temporal, tmp_path, BACKSTAY_SLACK_USERS=str(file))
+    line = await said_with(temporal, tmp_path, nursery, BACKSTAY_SLACK_USERS=str(file))
     assert "BACKSTAY_SLACK_USERS" in line
     assert said in line
 
@@ -93,8 +96,11 @@ async def test_without_the_extra_the_command_says_how_to_install_it(temporal, tm
 
 @promise("slack:serving")
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, tmp_path, mode):
-    async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode) as running:
+async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, nursery, tmp_path, mode):
+    async with (
+        open_office(temporal, tmp_path, mode, gateway=False) as office,
+        process(office, mode, nursery) as running,
+    ):
         if mode == "http":
             async with aiohttp.ClientSession() as session, session.get(f"{office.address}/healthz") as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ok"})
@@ -105,5 +111,5 @@ async def test_the_command_serves_slack_until_it_is_told_to_stop(temporal, tmp_p
         await office.slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
         await office.slack.changed(message, "Approve: by")
-        running.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(running.wait(), 150) == 0
+        running.kill(signal.SIGTERM)
+        assert await running.ended(150) == 0

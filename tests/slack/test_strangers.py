@@ -21,12 +21,12 @@ from gateways.slack import serving
 from gateways.slack.app import _app
 from tests.engine import ended, pending
 from tests.requirements import promise
-from tests.slack.workspace import ANA, BO, KEY, MODES, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
+from tests.slack.workspace import ANA, BO, KEY, ONCE, OVER_HTTP, U1, U2, U3, decisions, mail, open_office
 
 pytestmark = pytest.mark.timeout(400)
 
 
-@pytest_asyncio.fixture(scope="module", params=MODES)
+@pytest_asyncio.fixture(scope="module", params=ONCE)
 async def office(request, temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     people = folder / "people.yaml"

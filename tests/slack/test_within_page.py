@@ -1,6 +1,5 @@
 """Slack beside the page, in one process; and the app that people make of our manifest."""
 
-import asyncio
 import signal
 
 import aiohttp
@@ -11,7 +10,7 @@ from gateways.slack.commands import COMMAND
 from gateways.slack.serving import PATH
 from tests.engine import ROOT, ended
 from tests.requirements import promise
-from tests.slack.workspace import ANA, MODES, U1, decisions, mail, open_office, process
+from tests.slack.workspace import ANA, ONCE, U1, decisions, mail, open_office, process
 
 MANIFEST = ROOT / "gateways" / "slack" / "manifest.yaml"
 NEEDS = {
@@ -34,9 +33,12 @@ NEEDS = {
 
 @promise("slack:within-page")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path, mode):
-    async with open_office(temporal, tmp_path, mode, gateway=False) as office, process(office, mode, "web") as page:
+@pytest.mark.parametrize("mode", ONCE)
+async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, nursery, tmp_path, mode):
+    async with (
+        open_office(temporal, tmp_path, mode, gateway=False) as office,
+        process(office, mode, nursery, "web") as page,
+    ):
         handle, message = await office.asked(mail("a@ana.example"))
         async with aiohttp.ClientSession() as session, session.post(f"{office.address}{PATH}") as answer:
             # Over socket mode there is nothing that a stranger could forge.
@@ -44,8 +46,8 @@ async def test_the_page_answers_slack_too_when_a_token_is_set(temporal, tmp_path
         await office.slack.press(message, "backstay.approve", user=U1)
         assert decisions(await ended(handle)) == [("approve", ANA, True)]
         await office.slack.changed(message, "Approve: by")
-        page.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(page.wait(), 150) == 0
+        page.kill(signal.SIGTERM)
+        assert await page.ended(150) == 0
 
 
 @promise("slack:manifest")

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import re
-import sys
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import uuid
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from backstay.testing import Reply
 from gateways.slack.app import open_slack as open_door
 from gateways.slack.serving import slack_routes
 from tests.engine import ROOT, Engine, Scripts, engine, pending
+from tests.nursery.nursery import COMMAND
 from tests.serving import served
 from tests.sizes import FULL
 from tests.slack_server import Message, Slack, open_slack
@@ -157,8 +158,8 @@ async def open_office(temporal, folder, mode: str, *, policy: str = POLICY, gate
 
 
 @asynccontextmanager
-async def process(office, mode, program="slack"):
-    """Start `backstay slack`, or the page with Slack in it, as an operator does; yields the process once it serves."""
+async def process(office, mode, nursery, program="slack"):
+    """Start `backstay slack`, or the page with Slack in it, as a fork; yields the process once it serves."""
     settings, slack = office.settings, office.slack
     environment = {
         "PATH": os.environ["PATH"],
@@ -175,25 +176,18 @@ async def process(office, mode, program="slack"):
         environment["SLACK_APP_TOKEN"] = slack.app_token
     else:
         environment["SLACK_SIGNING_SECRET"] = slack.signing_secret
-    command = (sys.executable, "-m", "backstay", program, "--port", "0")
-    empty = settings.home.parent / "empty"
+    empty, log = settings.home.parent / "empty", settings.home.parent / f"{uuid.uuid4()}.log"
     empty.mkdir(exist_ok=True)
-    running = await asyncio.create_subprocess_exec(*command, env=environment, cwd=empty, stderr=asyncio.subprocess.PIPE)
-    said: list[str] = []
+    running = await nursery.raised(COMMAND, program, "--port", "0", environment=environment, log=log, folder=empty)
     try:
         async with asyncio.timeout(150):
-            while "ready: " not in (said[-1] if said else ""):
-                line = (await running.stderr.readline()).decode()
-                assert line, said
-                said.append(line)
-        drained = asyncio.create_task(running.stderr.read())
-        address = re.search(r"http://[\d.]+:\d+", said[-1])
+            while "ready: " not in (said := running.said()):
+                assert not running.died.done(), said
+                await asyncio.sleep(0.05)
+        address = re.search(r"http://[\d.]+:\d+", said.partition("ready: ")[2])
         office.address = address and address[0]
         if mode == "http":
             slack.events_url = f"{office.address}/slack/events"
         yield running
-        drained.cancel()
     finally:
-        with suppress(ProcessLookupError):
-            running.kill()
-        await running.wait()
+        await running.end()

@@ -155,9 +155,9 @@ async def test_a_notice_is_tried_for_a_day_then_given_up_and_the_next_one_is_tri
     async with opened() as store:
         await store.outbox.subscribe(receiver.name)
         await store.outbox.write(*RUN, [asked(1)])
-        await through(store, time, receiver, hours=23, step_s=60)
+        await through(store, time, receiver, hours=23, step_s=180)
         await store.outbox.write(*RUN, [asked(2)])
-        await through(store, time, receiver, hours=down_h - 23, step_s=60)
+        await through(store, time, receiver, hours=down_h - 23, step_s=180)
         receiver.fail = False
         await through(store, time, receiver, hours=0.2)
         assert await store.outbox.waiting(receiver.name) == 0

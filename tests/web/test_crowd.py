@@ -3,6 +3,7 @@
 import pytest
 
 from tests.requirements import promise
+from tests.sizes import sized
 from tests.web.crowd import assert_none_lost_and_none_twice, crowded
 
 
@@ -11,5 +12,5 @@ from tests.web.crowd import assert_none_lost_and_none_twice, crowded
 async def test_of_a_crowd_with_two_page_processes_and_one_killed_no_decision_is_lost_or_counts_twice(
     open_engine, tmp_path
 ):
-    crowd, results, sent = await crowded(open_engine, tmp_path, 20, decided=1000)
+    crowd, results, sent = await crowded(open_engine, tmp_path, sized(20, 10), decided=sized(1000, 200))
     assert_none_lost_and_none_twice(crowd, results, sent)

@@ -15,7 +15,7 @@ from backstay.testing import Reply
 from gateways import listening
 from gateways.web.identity import link_for
 from gateways.web.tokens import LINK_S, Seals, open_seals
-from tests.cli.commands import command, environment_of
+from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending
 from tests.requirements import promise
 from tests.sizes import spread
@@ -43,16 +43,17 @@ async def started(running, folder, *arguments, **more):
 
 
 @promise("page:started")
-async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_path):
+async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, nursery, tmp_path):
     scripts = Scripts()
     async with open_engine(scripts) as running:
         handle = await running.start(scripts.task(SEND))
         await pending(handle)
         process, url, said = await started(running, tmp_path)
         port = url.rpartition(":")[2]
-        made = await command(
-            *("web", "link", "--by", "ana@example.com", "--port", port, "--output", "json"),
+        made = await forked(
+            *(nursery, "web", "link", "--by", "ana@example.com", "--port", port, "--output", "json"),
             environment=environment_of(running),
+            folder=tmp_path,
         )
         link = json.loads(made.out)["link"]
         async with httpx2.AsyncClient(base_url=url, follow_redirects=True) as person:
@@ -70,7 +71,7 @@ async def test_the_page_starts_lets_one_person_in_and_stops(open_engine, tmp_pat
 
 @promise("page:decided-by-link")
 async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_they_are_verified(
-    browser, open_engine, tmp_path
+    browser, open_engine, nursery, tmp_path
 ):
     scripts = Scripts()
     async with open_engine(scripts, approver_key=KEY) as running:
@@ -79,7 +80,8 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
         process, url, _ = await started(running, tmp_path, BACKSTAY_APPROVER_KEY=KEY)
         try:
             port = url.rpartition(":")[2]
-            made = await command("web", "link", "--by", ANA, "--port", port, environment=environment_of(running))
+            where = {"environment": environment_of(running), "folder": tmp_path}
+            made = await forked(nursery, "web", "link", "--by", ANA, "--port", port, **where)
             async with browser.tab(made.out.strip()) as page:
                 await page.locator(f"a.open[href*='{handle.id}']").click()
                 await press(page, "Approve")
@@ -107,9 +109,12 @@ async def test_who_comes_by_a_link_approves_in_a_browser_and_the_run_says_that_t
         3,
     ),
 )
-async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(open_engine, arguments, more, fault):
+async def test_what_would_let_anybody_in_is_said_and_nothing_is_served(
+    open_engine, nursery, tmp_path, arguments, more, fault
+):
     async with open_engine(Scripts()) as running:
-        done = await command("web", *arguments, environment=environment_of(running, **more))
+        environment = environment_of(running, **more)
+        done = await forked(nursery, "web", *arguments, environment=environment, folder=tmp_path)
     assert (done.code, fault in done.err) == (2, True), done.err
 
 
@@ -142,11 +147,13 @@ async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_who_is_
 
 
 @promise("page:no-link")
-async def test_no_link_is_made_where_a_proxy_says_who_people_are(open_engine):
+async def test_no_link_is_made_where_a_proxy_says_who_people_are(open_engine, nursery, tmp_path):
     async with open_engine(Scripts()) as running:
         environment = environment_of(running, BACKSTAY_WEB_IDENTITY="header")
-        done = await command("web", "link", "--by", "ana", environment=environment)
-        unnamed = await command("web", "link", "--by", "a, b", environment=environment_of(running))
+        done = await forked(nursery, "web", "link", "--by", "ana", environment=environment, folder=tmp_path)
+        unnamed = await forked(
+            nursery, "web", "link", "--by", "a, b", environment=environment_of(running), folder=tmp_path
+        )
     assert (done.code, "there are no links" in done.err, done.out) == (2, True, "")
     assert (unnamed.code, "--by" in unnamed.err, unnamed.out) == (2, True, "")
 

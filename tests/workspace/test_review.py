@@ -137,7 +137,7 @@ HOSTILE = {
 
 
 @promise("plans:review-hostile")
-@pytest.mark.parametrize("what", spread(list(HOSTILE), 5))
+@pytest.mark.parametrize("what", spread(list(HOSTILE), 3))
 async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     fill(desk, CLEAN | {"conftest.py": HOSTILE[what]})
     before = desk.held()
