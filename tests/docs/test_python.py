@@ -25,7 +25,7 @@ IN_JAILS = [block for block in blocks("python") if block.noun == "main"]
 
 
 @promise("docs:docs")
-@pytest.mark.parametrize("block", spread(PROGRAMS, 4), ids=lambda block: block.place)
+@pytest.mark.parametrize("block", spread(PROGRAMS, 3), ids=lambda block: block.place)
 async def test_a_program_in_the_documents_runs_to_its_end(documented, tmp_path, block):
     program = tmp_path / "program.py"
     program.write_text(block.text, encoding="utf-8")

@@ -4,17 +4,20 @@ import json
 import shlex
 import shutil
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import yaml
 
+from examples.office import gmail, slack
+from examples.office.book import Book
 from examples.office.inbox import QUESTION, inbox
 from examples.office.script import LETTER, next_reply
 from tests.cli.commands import environment_of, forked
 from tests.docs.blocks import HOUSE, blocks
 from tests.engine import ended, engine, pending
 from tests.requirements import promise
+from tests.serving import served
 from tests.sizes import spread
 from toolbox.configuration.load import load
 
@@ -26,12 +29,14 @@ COUNT = "Count the unread mails by sender, and post the list in #support."
 PAGE = "docs/mail-and-chat.md"
 
 
-def toolbox_in(folder, *, dying=()):
-    """Write the example's toolbox with this interpreter, and with files in this folder."""
+def toolbox_in(folder, *, dying=(), addresses=None):
+    """Write the example's toolbox with this interpreter and with files in this folder, or with these addresses."""
     text = (OFFICE / "toolbox.json").read_text(encoding="utf-8")
     for name in ("gmail", "slack"):
         args = [str(DYING), name] if name in dying else [str(OFFICE / f"{name}.py")]
         entry = {"command": sys.executable, "args": args, "env": {f"{name.upper()}_FILE": str(folder / f"{name}.json")}}
+        if addresses:
+            entry = {"type": "http", "url": f"{addresses[name]}/mcp"}
         written = f'{{"command": "python", "args": ["{name}.py"]}}'
         assert written in text
         text = text.replace(written, json.dumps(entry))
@@ -41,12 +46,22 @@ def toolbox_in(folder, *, dying=()):
 
 
 @asynccontextmanager
-async def office(temporal, folder, *, dying=(), **more):
-    """Open a worker over both services."""
+async def office(temporal, folder, toolbox=None, **more):
+    """Open a worker over both services; without a toolbox they are in this process, which saves two starts."""
     policy = (OFFICE / "policy.yaml").read_text(encoding="utf-8")
-    toolbox = toolbox_in(folder, dying=dying)
-    async with engine(temporal, folder, next_reply, toolbox=toolbox, policy=policy, **more) as opened:
-        yield opened
+    async with AsyncExitStack() as stack:
+        toolbox = toolbox or await toolbox_here(folder, stack)
+        made = engine(temporal, folder, next_reply, toolbox=toolbox, policy=policy, **more)
+        yield await stack.enter_async_context(made)
+
+
+async def toolbox_here(folder, stack):
+    """Serve both over HTTP, and return a toolbox that leads there."""
+    addresses = {}
+    for name, service in (("gmail", gmail), ("slack", slack)):
+        app = service.server(Book(folder / f"{name}.json")).streamable_http_app()
+        addresses[name] = await stack.enter_async_context(served(app))
+    return toolbox_in(folder, addresses=addresses)
 
 
 def book(folder, name):
@@ -132,7 +147,7 @@ async def test_what_a_person_rejects_is_not_sent_and_the_draft_is_taken_back(tem
 @promise("demo:once")
 @pytest.mark.parametrize("service", spread(["gmail", "slack"], 1))
 async def test_a_service_that_dies_after_it_has_sent_sends_once_and_nobody_is_asked(temporal, tmp_path, service):
-    async with office(temporal, tmp_path, dying=(service,)) as opened:
+    async with office(temporal, tmp_path, toolbox_in(tmp_path, dying=(service,))) as opened:
         handle = await opened.start({"text": ANSWER})
         await decided(opened, handle, verdict="approve")
         result = await ended(handle)
@@ -209,7 +224,7 @@ async def test_the_commands_of_the_page_do_what_it_says(temporal, tmp_path, nurs
     commands = [shlex.split(line) for line in lines if line.startswith("backstay ")]
     shutil.copytree(OFFICE, tmp_path / "examples/office")
     seen = {}
-    async with office(temporal, tmp_path, sandbox=sandbox, cached=100) as opened:
+    async with office(temporal, tmp_path, toolbox_in(tmp_path), sandbox=sandbox, cached=100) as opened:
         for _, command, *arguments in commands:
             if command not in {"trust", "dev"}:
                 yes = ["--yes"] if command == "run" else []

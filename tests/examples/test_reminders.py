@@ -19,6 +19,7 @@ from examples.mailbox.seed import seed
 from examples.mailbox.server import mailbox
 from examples.mailbox.statements import statements
 from tests.requirements import promise
+from tests.sizes import sized
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 TODAY = date(2026, 11, 20)
@@ -101,7 +102,9 @@ WITHOUT_EXPLAIN = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 
 @promise("demo:computed")
-@settings(max_examples=20, deadline=None, phases=WITHOUT_EXPLAIN, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=sized(20, 8), deadline=None, phases=WITHOUT_EXPLAIN, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     random_seed=st.integers(0, 2**32),
     customers=st.integers(1, 25),

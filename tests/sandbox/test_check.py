@@ -12,6 +12,7 @@ from sandbox.guest.programs.source import prepare
 from sandbox.programs import check as checking
 from sandbox.programs.check import MOST_FAULTS, blocked_uses, check_program
 from tests.requirements import promise
+from tests.sizes import sized
 
 STANDARD = frozenset(sys.stdlib_module_names) - {"subprocess", "socket"}
 
@@ -267,7 +268,7 @@ PARTS = st.sampled_from(
 
 
 @promise("programs:check-total")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sized(400, 100), deadline=None)
 @given(source=st.text() | st.lists(PARTS, max_size=30).map("".join))
 @example(source="global mail\nmail.search(1)")
 @example(source="nonlocal x")

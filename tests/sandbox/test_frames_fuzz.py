@@ -18,8 +18,8 @@ from tests.sandbox.forging import KINDS, LIMITS, Forger, hold_plain, judged
 from tests.sandbox.peers import ENDINGS, LONGEST_S, SAYING, converse, framed, led, meeting, started, wire
 from tests.sizes import sized
 
-FRAMES = sized(19_200, 2_400)
-CONVERSATIONS = sized(800, 240)
+FRAMES = sized(19_200, 1_200)
+CONVERSATIONS = sized(800, 120)
 PROCESSES = 200
 AT_ONCE = 8
 CALL = b'{"calls":[{"i":0,"tool":"mail.send","args":{}}]}'

@@ -111,7 +111,7 @@ WEAKNESSES = {
 
 
 @promise("sandbox:proven")
-@pytest.mark.parametrize("weakness", spread(sorted(WEAKNESSES), 8))
+@pytest.mark.parametrize("weakness", spread(sorted(WEAKNESSES), 4))
 async def test_a_weaker_profile_is_seen_for_what_it_is(weakness, reachable):
     pattern, replacement, named = WEAKNESSES[weakness]
     names = {named} if isinstance(named, str) else set(named)

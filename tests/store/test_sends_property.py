@@ -12,6 +12,7 @@ from backstay.errors import BackstayError
 from store.effects.types import Intent
 from store.opening import open_store
 from tests.requirements import promise
+from tests.sizes import sized
 
 LEASE = 30
 TTL = 70
@@ -83,7 +84,7 @@ async def clocked(request, tmp_path_factory, postgres):
 
 
 @promise("effects:once")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(300, 100), deadline=None)
 @given(steps=st.lists(STEPS, min_size=4, max_size=16), idempotent=st.booleans())
 async def test_no_send_goes_out_twice_without_proof(clocked, steps, idempotent):
     store, clock = clocked

@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+import pytest_asyncio
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
@@ -67,6 +68,7 @@ async def demo_of(collector, folder, *flags):
 
 
 @promise("operations:otel")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and_programs_with_cost(tmp_path):
     async with open_collector() as collector:
@@ -74,11 +76,18 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
     run, steps, inside = parts(collector)
     (client,) = collector.named("start RunTask")
     calls = [span for spans in inside for span in spans]
-    chats = [span for span in calls if span.name.startswith("chat ")]
     tools = [span for span in calls if span.name.startswith("execute_tool mail.")]
 
-    assert {span.trace for span in collector.spans if span.said.get("backstay.workflow_id")} == {run.trace}
     assert (run.parent, client.parent) == (client.id, "")
+    assert_models_and_cost_add_up(run, steps, inside)
+    assert len(tools) == 8
+    assert_each_call_holds_that_of_its_server(collector, tools)
+    assert len([span for span in calls if span.said.get("gen_ai.tool.name") == "engine.run_program"]) == 3
+
+
+def assert_models_and_cost_add_up(run, steps, inside):
+    """Assert that two steps within the run ask a model each, and that the run says what they cost together."""
+    chats = [span for spans in inside for span in spans if span.name.startswith("chat ")]
     assert [step.said["backstay.step"] for step in steps] == [1, 2]
     assert len(chats) == 2
     assert sum(chat.said["backstay.cost_usd"] for chat in chats) == pytest.approx(
@@ -92,12 +101,16 @@ async def test_the_demo_is_one_trace_from_its_client_to_models_tools_servers_and
     for tokens in ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"):
         assert sum(chat.said[tokens] for chat in chats) == run.said[tokens]
     assert run.said["backstay.outcome"] == "completed"
-    assert len(tools) == 8
+    assert all(run.began <= step.began <= step.ended <= run.ended for step in steps)
+
+
+def assert_each_call_holds_that_of_its_server(collector, tools):
+    """Assert that all is one trace, and that each call of a tool holds what was sent to its server."""
+    (run,) = collector.named("invoke_agent")
+    assert {span.trace for span in collector.spans if span.said.get("backstay.workflow_id")} == {run.trace}
     for tool in tools:
         (sent,) = collector.inside(tool)
         assert (sent.scope, sent.said["mcp.method.name"]) == ("mcp-python-sdk", "tools/call")
-    assert len([span for span in calls if span.said.get("gen_ai.tool.name") == "engine.run_program"]) == 3
-    assert all(run.began <= step.began <= step.ended <= run.ended for step in steps)
 
 
 @promise("operations:otel-killed")
@@ -115,8 +128,11 @@ async def test_a_run_whose_worker_was_killed_is_one_span_with_each_step_once(tmp
     assert "execute_tool mail.send_email" in {span.name for span in retried}
 
 
-@promise("operations:telemetry")
-async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(temporal, nursery, tmp_path):
+@pytest_asyncio.fixture(scope="module")
+async def seen(temporal, nursery, tmp_path_factory):
+    """Let a run make one step of calls that succeed, fail and are refused; yields the collector and the run."""
+    folder = tmp_path_factory.mktemp("seen")
+
     def calls(conversation):
         if any(message["role"] == "assistant" for message in conversation.messages):
             return DONE
@@ -132,19 +148,36 @@ async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(t
         "refuse": {"refusal": f"Authorization: Bearer {PLANTED['refusal']} was refused"},
         "act": {"data": {"session": {"refresh_token": PLANTED["effect"]}}},
     }
-    vault = ScriptedServer(tmp_path / "vault.json", tools, answers)
-    toolbox = toolbox_of_servers(tmp_path, vault=vault)
+    vault = ScriptedServer(folder / "vault.json", tools, answers)
+    toolbox = toolbox_of_servers(folder, vault=vault)
     async with open_collector() as collector:
         told = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
             "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{TOKEN}",
             "OTEL_SERVICE_NAME": "agents-of-ana",
         }
-        async with open_site(temporal, nursery, tmp_path, calls, toolbox=toolbox, **told) as site:
+        async with open_site(temporal, nursery, folder, calls, toolbox=toolbox, **told) as site:
             task = {"text": f"Look, with {ARGUMENT}", "user_id": "ana@example.com", "session_id": "june"}
             handle = await site.start(task)
             await ended(handle)
             await arrived(collector, "invoke_agent")
+        yield collector, handle
+
+
+@promise("operations:otel")
+async def test_a_run_is_one_trace_of_steps_models_tools_and_servers_with_cost(seen):
+    collector, _ = seen
+    run, steps, inside = parts(collector)
+    assert_models_and_cost_add_up(run, steps, inside)
+    tools = [span for spans in inside for span in spans if span.name.startswith("execute_tool vault.")]
+
+    assert sorted(tool.name.rpartition(".")[2] for tool in tools) == ["act", "fail", "read", "refuse"]
+    assert_each_call_holds_that_of_its_server(collector, tools)
+
+
+@promise("operations:telemetry")
+async def test_no_secret_and_no_argument_is_sent_and_events_name_task_and_user(seen):
+    collector, handle = seen
     sent = b"".join(collector.bodies)
     names = [name for span in collector.spans for name, _ in span.events]
     events = [said for span in collector.spans for _, said in span.events if "backstay.user_id" in said]

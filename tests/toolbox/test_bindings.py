@@ -13,6 +13,7 @@ from inline_snapshot import snapshot
 
 from backstay.tools.tool import Safety, Tool
 from tests.requirements import promise
+from tests.sizes import sized
 from toolbox.bindings.package import bindings_of, bound, describe, render_package, signatures_of
 from toolbox.catalog.definition import Definition
 from toolbox.providers.declaration import Declaration
@@ -432,7 +433,7 @@ def run(source, calls):
 
 
 @promise("programs:bindings-hostile")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150, 50), deadline=None)
 @given(tools=st.dictionaries(st.tuples(NAMES, NAMES), st.tuples(SCHEMAS, NAMES), min_size=1, max_size=4))
 async def test_whatever_a_server_says_each_source_is_one_function_that_makes_one_call(tools):
     definitions = [

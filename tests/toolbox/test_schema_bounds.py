@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.requirements import promise
+from tests.sizes import spread
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 
 FINE = {"result": {"content": [{"type": "text", "text": "fine"}]}}
@@ -36,7 +37,7 @@ def shape(**properties):
 
 
 @promise("tools:schema-bounds")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", spread(list(HOSTILE), 2))
 async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(opened, tmp_path, raw, name):
     schema, arguments = HOSTILE[name]
     servers = {"evil": raw("evil", tools=[tool("t", schema)]), "mail": raw("mail", tools=[tool("send", shape())])}

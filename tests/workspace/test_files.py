@@ -12,6 +12,7 @@ import pytest
 
 from backstay.tools.tool import WorkspaceLimits
 from tests.requirements import promise
+from tests.sizes import sized
 from tests.workspace.desk import Desk
 
 OUTSIDE = "only outside"
@@ -125,7 +126,10 @@ async def test_a_search_finds_lines_by_expression_or_literally_in_files_of_a_nam
 async def test_a_search_that_never_ends_is_ended(desk: Desk):
     (desk.root / "a").write_text("a" * 5000 + "\n", encoding="ascii")
     (desk.root / "a").chmod(0o644)
-    assert "search was ended" in await desk.ask("search", pattern=ENDLESS)
+    # The limit of its own is ten seconds of processor time.
+    limits = WorkspaceLimits(cpu_s=sized(10, 1))
+    said = await desk.workspaces.call(desk.call("search", pattern=ENDLESS).model_copy(update={"limits": limits}))
+    assert "search was ended" in said["error"]
 
 
 @promise("workspaces:jails-many")
