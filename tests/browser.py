@@ -19,7 +19,7 @@ from docs.browser import open_browser
 from tests.engine import ROOT
 
 AXE = ROOT / "build/node/node_modules/axe-core/axe.min.js"
-WITHIN_MS = 30_000
+WITHIN_MS = 120_000
 DESK = {"width": 1280, "height": 900}
 PHONE = {"viewport": {"width": 375, "height": 812}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 HERE = {"localhost", "127.0.0.1", "[::1]", "::1"}

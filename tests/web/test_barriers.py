@@ -22,7 +22,7 @@ from tests.web.pages import (
 )
 
 BO = "bo@example.com"
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest_asyncio.fixture(scope="module")

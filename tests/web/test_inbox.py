@@ -22,7 +22,7 @@ default: {read_only: allow, write_safe: ask, restricted_write: ask}
 ask: [{tool: mail.send_email, when: {to: {ends_with: "@soon.example"}}, timeout: 1s}]
 """
 MAY, PARTY, WHICH = "invoice-of-may", "party-of-june", "which-invoice"
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, headers, listed, mail, opened, served_page, told, verdicts
 
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -43,8 +43,8 @@ ask:
   - tool: mail.send_email
     when: {{to: {{ends_with: "@soon.example"}}}}
     approvers: ["{ANA}"]
-    remind_after: 2s
-    timeout: 8s
+    remind_after: 4s
+    timeout: 30s
   - {{tool: mail.send_email, when: {{to: {{ends_with: "@late.example"}}}}, approvers: ["{ANA}"], remind_after: 2s}}
 allow: ["office.*", {{tool: mail.send_email, when: {{to: {{ends_with: "@free.example"}}}}}}]
 """
@@ -293,7 +293,7 @@ async def test_what_expires_says_so_while_it_is_looked_at_after_people_were_remi
         assert "expires" in await page.locator(".facts").first.inner_text()
         await page.get_by_text("reminded").wait_for()
         assert await page.get_by_role("button", name="Approve", exact=True).is_enabled()
-        await page.get_by_text("It has expired.").wait_for()
+        await page.get_by_text("It has expired.").wait_for(timeout=150_000)
         assert await page.get_by_role("button", name="Approve", exact=True).is_disabled()
         assert await reminded(page) >= 1
         await page.reload()

@@ -16,7 +16,7 @@ from tests.sizes import spread
 from tests.web.pages import ANA, behind_a_proxy, headers, served_page
 
 ON_A_PAGE, MANY = 50, 120
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 def asked(name):

@@ -31,7 +31,7 @@ ask:
 """
 MAIL = {"to": "kim@x.example", "subject": "Hello", "body": "Dear Kim"}
 SEND = Reply(calls=[("mail__send_email", MAIL)])
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 @pytest_asyncio.fixture(scope="module")

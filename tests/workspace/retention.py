@@ -13,9 +13,10 @@ from sandbox.workspaces.workspace import WorkspaceCall, WorkspaceSettings
 from store.opening import open_store
 from tests.cli.commands import bare, forked
 from tests.engine import share_images
+from tests.sizes import sized
 
 LIVE_BYTES = 200_000
-A_RUN = 10
+A_RUN = sized(10, 4)
 """Rewrites of one run."""
 
 
