@@ -1,11 +1,13 @@
 """Walk through the arguments of a call, and say once what holds for all below a pointer."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from backstay.canonical import pointer_to
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
 from backstay.provenance.targets import Shape, hosts_in, is_named_person, is_postal, shape_of, tells_of_a_meeting
+from backstay.provenance.words import USUAL_NAME
 from backstay.stored_texts import is_stored_text
 
 
@@ -20,8 +22,18 @@ def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
         for step, value in reversed(within):
             waiting.append((pointer_to(pointer, step), value))
         for step, _ in within if isinstance(item, dict) else ():
-            if shape_of("", str(step)) != "other":
+            if _is_target(str(step)):
                 yield pointer_to(pointer, step), str(step), True
+
+
+def _is_target(key: str) -> bool:
+    """Return whether a key looks like a target; the same usual ones come again with each call."""
+    return (_shape_of_usual_key(key) if len(key) <= USUAL_NAME else shape_of("", key)) != "other"
+
+
+@lru_cache(maxsize=1024)
+def _shape_of_usual_key(key: str) -> Shape:
+    return shape_of("", key)
 
 
 def name_at(pointer: str) -> str:
@@ -77,6 +89,8 @@ def bounded(by: dict[str, Parts], first: set[str]) -> tuple[dict[str, Parts], in
     """Keep the sources of so many arguments, those that matter most among them, and count the others."""
     if len(by) <= MOST_LEAVES:
         return by, 0
-    kept = sorted(by, key=lambda at: not any(other == at or other.startswith(f"{at}/") for other in first))
+    steps = [pointer.split("/") for pointer in first]
+    above = {"/".join(names[:end]) for names in steps for end in range(len(names) + 1)}
+    kept = sorted(by, key=lambda at: at not in above)
     chosen = set(kept[:MOST_LEAVES])
     return {at: parts for at, parts in by.items() if at in chosen}, len(by) - len(chosen)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from backstay.data_files import data_beside
 from backstay.provenance.source import is_computed, is_others, source_of
 from backstay.provenance.targets import address_in, addresses_in, is_address
-from backstay.provenance.words import name_words, squeezed, words
+from backstay.provenance.words import name_words, run_of, words
 from backstay.shown import one_line
 
 MOST = 5000
@@ -134,4 +134,4 @@ def _named(item: dict[Any, Any]) -> Iterator[str]:
 
 def _key(address: str) -> str:
     """Return an address as it is compared, with its kind as the first sign."""
-    return ("@" if "@" in address else "#") + squeezed(words(address))
+    return ("@" if "@" in address else "#") + run_of(address)

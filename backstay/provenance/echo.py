@@ -1,9 +1,12 @@
 """Tell what an answer only repeats of the arguments of its own call: for that nobody's record vouches."""
 
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from backstay.canonical import canonical
-from backstay.provenance.words import BORDER, coded_in, marks, numbers, spellings, squeezed, words
+from backstay.provenance.words import BORDER, USUAL_NAME, coded_in, marks, numbers, run_of, spellings, squeezed
 from backstay.stored_texts import holds_stored_text
 
 LEAST = 4
@@ -23,9 +26,8 @@ class Echo:
     """Recognise the arguments of one call in its answer: whole, cut, nested, in another case or coding."""
 
     def __init__(self, arguments: Any) -> None:
-        """Take the arguments apart."""
-        self._marks: set[str] = set()
-        runs: list[str] = []
+        """Collect the arguments; they are taken apart once they are compared."""
+        self._leaves: list[str | float] = []
         waiting = [arguments]
         while waiting:
             item = waiting.pop()
@@ -35,31 +37,47 @@ class Echo:
                 case list() | tuple():
                     waiting += item
                 case str() | int() | float() if not isinstance(item, bool):
-                    runs += self._add(item)
+                    self._leaves.append(item)
                 case _:
                     pass
-        self._run = BORDER.join(runs)
+
+    @cached_property
+    def _runs(self) -> list[str]:
+        """Return each way in which an argument may be written."""
+        return [run for leaf in self._leaves for run in _written(leaf)]
 
     @property
     def said(self) -> str:
         """Return the arguments as they are compared, with a border between them."""
-        return self._run
-
-    def _add(self, leaf: str | float) -> list[str]:
-        text = str(leaf)
-        read = [text, *coded_in(text)]
-        ways = numbers(leaf)
-        for said in read:
-            self._marks |= marks(said)
-            ways += [words(said), *spellings(said)]
-        return [squeezed(way) for way in ways]
+        return BORDER.join(self._runs)
 
     def strip(self, found: set[str]) -> None:
         """Take out of the marks of an answer those that stand in the arguments."""
-        found -= self._marks
-        if len(self._run) ** 2 > len(found):
-            found -= {mark for mark in found if len(mark) >= LEAST and mark in self._run}
+        found.difference_update(*(marks(said) for leaf in self._leaves for said in _read(str(leaf))))
+        if sum(len(run) ** 2 for run in self._runs) > len(found):
+            said = self.said
+            begins = {said[at : at + LEAST] for at in range(len(said) - LEAST + 1)} if len(found) > len(said) else None
+            may = found if begins is None else [mark for mark in found if mark[:LEAST] in begins]
+            found.difference_update([mark for mark in may if len(mark) >= LEAST and mark in said])
             return
-        # For a large answer it is less work to name all that a short run holds.
-        ends = range(LEAST, len(self._run) + 1)
-        found.difference_update(self._run[at:end] for end in ends for at in range(end - LEAST + 1))
+        # For a large answer it is less work to name all that short runs hold.
+        for run in self._runs:
+            ends = range(LEAST, len(run) + 1)
+            found.difference_update(run[at:end] for end in ends for at in range(end - LEAST + 1))
+
+
+def _read(text: str) -> list[str]:
+    return [text, *coded_in(text)]
+
+
+def _written(leaf: str | float) -> Sequence[str]:
+    # The same names of arguments come again with each call.
+    return _ways_of_usual(leaf) if isinstance(leaf, str) and len(leaf) <= USUAL_NAME else _ways(leaf)
+
+
+def _ways(leaf: str | float) -> tuple[str, ...]:
+    said = ((run_of(text), *map(squeezed, spellings(text))) for text in _read(str(leaf)))
+    return (*map(squeezed, numbers(leaf)), *chain.from_iterable(said))
+
+
+_ways_of_usual = lru_cache(maxsize=1024)(_ways)

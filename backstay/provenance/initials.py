@@ -1,6 +1,7 @@
 """Find what a text spells by the first letters of its words, as in "Bravo Oscar Bravo" or in an acrostic."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from backstay.data_files import data_beside
@@ -12,6 +13,9 @@ MOST = 20_000_000
 """So many initials of a run are remembered."""
 MOST_OF_ONE = 131_072
 """Of a longer text, the beginning and the end are read, each so many characters: a model is shown far less of it."""
+LONG = 100_000
+MOST_THREES = 200_000
+"""So many different three letters in a row are remembered, to see fast what is not spelled anywhere."""
 MOST_WAITING = 2_000_000
 """So many characters wait at most until a value is looked up."""
 _SIGNS, _DIGITS = (names.split() for names in data_beside(__file__).values())
@@ -33,6 +37,9 @@ class Initials:
     def __init__(self) -> None:
         """Begin with none."""
         self._read = _Read("", (), ())
+        self._threes: set[tuple[str, ...]] = set()
+        """All three letters in a row of what was read, up to where this was looked through."""
+        self._upto = 0
         self._waiting: list[tuple[int, str]] = []
         self._waits = 0
 
@@ -65,6 +72,8 @@ class Initials:
         if len(run) < LEAST:
             return frozenset()
         read = self._read_waiting() if self._waiting else self._read
+        if not self._may_say(run, read):
+            return frozenset()
         found: set[int] = set()
         at = read.said.find(run)
         while at >= 0:
@@ -74,6 +83,19 @@ class Initials:
             following = read.begins[place + 1] if place + 1 < len(read.begins) else len(read.said)
             at = read.said.find(run, following)
         return frozenset(found)
+
+    def _may_say(self, run: str, read: _Read) -> bool:
+        """Return whether a long text may say a run; where it cannot, this is seen faster."""
+        if len(read.said) < LONG:
+            return True
+        if self._upto < len(read.said) and len(self._threes) < MOST_THREES:
+            self._threes.update(_threes(read.said[self._upto :]))
+            self._upto = len(read.said)
+        return len(self._threes) >= MOST_THREES or self._threes.issuperset(_threes(run))
+
+
+def _threes(run: str) -> Iterator[tuple[str, ...]]:
+    return zip(run, run[1:], run[2:], strict=False)
 
 
 def _initials(text: str) -> str:

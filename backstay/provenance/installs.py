@@ -5,6 +5,7 @@ Whoever names one of these says whose code runs, as whoever names a host says wh
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,6 @@ _FILES = tuple(
     (re.compile(kind["name"]), tuple(re.compile(pattern, re.MULTILINE) for pattern in kind["names"]))
     for kind in _DATA["files"]
 )
-_LAST_STEP = re.compile(r"[^/\\]*$")
 _BEFORE, _BEHIND = "\"'([ \t\r\n", "\"'.,:)] \t\r\n"
 
 
@@ -51,12 +51,14 @@ def _named_in(text: str, beside: Iterable[Any]) -> Iterator[str]:
 def _patterns_for(beside: Iterable[Any]) -> Iterator[re.Pattern[str]]:
     """Yield the patterns of a file that another argument names."""
     for value in beside:
-        if not isinstance(value, str) or len(value) > _LONGEST or "\n" in value:
-            continue
-        last = _LAST_STEP.search(value.strip())
-        for name, patterns in _FILES:
-            if last is not None and name.fullmatch(last[0]):
-                yield from patterns
+        if isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value:
+            yield from _patterns_of(value)
+
+
+@lru_cache(maxsize=256)
+def _patterns_of(path: str) -> tuple[re.Pattern[str], ...]:
+    last = path.strip().replace("\\", "/").rpartition("/")[2]
+    return tuple(pattern for name, patterns in _FILES if name.fullmatch(last) for pattern in patterns)
 
 
 def _after_command(rest: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from backstay.provenance.quiet import Numbers, is_short_number
 from backstay.provenance.rows import Leaf, is_table, leaves_of_rows, lists_things, may_answer_a_table, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import address_in, holds_texts, is_domain, is_moment, words_of
-from backstay.provenance.words import BORDER, differ_in_one, marks, name_words, squeezed, words
+from backstay.provenance.words import BORDER, differ_in_one, marks, name_words, run_of, squeezed, words
 
 LONGEST = 64
 MOST_WORDS = 4
@@ -111,7 +111,7 @@ class Listed:
 
     def is_alike(self, tool: str, value: str, said: Callable[[str], bool]) -> bool:
         """Return whether a value only looks like another identifier of a tool's provider, which the task says."""
-        provider, own = tool.partition(".")[0], squeezed(words(value))
+        provider, own = tool.partition(".")[0], run_of(value)
         if said(own):
             return False
         others = [squeezed(key.split()) for of, key in tuple(self._by_value) if of == provider and len(key) <= LONGEST]

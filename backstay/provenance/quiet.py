@@ -8,12 +8,11 @@ from typing import Any
 
 from backstay.data_files import data_beside
 from backstay.provenance.targets import is_quantity, without_moments
-from backstay.provenance.words import BORDER, marks
+from backstay.provenance.words import BORDER, marks, may_be_coded
 
 MOST_DIGITS = 4
 _SHORT_NUMBER = re.compile(rf"(?<![^\W_])\d{{1,{MOST_DIGITS}}}(?![^\W_])")
-_TELLS = re.compile(r"\d|[A-Za-z+/_-]{24}")
-"""What has neither a digit nor a long run that may be coded tells no number."""
+_DIGIT = re.compile(r"\d")
 _NUMBERED = re.compile(r"^([^\S\n]{0,20})(\d{1,3})([.)][^\S\n]+\S)", re.MULTILINE)
 _HEADED = re.compile(r"^([^\S\n]{0,20}([A-Za-z]{3,20})[^\S\n])(\d{1,3})([.:)])", re.MULTILINE)
 """Headings such as `Activity 3:`."""
@@ -35,12 +34,12 @@ class Numbers:
 
     def add(self, name: str, value: Any, *, is_text: bool) -> None:
         """Add a field; a text and every name tell their numbers, and a moment or an amount does not."""
-        if _TELLS.search(name):
+        if _tells(name):
             self._telling.append(name)
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return
         text = value if isinstance(value, str) else repr(value)
-        if not _TELLS.search(text):
+        if not _tells(text):
             return
         self._seen.update(_SHORT_NUMBER.findall(text))
         if is_text or not (isinstance(value, str) or is_quantity(name)):
@@ -55,6 +54,11 @@ class Numbers:
             return frozenset()
         told = marks(BORDER.join(self._telling))
         return frozenset(number for number in self._seen if number not in told)
+
+
+def _tells(text: str) -> bool:
+    """Return whether a text may tell a number: it has a digit, or a long run that may be coded."""
+    return _DIGIT.search(text) is not None or may_be_coded(text)
 
 
 def _without_numbering(text: str) -> str:

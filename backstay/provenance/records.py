@@ -14,7 +14,7 @@ from backstay.provenance.contacts import NAMES
 from backstay.provenance.rows import lists_things, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import address_in, words_of
-from backstay.provenance.words import differ_in_one, name_words, squeezed, words
+from backstay.provenance.words import differ_in_one, name_words, run_of, words
 
 MOST = 5000
 """So many records are remembered; in a run that has read more, none counts as named."""
@@ -116,9 +116,10 @@ class Records:
         """
         provider, key = tool.partition(".")[0], _key(identifier)
         kind = words_of(name) - _OWN or words_of(tool.partition(".")[2]) - _GENERIC
-        things = [record for record in self._all() if record.provider == provider and record.is_kind(kind)]
-        if not any(record.is_(key, kind) and record.tool != tool for record in things):
+        records = [record for record in self._all() if record.provider == provider]
+        if not any(record.is_(key, kind) and record.tool != tool and record.is_kind(kind) for record in records):
             return False
+        things = [record for record in records if record.is_kind(kind)]
         meant = _meant(things, said, lambda record: record.is_(key, kind)) or _called(things, said, kind, key)
         return bool(meant) and all(record.is_(key, kind) for record in meant)
 
@@ -148,7 +149,7 @@ class Records:
 
     def wrote(self, tool: str, address: str, identifier: str) -> bool:
         """Return whether an address is that of who wrote the message which an identifier of a provider stands for."""
-        provider, wanted, key = tool.partition(".")[0], _key(identifier), squeezed(words(address))
+        provider, wanted, key = tool.partition(".")[0], _key(identifier), run_of(address)
         found = [record for record in self._all() if record.provider == provider and wanted in record.messages]
         return bool(found) and all(record.senders == frozenset({key}) for record in found)
 
@@ -205,7 +206,7 @@ def _addresses(value: Any) -> Iterator[str]:
     for item in value if isinstance(value, list) else [value]:
         for leaf in item.values() if isinstance(item, dict) else [item]:
             if isinstance(leaf, str) and (address := address_in(leaf)):
-                yield squeezed(words(address))
+                yield run_of(address)
 
 
 def _meant(records: Sequence[Record], said: Callable[[str], bool], fits: Callable[[Record], bool]) -> list[Record]:

@@ -44,6 +44,7 @@ _LONGEST_NAME = 120
     _REMOVED,
     _FILES,
 ) = (frozenset[str](names.split()) for names in data_beside(__file__).values())
+_TEXTS = _CARRIED | _TOLD
 # The digest of an image is written with the same sign.
 _EMAIL = re.compile(r"[^\s@<>,;:\"']{1,80}@(?!sha\d{3}:[0-9a-f]{6})[^\s@<>,;:\"']{1,120}")
 _BARE, _BETWEEN = re.compile(rf"(?:mailto:)?<?{_EMAIL.pattern}>?", re.IGNORECASE), re.compile(r"[\s,;]+")
@@ -53,6 +54,7 @@ _HOST = re.compile(r"://([^\s/?#]{1,180})")
 _ACCOUNT = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,5}){2,9}|\+?\d(?:[ ().-]{0,2}\d){7,30})(?![A-Za-z0-9])"
 )
+_DIGIT = re.compile(r"\d")
 _PATH = re.compile(r"(?:~|\.{1,2})?[/\\][^\s]{2,}|[A-Za-z]:[/\\]\S+|[\w.-]+(?:[/\\][\w.-]+)+")
 _FILE = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,5}")
 _TITLED = re.compile(r"[^<>@\n]{0,100}<([^<>\s]{1,200})>")
@@ -66,7 +68,7 @@ _MONTHS = (
     "|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _MOMENT = re.compile(
-    rf"(?<![\w.])(?:(?:{_YEAR}([-/.]){_MONTH}\1{_DAY}|{_DAY}([-/.]){_MONTH}\2{_YEAR}|{_MONTH}/{_DAY}/{_YEAR})"
+    rf"(?<![\w.])(?=\d)(?:(?:{_YEAR}([-/.]){_MONTH}\1{_DAY}|{_DAY}([-/.]){_MONTH}\2{_YEAR}|{_MONTH}/{_DAY}/{_YEAR})"
     rf"(?:[T ]\s?{_CLOCK})?|{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])T\d{{4,6}}Z?|{_CLOCK})(?![\w])",
     re.IGNORECASE,
 )
@@ -163,11 +165,15 @@ def _seen_in(text: str) -> Shape:
         return "place"
     if len(text) > SHORT or "\n" in text:
         return "other"
-    if _URL.search(text):
+    if _holds_a_url(text):
         return "place"
-    if _EMAIL.search(text) or _ACCOUNT.search(_MOMENT.sub(" / ", text)):
+    if ("@" in text and _EMAIL.search(text)) or (_DIGIT.search(text) and _ACCOUNT.search(_MOMENT.sub(" / ", text))):
         return "atom"
     return "place" if _PATH.fullmatch(text) and not is_moment(text) else "other"
+
+
+def _holds_a_url(text: str) -> bool:
+    return ("://" in text or "www." in text.lower()) and _URL.search(text) is not None
 
 
 def split_path(text: str) -> tuple[str, str] | None:
@@ -185,6 +191,8 @@ def is_address(text: str) -> bool:
 
 def address_in(text: str) -> str:
     """Return the address that a value is, with or without the name of whose it is; empty where it is none."""
+    if "@" not in text and not _DIGIT.search(text):
+        return ""
     bare = titled[1] if (titled := _TITLED.fullmatch(text)) else text
     return bare if is_address(bare) else ""
 
@@ -210,7 +218,7 @@ def is_quantity(name: str) -> bool:
 
 def holds_texts(name: str) -> bool:
     """Return whether a field is named for what people read."""
-    return _named(name)[0] in _CARRIED | _TOLD
+    return _named(name)[0] in _TEXTS
 
 
 def tells_of_a_meeting(name: str, beside: Iterable[str]) -> bool:
@@ -304,6 +312,8 @@ def hosts_in(value: str) -> list[str]:
 
 def links_in(text: str) -> list[str]:
     """Return the hosts to which a text leads whoever reads it, with or without a scheme."""
+    if "." not in text and "//" not in text:
+        return []
     lowered = text.lower()
     after = (host for pattern in _HOST_AFTER for host in pattern.findall(lowered))
     bare = (host for found in _DOMAIN.finditer(text) if (host := _bare_host(text, found)))
@@ -335,4 +345,4 @@ def addresses_in(value: str) -> list[str]:
 def is_address_of_a_page(name: str, value: str) -> bool:
     """Return whether a value says which page a read fetches."""
     named = {*name_words(name)}
-    return _URL.search(value) is not None or bool(named & {"url", "urls", "uri", "link", "href", "endpoint"})
+    return _holds_a_url(value) or bool(named & {"url", "urls", "uri", "link", "href", "endpoint"})

@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from html import unescape
 from itertools import islice
@@ -25,6 +25,7 @@ _WORD = re.compile(rf"[^\W_]+|{BORDER}")
 _PLAIN = bytes(
     ord(chr(code).lower()) if code < 128 and (chr(code).isalnum() or chr(code) == BORDER) else 32 for code in range(256)
 )
+_BETWEEN = bytes(code for code in range(128) if not chr(code).isalnum())
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -35,13 +36,20 @@ _AROUND = 80
 """Characters before and after a coded sign that are read with it."""
 # Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_DIGITS_OF_CODE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
+_AS_CODE = bytes(120 if code in _DIGITS_OF_CODE else 32 for code in range(256))
+_LONG_CODE = b"x" * 24
+"""A text without so many of these digits in a row has no such run; this is seen faster."""
 _BASE32 = re.compile(r"[A-Z2-7]+=*|[a-z2-7]+=*")
-_USUAL_NAME = 64
+USUAL_NAME = 64
 """Characters of the names of fields and tools whose words are remembered."""
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _LETTERS = re.compile(rf" [^ {BORDER}](?: [^ {BORDER}]){{3,}}(?= )")
+_AS_LETTER = bytes(code if chr(code) in f" {BORDER}" else 120 for code in range(256))
+_FOUR_LETTERS = b" x x x x "
+"""A text in ASCII without four of these has no such run; this is seen faster, too."""
 _ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
 _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
@@ -52,7 +60,7 @@ _UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(fir
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of the name of a tool or of a field, in small letters: `listFiles` has two."""
     # The same fields come again with each record; what is no usual name is not kept.
-    return _words_of_usual_name(name) if len(name) <= _USUAL_NAME else _words_of_name(name)
+    return _words_of_usual_name(name) if len(name) <= USUAL_NAME else _words_of_name(name)
 
 
 def _words_of_name(name: str) -> tuple[str, ...]:
@@ -80,12 +88,18 @@ def _in_order(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Return the words of a text, in order."""
-    return [word for word in _in_order(text) if word != BORDER]
+    in_order = _in_order(text)
+    return [word for word in in_order if word != BORDER] if BORDER in text else in_order
 
 
 def squeezed(in_order: list[str]) -> str:
     """Return words as one run of letters and digits."""
     return "".join(in_order)
+
+
+def run_of(text: str) -> str:
+    """Return the words of a text as one run of letters and digits."""
+    return text.encode().translate(_PLAIN, _BETWEEN).decode() if text.isascii() else squeezed(words(text))
 
 
 def differ_in_one(word: str, other: str) -> bool:
@@ -106,7 +120,9 @@ def marks(text: str) -> set[str]:
         plain = words(part)
         found.update(plain, map(add, plain, islice(plain, 1, None)))
     # One letter after the other, such as "m a l l o r y".
-    found.update(run.replace(" ", "") for run in _LETTERS.findall(f" {' '.join(in_order)} "))
+    row = f" {' '.join(in_order)} "
+    if not row.isascii() or _FOUR_LETTERS in row.encode().translate(_AS_LETTER):
+        found.update(run.replace(" ", "") for run in _LETTERS.findall(row))
     return found
 
 
@@ -121,9 +137,14 @@ def _decoded(text: str, *, coded: bool) -> Iterator[str]:
         yield from map(unescape, _around(_ENTITY, text))
     if "xn--" in text:
         yield from filter(None, map(_punycoded, _PUNYCODE.findall(text)))
-    for run in _CODED.findall(text) if coded else ():
+    for run in _CODED.findall(text) if coded and may_be_coded(text) else ():
         if (plain := decoded(run)) is not None:
             yield plain
+
+
+def may_be_coded(text: str) -> bool:
+    """Return whether a text has a run so long that something may be coded in it."""
+    return len(text) >= len(_LONG_CODE) and _LONG_CODE in text.encode(errors="replace").translate(_AS_CODE)
 
 
 def _sign_of(escaped: re.Match[str]) -> str:
@@ -185,8 +206,11 @@ def coded_in(leaf: str) -> list[str]:
     return [text for text in map(decoded, runs) if text is not None]
 
 
-def spellings(leaf: str) -> Iterator[list[str]]:
-    """Yield the words of a leaf as an enemy may have spelled it: backwards, coded, turned, or sign by sign."""
+def spellings(leaf: str, known: Mapping[str, Any] | None = None) -> Iterator[list[str]]:
+    """Yield the words of a leaf as an enemy may have spelled it: backwards, coded, turned, or sign by sign.
+
+    With what is known of marks, those are left out that begin with two signs which stand nowhere.
+    """
     data = leaf.encode("utf-8", "replace")
     yield words(leaf[::-1])
     yield words(base64.b64encode(data).decode().rstrip("="))
@@ -195,7 +219,8 @@ def spellings(leaf: str) -> Iterator[list[str]]:
     yield words(leaf.translate(_TURNED))
     yield words(leaf.translate(_LOOKING_ALIKE))
     for signs in _SIGNS:
-        yield [signs[sign] for sign in data]
+        if known is None or len(data) < 2 or known[signs[data[0]] + signs[data[1]]]:
+            yield [signs[sign] for sign in data]
 
 
 def numbers(value: Any) -> list[list[str]]:
