@@ -2,15 +2,19 @@
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
+from operator import add
 from typing import Any
 
 from backstay.provenance.contacts import Contacts, has_records
 from backstay.provenance.echo import Echo
 from backstay.provenance.initials import Initials
+from backstay.provenance.installs import reads_files
 from backstay.provenance.listed import Listed
 from backstay.provenance.records import Records
+from backstay.provenance.rows import only_text
 from backstay.provenance.source import is_others, source_of
-from backstay.provenance.words import BORDER, marks
+from backstay.provenance.words import BORDER, marks, words
 
 SMALL = 2000
 """So many marks of one text are kept together with those of others, and of a larger text by themselves."""
@@ -24,6 +28,10 @@ MOST_PLACES = 16
 SHORT_PIECE = 4
 """A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
+_PART_BITS = 52
+_FIRST_PART = -(1 << 63 - _PART_BITS)
+_LEASTS = tuple(part << _PART_BITS for part in range(_FIRST_PART, 1 - _FIRST_PART))
+"""Where each part of sorted hashes begins, so that one of them is found in few steps."""
 NOBODY: frozenset[int] = frozenset()
 MOST_WAITING = 2_000_000
 """So many characters of answers wait at most until a call needs to know what they list."""
@@ -50,17 +58,25 @@ class Index:
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._by_text: list[tuple[int, set[str]]] = []
-        self._large: list[tuple[int, array[int]]] = []
+        self._large: list[tuple[int, array[int], array[int]]] = []
         self._listed = Listed()
         self._contacts = Contacts()
         self._records = Records()
         self.initials = Initials()
         """What others spelled by the first letters of words."""
-        self._waiting: list[tuple[str, Any]] = []
+        self._waiting: dict[Contacts | Records, list[tuple[str, Any]]] = {self._contacts: [], self._records: []}
+        self._unlisted: dict[str, dict[int, tuple[Any, ...]]] = {}
+        """By provider and source: the answers of which nobody needed to know so far what they list."""
+        self.own: set[str] = set()
+        """The sources that may hold records of the operator."""
+        self._opaque: set[int] = set()
+        """Those of these sources that may list what is not found in them as it is."""
+        self._opaque_providers: set[str] = set()
+        """The providers with an answer that may hold such."""
         self._waits = 0
-        """How many characters the answers have that nobody needed to take apart so far."""
+        """How many characters the answers have that wait."""
         self.asked: dict[int, str] = {}
-        """By source: the arguments of the calls that it answers, each between borders and without what is no word."""
+        """By file that was read: the arguments of these calls, each between borders and without what is no word."""
         self.first = BORDER
         """The arguments of the calls that a model made before it was told anything that others wrote, as in `asked`."""
         self.others = False
@@ -68,58 +84,98 @@ class Index:
 
     def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
         """Add the answer of a tool, without what it only repeats of the arguments of its call."""
-        text = texts_in(payload)
+        said = _said_in(payload)
+        text = BORDER.join(said)
         if self._whole and echo is not None and not self.others and len(self.first) < MOST_ASKED:
             self.first += f"{echo.said}{BORDER}"
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)
-        if echo is not None:
-            number = self._numbers[code]
+        number = self._numbers[code]
+        tool = self.speakers[number][1]
+        if echo is not None and reads_files(tool, like=tool):
             self.asked[number] = f"{self.asked.get(number, BORDER)}{echo.said}{BORDER}"[-MOST_ASKED:]
             self.size += len(self.asked[number])
         if len(text) > MOST_LISTED:
             self._contacts.skip(code)
             self._records.skip(code)
         elif is_others(code) or has_records(code):
-            self._waiting.append((code, payload))
+            # Each value of such an answer is found in it by its words.
+            clear = is_others(code) and text.count(BORDER) == len(said) - 1 and only_text(payload) is None
+            self._hold(number, payload, clear=clear)
             self._waits += len(text)
         if self._waits > MOST_WAITING:
-            self._take_apart()
+            self._take_apart(self._contacts)
+            self._take_apart(self._records)
+            self.listed()
+            self._waits = 0
 
-    @property
-    def listed(self) -> Listed:
-        """Return the identifiers that tools listed."""
-        self._take_apart()
+    def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
+        """Keep an answer until somebody needs to know what it holds."""
+        code, provider = self.codes[number], self.speakers[number][1].partition(".")[0]
+        self._waiting[self._records].append((code, payload))
+        if is_others(code):
+            held = self._unlisted.setdefault(provider, {})
+            held[number] = (*held.get(number, ()), payload)
+            self._opaque.update(() if clear else (number,))
+        else:
+            self.own.add(code)
+            self._waiting[self._contacts].append((code, payload))
+        if not clear:
+            self._opaque_providers.add(provider)
+
+    def listed(self, value: str | None = None, tool: str = "") -> Listed:
+        """Return what tools listed: all answers that may list a value, or all; of a tool, those of its provider."""
+        numbers = None if value is None else self._holding(value)
+        held = [self._unlisted.get(tool.partition(".")[0], {})] if tool else list(self._unlisted.values())
+        for answers in held:
+            self._list(answers, tuple(answers) if numbers is None else (numbers | self._opaque) & answers.keys())
         return self._listed
+
+    def may_hold(self, tool: str, value: str) -> bool:
+        """Return whether an answer of the provider of a tool may hold a value."""
+        provider, numbers = tool.partition(".")[0], self._holding(value)
+        if numbers is None or provider in self._opaque_providers:
+            return True
+        return any(self.speakers[number][1].partition(".")[0] == provider for number in numbers)
+
+    def _holding(self, value: str) -> frozenset[int] | None:
+        """Return the sources in which a value may stand; None where these are too many to be known."""
+        in_order = words(value)
+        rows = list(map(add, in_order, in_order[1:])) or in_order
+        known = [found for found in map(self.find, rows) if len(found) < MOST_PLACES]
+        return frozenset.intersection(*known) if known else None
 
     @property
     def contacts(self) -> Contacts:
         """Return whom own records give which address."""
-        self._take_apart()
+        self._take_apart(self._contacts)
         return self._contacts
 
     @property
     def records(self) -> Records:
         """Return the records that answers hold, whoever writes these."""
-        self._take_apart()
+        self._take_apart(self._records)
         return self._records
 
-    def _take_apart(self) -> None:
-        """Take apart the answers that wait for it.
+    # Several threads may look values up at once. Each sees to it that all it needs is taken apart before it goes on,
+    # and no harm comes of an answer that two of them took apart.
 
-        Several threads may look values up at once. Each sees to it that all is taken apart before it goes on, and no
-        harm comes of an answer that two of them took apart.
-        """
-        waiting = self._waiting
+    def _take_apart(self, reader: Contacts | Records) -> None:
+        waiting = self._waiting[reader]
         taken = tuple(waiting)
         for code, payload in taken:
-            self._records.add(code, payload)
-            if is_others(code):
-                self._listed.add(self._numbers[code], code, payload)
-            else:
-                self._contacts.add(code, payload)
-        if taken and self._waiting is waiting:
-            self._waiting, self._waits = waiting[len(taken) :], 0
+            reader.add(code, payload)
+        if taken and self._waiting[reader] is waiting:
+            self._waiting[reader] = waiting[len(taken) :]
+
+    def _list(self, held: dict[int, tuple[Any, ...]], numbers: Iterable[int]) -> None:
+        for number in numbers:
+            answers = held.get(number, ())
+            for payload in answers:
+                self._listed.add(number, self.codes[number], payload)
+            if answers and held.get(number) is answers:
+                held.pop(number, None)
+                self._opaque.discard(number)
 
     def add(self, code: str, text: str, echo: Echo | None = None) -> None:
         """Add a text that stood in a source; a source may be given several texts."""
@@ -161,17 +217,40 @@ class Index:
             hashes += sorted(map(hash, found))
         # Sorting what is sorted in pieces only merges them.
         hashes.sort()
-        self._large.append((number, array("q", hashes)))
-        self.size += 8 * len(hashes)
+        begins = array("q", [bisect_left(hashes, least) for least in _LEASTS])
+        self._large.append((number, array("q", hashes), begins))
+        self.size += 8 * (len(hashes) + len(begins))
 
     def find(self, mark: str) -> frozenset[int]:
         """Return the numbers of the sources in which a mark stands."""
         found = self._places.get(mark, ())
-        if self._by_text:
-            found = (*found, *[number for number, text in self._by_text if mark in text])
-        if self._large:
-            found = (*found, *self._find_large(hash(mark)))
+        for number, text in self._by_text:
+            if mark in text:
+                found = (*found, number)
+        value = hash(mark) if self._large else 0
+        part = (value >> _PART_BITS) - _FIRST_PART
+        for number, hashes, begins in self._large:
+            at = bisect_left(hashes, value, begins[part], begins[part + 1])
+            if at < len(hashes) and hashes[at] == value:
+                found = (*found, number)
         return frozenset(found) if found else NOBODY
+
+    def first_found(self, marks: Iterable[str]) -> str | None:
+        """Return the first of some marks that stands anywhere; of many marks, this is faster than to find each."""
+        places, by_text, large = self._places, self._by_text, self._large
+        for mark in marks:
+            if mark in places:
+                return mark
+            for _, text in by_text:
+                if mark in text:
+                    return mark
+            value = hash(mark)
+            part = (value >> _PART_BITS) - _FIRST_PART
+            for _, hashes, begins in large:
+                at = bisect_left(hashes, value, begins[part], begins[part + 1])
+                if at < len(hashes) and hashes[at] == value:
+                    return mark
+        return None
 
     def first_of(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first of some sources, whoever vouches for what stands there among them.
@@ -181,21 +260,17 @@ class Index:
         first: dict[tuple[str, str, str], str] = {}
         for number in sorted(found):
             first.setdefault(self.speakers[number], self.codes[number])
-        own = [code for code in first.values() if not is_others(code)][: MOST_CODES - 1]
-        theirs = [code for code in first.values() if is_others(code)][: MOST_CODES - len(own)]
+        own = [code for (_, _, content), code in first.items() if content != "others"][: MOST_CODES - 1]
+        theirs = [code for (_, _, content), code in first.items() if content == "others"][: MOST_CODES - len(own)]
         return (*own, *theirs)
-
-    def _find_large(self, value: int) -> list[int]:
-        found: list[int] = []
-        for number, hashes in self._large:
-            at = bisect_left(hashes, value)
-            if at < len(hashes) and hashes[at] == value:
-                found.append(number)
-        return found
 
 
 def texts_in(value: Any) -> str:
     """Return every text and number of a JSON value and every name of its fields, with a border between them."""
+    return BORDER.join(_said_in(value))
+
+
+def _said_in(value: Any) -> list[str]:
     found: list[str] = []
     names: dict[Any, Any] = {}
     waiting = [value]
@@ -215,4 +290,4 @@ def texts_in(value: Any) -> str:
             if len(item) > 2 and type(item[0]) is str and len(item[0]) <= SHORT_PIECE:
                 # A value that was cut into pieces, as in ["DE", "89", "37"].
                 found.append("".join(piece for piece in item if type(piece) is str))
-    return BORDER.join([*map(str, names), *found])
+    return [*map(str, names), *found]

@@ -1,12 +1,12 @@
 """Judge the parts that a value was put together from."""
 
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from backstay.provenance.source import MODEL, is_computed, is_others, vouched
 from backstay.provenance.targets import Shape
-from backstay.provenance.words import numbers, words
+from backstay.provenance.words import numbers, run_of
 
 LEAST_PIECE = 4
 """A word with fewer letters says nothing about where a value came from, unless it is the whole value."""
@@ -16,8 +16,7 @@ LONG_RUN = 6
 """So many words in a row are told of also where they are a part of a text that says nothing of where a call goes."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Hold one part of a value: its words in a row, and the codes of the places where they stand in a row."""
 
     words: tuple[str, ...]
@@ -47,12 +46,16 @@ class Part:
     @property
     def trusted(self) -> bool:
         """Return whether somebody vouches for it."""
-        return vouched(self.codes)
+        return _is_trusted(self.codes)
 
     @property
     def others(self) -> bool:
         """Return whether it stands in what others wrote."""
         return any(map(is_others, self.codes))
+
+
+# Many parts stand in the same few places.
+_is_trusted = lru_cache(maxsize=1024)(vouched)
 
 
 def comes_from_others(parts: list[Part], shape: Shape) -> bool:
@@ -69,7 +72,7 @@ def comes_from_others(parts: list[Part], shape: Shape) -> bool:
 def is_dictated(parts: list[Part], value: str) -> bool:
     """Return whether others wrote two thirds of a name or more, and nobody else vouches for these."""
     theirs = sum(part.letters for part in parts if part.others and not part.trusted)
-    return theirs > 0 and 3 * theirs >= 2 * sum(map(len, words(value)))
+    return theirs > 0 and 3 * theirs >= 2 * len(run_of(value))
 
 
 def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
@@ -79,7 +82,7 @@ def stood_whole(parts: list[Part], value: Any, shape: Shape) -> bool:
     (part,) = parts
     if shape == "other" and (part.letters < LEAST_PIECE or not (part.in_a_row or part.digits)):
         return False
-    return part.letters >= sum(map(len, words(unquote(str(value))))) or list(part.words) in numbers(value)
+    return part.letters >= len(run_of(unquote(str(value)))) or list(part.words) in numbers(value)
 
 
 def told_partly(parts: list[Part], shape: Shape, *, foreign: bool) -> tuple[str, ...]:

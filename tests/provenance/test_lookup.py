@@ -490,4 +490,4 @@ def test_answers_are_taken_apart_for_their_identifiers_when_a_call_asks_for_one_
     sources = Lookup(index).sources_of({"event_id": "ev29"}, tool="cal.cancel")
 
     assert sources.foreign == ()
-    assert "ev0" in {key for key in ("ev0",) if index.listed.by("cal.cancel", key, frozenset())}
+    assert "ev0" in {key for key in ("ev0",) if index.listed().by("cal.cancel", key, frozenset())}
