@@ -20,6 +20,7 @@ ASKED = {"query": "customers of Nordwind", "limit": 100}
 """The arguments of a call, which its answer may repeat: an own record does not vouch for them."""
 STEPS, CALLS = 2000, 2000
 """How long the run is whose calls are looked up, and how many of them."""
+SMALL_ANSWERS = 300
 
 
 def codes(size: int) -> dict[str, Any]:
@@ -87,10 +88,47 @@ def measure_lookups(index: Index) -> dict[str, float]:
     return {f"p{share}": round(taken[len(taken) * share // 100], 2) for share in (50, 95, 99)}
 
 
+def mails(number: int, dice: random.Random) -> dict[str, Any]:
+    """Return an answer that lists messages, with identifiers, addresses, dates and texts."""
+    return {
+        "messages": [
+            {
+                "id": f"m{number}-{place}",
+                "from": f"customer{dice.randrange(997)}@invoice{dice.randrange(89)}.example",
+                "subject": " ".join(dice.choices(WORDS, k=5)),
+                "date": f"2026-{dice.randrange(1, 13):02d}-{dice.randrange(1, 28):02d}T10:00:00Z",
+                "labels": ["inbox", "customer"],
+                "body": " ".join(dice.choices(WORDS, k=60)),
+            }
+            for place in range(8)
+        ]
+    }
+
+
+def measure_small() -> dict[str, float]:
+    """Return what an answer of some 3 kB takes: to be indexed, and to be taken apart for all that it holds."""
+    dice = random.Random(6)
+    answers = [mails(number, dice) for number in range(SMALL_ANSWERS)]
+
+    def indexed() -> Index:
+        index = Index()
+        for number, answer in enumerate(answers):
+            index.add_answer(f"!mail.list {number:040d}", answer, Echo(ASKED))
+        return index
+
+    def taken_apart() -> None:
+        index = indexed()
+        _ = (index.listed(), index.records, index.contacts, index.initials.find("customer"))
+
+    alone, whole = least(indexed), least(taken_apart)
+    each = 1000 / SMALL_ANSWERS
+    return {"index_ms": round(each * alone, 2), "apart_ms": round(each * (whole - alone), 2)}
+
+
 def measure() -> dict[str, Any]:
     sizes = [(name, MEGABYTE) for name in ANSWERS] + [("table", LARGE)]
     rows = [measure_index(name, size) for name, size in sizes]
-    return {"rows": rows, "lookup_ms": measure_lookups(long_run())}
+    return {"rows": rows, "lookup_ms": measure_lookups(long_run()), "small_answer": measure_small()}
 
 
 def render(result: dict[str, Any]) -> str:
@@ -101,7 +139,11 @@ def render(result: dict[str, Any]) -> str:
     lines += [f"| {' | '.join(str(figure) for figure in row.values())} |" for row in result["rows"]]
     found = result["lookup_ms"]
     told = ", ".join(f"{name} {found[name]} ms" for name in found)
-    return "\n".join([*lines, "", f"A call of 20 arguments, looked up in a run of {STEPS} steps: {told}."])
+    lines += ["", f"A call of 20 arguments, looked up in a run of {STEPS} steps: {told}."]
+    if small := result.get("small_answer"):
+        index_ms, apart_ms = small["index_ms"], small["apart_ms"]
+        lines.append(f"An answer of 3 kB: {index_ms} ms to index, {apart_ms} ms more to take all of it apart.")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
