@@ -1,6 +1,7 @@
 """What the activities work with; built once per worker."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,8 @@ from backstay.task.event import Event
 from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
 from sandbox.limits import shell_limits
 from sandbox.workspaces.client import WorkspaceClient
+from store.database.waiting import Waiting
+from store.runs.events import Written
 from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -122,6 +125,10 @@ class Activities:
         self.toolbox = resources.toolbox
         self.transient_s = resources.settings.transient_seconds
 
+    def together(self) -> AbstractAsyncContextManager[Waiting]:
+        """Let what an activity writes wait for its next transaction, or for its end."""
+        return self.store.together()
+
     async def begin(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""
         await self.admit(ask)
@@ -134,15 +141,31 @@ class Activities:
 
     async def tell(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
         """Write the events that came with a call and the drafts of its own, and log what is new."""
+        append, whole = self.store.events.append, await self._whole(ask, left)
+        self._log(ask.run, await append(ask.run, whole, ask.numbered))
+
+    async def tell_later(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
+        """Do the same with the next transaction of the activity, or at its end."""
+        append, whole = self.store.events.append, await self._whole(ask, left)
+        if not whole and not ask.numbered:
+            return
+
+        async def then(written: Written | None) -> None:
+            self._log(ask.run, written)
+
+        await self.store.write_later(lambda transaction: append.within(transaction, ask.run, whole, ask.numbered), then)
+
+    async def _whole(self, ask: OfRun, left: Sequence[Event]) -> list[Event]:
         events = await self.records.cleaned(ask.run, (*ask.events, *left))
-        whole = [event.of(ask.run, ask.user_id, ask.session_id) for event in events]
-        written = await self.store.events.append(ask.run, whole, ask.numbered)
+        return [event.of(ask.run, ask.user_id, ask.session_id) for event in events]
+
+    def _log(self, run: str, written: Written | None) -> None:
         if written is None:
             return
         for event in written.events:
             _timeline.info(event.name, **event.model_dump(exclude={"name"}))
             note_event(event)
-        self.resources.secrets.tell(ask.run, written.handles)
+        self.resources.secrets.tell(run, written.handles)
 
     async def catalog(self, ask: OfRun, user_id: str, *, patience_s: float = 0) -> Catalog:
         """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""

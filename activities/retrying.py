@@ -60,7 +60,8 @@ def implements(
             _begun.set(uptime())
             try:
                 with _heartbeats():
-                    return await method(self, ask)
+                    async with self.together():
+                        return await method(self, ask)
             except BackstayError as error:
                 fault, final = error, error.final
             except (asyncio.CancelledError, ApplicationError):

@@ -46,6 +46,29 @@ class Steps(Activities):
         cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
         """
         first = activity.info().attempt == 1
+        acted = await self._acted_and_asked(ask, first=first)
+        if await self._is_written():
+            return acted
+        if not first:
+            raise StoreUnavailable("store: what was done could not be written")
+        self.store.forget_waiting()
+        return _untold(acted)
+
+    async def _is_written(self) -> bool:
+        """Write what is left to write, whether or not the run is interrupted meanwhile."""
+        writing = asyncio.ensure_future(self.store.flush())
+        while not writing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([writing])
+        match writing.exception():
+            case None:
+                return True
+            case StoreUnavailable():
+                return False
+            case error:
+                raise error
+
+    async def _acted_and_asked(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
         began = uptime()
         acting = asyncio.ensure_future(self._acted(ask, first=first))
         interrupted = await self._finished(acting)
@@ -68,15 +91,16 @@ class Steps(Activities):
                 # Without an intent, nothing else has written what people decided.
                 await self.admit(ask)
             left = [_drafts(call, found.get(place)) for place, call in enumerate(inner)]
-            await self.tell(ask, [draft for drafts in left for draft in drafts])
+            # In one transaction with what the model decides; effects are settled by now.
+            await self.tell_later(ask, [draft for drafts in left for draft in drafts])
+            unwritten = any(result.untold for result in found.values())
         except StoreUnavailable:
             if not first:
                 raise
-            # What was sent counts more than its event, which the workflow tells itself.
             unwritten = True
-            found = {place: result.model_copy(update={"untold": True}) for place, result in found.items()}
         results = tuple(found.get(place) for place in range(len(inner)))
-        return calls.Acted(results=results, asked=not first, unwritten=unwritten)
+        acted = calls.Acted(results=results, asked=not first)
+        return _untold(acted) if unwritten else acted
 
     async def _begun(self, ask: calls.ActAndAsk, inner: Sequence[CallTool]) -> calls.ActAndAsk:
         """Write what must be in the store before anything is sent, and return what is left to be written after it."""
@@ -85,7 +109,8 @@ class Steps(Activities):
         await self.admit(ask.model_copy(update={"decisions": ()}) if all(effects) else ask)
         if not any(effects) or not ask.events:
             return ask
-        await self.tell(ask)
+        # They go with the first intent.
+        await self.tell_later(ask)
         return ask.model_copy(update={"events": (), "numbered": ()})
 
     async def _each_made(
@@ -207,6 +232,15 @@ def _by_run() -> bool:
     return details is not None and details.cancel_requested
 
 
+def _untold(acted: calls.Acted) -> calls.Acted:
+    """Return what was done where the store cannot be written to: that counts more than its events.
+
+    The workflow tells them itself.
+    """
+    told = (result and result.model_copy(update={"untold": True}) for result in acted.results)
+    return acted.model_copy(update={"results": tuple(told), "unwritten": True})
+
+
 def _all_succeeded(results: Iterable[ToolResult | None]) -> bool:
     return all(result is not None and result.success and result.question is None for result in results)
 
@@ -217,7 +251,7 @@ def _is_asked_about(result: ToolResult) -> bool:
 
 
 def _drafts(call: CallTool, result: ToolResult | None) -> list[Any]:
-    if result is None or result.question is not None:
+    if result is None or result.question is not None or result.untold:
         return []
     return as_drafts(call.happened(result), call.draft)
 

@@ -1,6 +1,7 @@
 """Keep what the engine remembers outside Temporal."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -11,6 +12,7 @@ from store.blobs.blobs import BlobStore
 from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.database.transactions import Transaction
+from store.database.waiting import Waiting, together, waiting_for, write, write_later
 from store.definitions import ToolDefinitions
 from store.deltas import Deltas
 from store.effects.effects import Effects
@@ -97,7 +99,30 @@ class Store:
         It may be run again, when another worker wrote the same rows at the same moment. After notices were written
         in it, `outbox.tell_here` wakes those who wait for them.
         """
-        return await self._database.write(work)
+        return await write(self._database, work)
+
+    async def write_later(
+        self, work: Callable[[Transaction], Answer], then: Callable[[Answer], Awaitable[None]]
+    ) -> None:
+        """Run such work in the next transaction of the block that is `together`, and `then` what follows its commit."""
+        await write_later(self._database, work, then)
+
+    def together(self) -> AbstractAsyncContextManager[Waiting]:
+        """Open a block in which what is written later waits for the block's next transaction, or for its end.
+
+        A block that fails writes nothing more.
+        """
+        return together(self._database)
+
+    async def flush(self) -> None:
+        """Write what this block has kept back until now."""
+        if (waiting := waiting_for(self._database)) is not None:
+            await waiting.flush()
+
+    def forget_waiting(self) -> None:
+        """Write nothing of what this block has kept back until now."""
+        if (waiting := waiting_for(self._database)) is not None:
+            waiting.clear()
 
     async def new_epoch(self) -> StoreIdentity:
         """Begin a new epoch, as an operator does between restoring a backup and starting workers."""

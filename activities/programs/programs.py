@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
@@ -69,6 +70,10 @@ class Programs:
         self.journals = Journals(resources.blobs)
         self.tracing = ProgramTracing(self.payloads, self.journals)
         self._ended_live = 0
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """Keep nothing back: this role writes files only."""
+        return nullcontext()
 
     @implements(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:

@@ -21,24 +21,32 @@ class Notifications(Activities):
     async def announce(self, ask: calls.Announce) -> int:
         """Write notices, from where whichever worker lives sends them; return how many are new."""
         await self.begin(ask)
-        return await self.write(ask, f"{ask.workflow_id}/{ask.run_id}", ask.notices)
+        drafts = await self.records.cleaned(ask.run, ask.notices)
+        notices = await self.store.outbox.write(ask.run, ask.workflow_id, ask.run_id, drafts, **self._common())
+        return len(notices)
 
-    async def write(
-        self, ask: OfRun, told_by: str, drafts: Sequence[NoticeDraft], result: Mapping[str, Any] | None = None
-    ) -> int:
-        """Write the notices of one workflow, `<workflow id>/<first execution run id>`; a repeat writes nothing."""
+    async def write_later(
+        self, ask: OfRun, told_by: str, drafts: Sequence[NoticeDraft], result: Mapping[str, Any]
+    ) -> None:
+        """Write the notices of the end of a workflow, `<workflow id>/<first execution run id>`, with what comes next.
+
+        A repeat writes nothing.
+        """
+        if not drafts:
+            return
+        outbox, more = self.store.outbox, self._common()
         workflow_id, _, run_id = told_by.rpartition("/")
         drafts = await self.records.cleaned(ask.run, drafts)
-        notices = await self.store.outbox.write(
-            ask.run,
-            workflow_id,
-            run_id,
-            drafts,
-            namespace=activity.info().namespace,
-            page=self.settings.url or "",
-            result=result,
+
+        async def then(written: object) -> None:
+            outbox.tell_here(written)
+
+        await self.store.write_later(
+            lambda transaction: outbox.write.within(transaction, ask.run, workflow_id, run_id, drafts, result=result, **more), then
         )
-        return len(notices)
+
+    def _common(self) -> dict[str, Any]:
+        return {"namespace": activity.info().namespace, "page": self.settings.url or ""}
 
     @implements(calls.check_proof)
     async def check_proof(self, ask: calls.CheckProof) -> calls.Proven:

@@ -260,6 +260,8 @@ class Runs(Activities):
     ) -> None:
         workflow_id, _, _ = ask.run.rpartition("/")
         text = await self._shown_text(ask.run, ask.task)
+        await self.admit(ask)
+        await self.tell_later(ask, drafts)
         await self.store.runs.opened(
             run=ask.run,
             workflow_id=workflow_id,
@@ -272,8 +274,6 @@ class Runs(Activities):
             follows=None if followed is None else followed.run,
             metadata=(await self.records.show(ask.run, ask.task.metadata, "task")).payload,
         )
-        await self.admit(ask)
-        await self.tell(ask, drafts)
 
     async def _first_context(
         self, run: str, task: Task, followed: RunRow | None, policy: Policy, profile: Profile
@@ -372,8 +372,8 @@ class Runs(Activities):
         more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)
         ended = result.model_copy(update=more).plain()
+        await self.notifications.write_later(ask, ask.run, ask.notices, ended)
         await self.store.runs.closed(ask.run, ended, context=context)
-        await self.notifications.write(ask, ask.run, ask.notices, ended)
         await self._release_workspace(ask)
         return calls.Closed(effects=tuple(effects[-KEPT:]), effects_ref=effects_ref, events_ref=events_ref, **more)
 

@@ -99,6 +99,8 @@ class Send:
         self.epoch_differs = epoch_differs
         self.attempt = activity.info().attempt + tried
         self.intending = False
+        self.unsettled = False
+        """Whether the outcome could not be recorded, and is recorded in the background."""
         self.begun: Begun | None = None
         self.asked: dict[str, Any] | None = None
         """The arguments, where the answer vouches for what it does not repeat of them."""
@@ -195,6 +197,7 @@ class Send:
         try:
             settled = await self.stored(settle)
         except StoreUnavailable:
+            self.unsettled = True
             log.warning("effect.unsettled", effect=self.intent.effect_id, state=state)
             repair = asyncio.create_task(self._repair(settle))
             self.repairs.add(repair)

@@ -160,7 +160,7 @@ class Tools(Activities):
         if result.question is not None:
             # It may have come before the intent, with which they are written otherwise.
             await self.admit(ask)
-        if not ask.draft or result.question is not None:
+        if not ask.draft or result.question is not None or result.untold:
             return result
         try:
             untold = ask.model_copy(update={"events": (), "numbered": ()})
@@ -310,7 +310,8 @@ class Tools(Activities):
                 undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables, answer))
             send.asked = vouching(definition, arguments)
             await send.settle(answer, judged, undo)
-        return send.result
+        # Where the store cannot be written to, the workflow tells what happened.
+        return send.result.model_copy(update={"untold": True}) if send.unsettled else send.result
 
     async def _bound(
         self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any], answer: Answer

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAli
 from sqlalchemy import Connection
 
 from store.database.database import Answer, Database
+from store.database.waiting import write
 
 Transaction: TypeAlias = Connection
 """What the work of `store.write` gets, also where nothing else is known of databases."""
@@ -57,8 +58,12 @@ class Operation(Generic[Owner, Asked, Answer]):
             return self.otherwise()
         # What only says what it would do waits for no writer.
         writes = self.writes and not kwargs.get("dry_run")
-        run = owner.database.write if writes else owner.database.read
-        answer = await run(lambda connection: self.work(owner, connection, *args, **kwargs))
+        database = owner.database
+
+        def work(connection: Connection) -> Answer:
+            return self.work(owner, connection, *args, **kwargs)
+
+        answer = await (write(database, work) if writes else database.read(work))
         self.afterwards(owner, answer)
         return answer
 

@@ -31,6 +31,7 @@ PLACES = {
     "effects.begin": "store.effects.effects:Effects.begin",
     "effects.settle": "store.effects.effects:Effects.settle",
     "effects.resolve": "store.effects.effects:Effects.resolve",
+    "store.together": "store.database.waiting:Waiting.write",
     "runs.opened": "store.runs.runs:Runs.opened",
     "runs.add_execution": "store.runs.runs:Runs.add_execution",
     "runs.closed": "store.runs.runs:Runs.closed",
@@ -91,6 +92,8 @@ POINTS = [
     # The activity that makes calls and asks the model: before, between the two, with the decision, and after.
     *_both("act_and_ask", 2),
     *_both("act_and_ask.model", 2),
+    # What an activity has kept back and writes in one transaction: before its commit, and after it.
+    *_both("store.together", 4),
     # The model.
     *_both("ask_model", 3),
     Point("before", "model.request", 2),
@@ -121,6 +124,7 @@ POSTGRES_POINTS = [
     Point("during", "provider.request.send", 1),
     Point("before", "effects.settle", 1),
     Point("before", "act_and_ask.model", 2),
+    *_both("store.together", 4),
     Point("after", "events.append", 5),
     Point("after", "effects.settle", 5, shape="undo_run"),
 ]

@@ -7,6 +7,7 @@ mailbox's database and KILL_WITNESS a file: `during` waits until one of them sho
 """
 
 import asyncio
+import copy
 import functools
 import importlib
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 import worker
 from store.database.sqlite import SqliteDatabase
+from store.database.transactions import Operation
 from tests.crash import waits
 from tests.crash.points import PLACES
 from workflows import carrying
@@ -70,7 +72,19 @@ class Killer:
         *classes, method = path.split(".")
         for name in classes:
             owner = getattr(owner, name)
-        setattr(owner, method, self._deadly(getattr(owner, method)))
+        original = getattr(owner, method)
+        setattr(owner, method, self._operation(original) if isinstance(original, Operation) else self._deadly(original))
+
+    def _operation(self, original: Operation[Any, ..., Any]) -> Operation[Any, ..., Any]:
+        """Return an operation of the store that dies where it has a transaction of its own."""
+        deadly, changed = self._deadly(original), copy.copy(original)
+
+        class Killing(Operation[Any, ..., Any]):
+            async def __call__(self, *arguments: Any, **named: Any) -> Any:
+                return await deadly(*arguments, **named)
+
+        changed.__class__ = Killing
+        return changed
 
     def _stop_outside_transactions(self) -> None:
         """Let transactions end first: the kernel frees the lock of a killed writer, and never that of a stopped one.

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -121,6 +122,7 @@ class Failing:
         self.transient_s = transient_s
         self.resources = self
         self.attempts = []
+        self.together = nullcontext
 
     async def redactor_of(self, _run):
         return Redactor(())
