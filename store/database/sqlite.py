@@ -1,11 +1,12 @@
 """Keep the store in SQLite, for one host; the rest of the store is portable SQL."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 from sqlalchemy import URL, Connection, create_engine, event
@@ -14,6 +15,7 @@ from backstay.errors import SettingsInvalid, StoreUnavailable
 from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
 from store.database.faults import faults
 from store.database.host_time import host_time
+from store.faults import unavailable
 from system.locks import async_file_lock
 from system.places import Place
 
@@ -21,6 +23,10 @@ _log = structlog.get_logger(__name__)
 
 
 _THREADS = 4
+_TOGETHER = 32
+"""So many writes share a transaction at most."""
+_Answered: TypeAlias = tuple[Any, BaseException | None]
+"""What work answered, or what it raised."""
 _LOG_AFTER_S = 1.0
 _HERE = Path(__file__).parent
 _CONNECT = tuple(
@@ -40,7 +46,8 @@ class SqliteDatabase:
         self._file = file
         self._place = Place("store", file)
         self._busy_timeout_s = busy_timeout_s
-        self._turn = asyncio.Lock()
+        self._asked: list[_Asked] = []
+        self._is_writing = False
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self._engine = create_engine(
             url,
@@ -57,13 +64,15 @@ class SqliteDatabase:
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that writes; no other writer runs between its statements.
 
-        Work that has begun finishes even if the caller is cancelled.
+        Work that has begun finishes even if the caller is cancelled. It may be run again, where it shares a transaction
+        with work that fails.
         """
-        await self._take_turn()
-        loop = asyncio.get_running_loop()
-        running = self._threads.submit(self._run, work, writes=True)
-        running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._turn.release))
-        return await asyncio.shield(asyncio.wrap_future(running))
+        asked = _Asked(work, asyncio.get_running_loop().create_future())
+        self._asked.append(asked)
+        self._write_next()
+        if asked in self._asked:
+            await self._turn_of(asked)
+        return await asyncio.shield(asked.answer)
 
     async def timekeeper(self) -> Callable[[Connection], float]:
         """Return what tells the time of the host that holds the file."""
@@ -102,15 +111,86 @@ class SqliteDatabase:
                 raise StoreUnavailable(fault)
             return work(connection)
 
-    async def _take_turn(self) -> None:
-        """Queue the writers of this process in order; SQLite alone lets them poll, and some would wait forever."""
+    async def _turn_of(self, asked: "_Asked") -> None:
+        """Wait until work has begun; SQLite alone lets writers poll, and some would wait forever."""
         try:
-            async with asyncio.timeout(self._busy_timeout_s):
-                await self._turn.acquire()
-        except TimeoutError:
+            await asyncio.wait([asked.answer], timeout=self._busy_timeout_s)
+        finally:
+            late = asked in self._asked
+            if late:
+                self._asked.remove(asked)
+        if late:
             raise StoreUnavailable(
                 f"store: no turn to write within {self._busy_timeout_s:g} s; the database is locked or overloaded"
-            ) from None
+            )
+
+    def _write_next(self) -> None:
+        """Write what was asked for meanwhile, all in one transaction; the disk is waited for once."""
+        if self._is_writing or not self._asked:
+            return
+        some, self._asked = self._asked[:_TOGETHER], self._asked[_TOGETHER:]
+        loop = asyncio.get_running_loop()
+        try:
+            writing = self._threads.submit(self._run_together, [asked.work for asked in some])
+        except RuntimeError as error:
+            # It was closed.
+            _give(some, [(None, unavailable(error))] * len(some))
+            return
+        self._is_writing = True
+        writing.add_done_callback(lambda done: loop.call_soon_threadsafe(self._written, some, done))
+
+    def _written(self, some: "Sequence[_Asked]", done: "Future[list[_Answered]]") -> None:
+        self._is_writing = False
+        _give(some, done.result())
+        self._write_next()
+
+    def _run_together(self, works: Sequence[Callable[[Connection], Any]]) -> "list[_Answered]":
+        """Run works in one transaction; return what each answers, or raises.
+
+        Where one fails, nothing is kept, and the others run again without it.
+        """
+        answers: dict[int, _Answered] = {}
+        left, at = list(range(len(works))), -1
+
+        def whole(connection: Connection) -> dict[int, Any]:
+            nonlocal at
+            found: dict[int, Any] = {}
+            for at in left:
+                found[at] = works[at](connection)
+            at = -1
+            return found
+
+        while left:
+            try:
+                answers |= {place: (answer, None) for place, answer in self._run(whole, writes=True).items()}
+                left = []
+            except BaseException as fault:
+                # Beginning and committing concern all of them.
+                failed = left if at < 0 else [at]
+                answers |= dict.fromkeys(failed, (None, fault))
+                left = [place for place in left if place not in failed]
+                at = -1
+        return [answers[place] for place in range(len(works))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Hold work that waits for a transaction, and who waits for its answer."""
+
+    work: Callable[[Connection], Any]
+    answer: "asyncio.Future[Any]"
+
+
+def _give(some: Sequence[_Asked], answers: Sequence[_Answered]) -> None:
+    for asked, (answer, fault) in zip(some, answers, strict=True):
+        if asked.answer.done():
+            continue
+        if fault is None:
+            asked.answer.set_result(answer)
+        else:
+            asked.answer.set_exception(fault)
+            # Nobody hears of it where the caller was cancelled.
+            asked.answer.exception()
 
 
 def _on_connect(connection: Any, _record: Any) -> None:
