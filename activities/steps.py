@@ -51,6 +51,7 @@ class Steps(Activities):
             return acted
         if not first:
             raise StoreUnavailable("store: what was done could not be written")
+        await self.store.blobs.spill()
         self.store.forget_waiting()
         return _untold(acted)
 

@@ -52,7 +52,7 @@ class Store:
         """
         self._database = database
         self.identity = identity
-        self.blobs = BlobStore(blobs, seal, identity)
+        self.blobs = BlobStore(blobs, database, seal, identity)
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
@@ -69,7 +69,7 @@ class Store:
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
-        self.pruning = Pruning(database, blobs, clock)
+        self.pruning = Pruning(database, self.blobs, clock)
         self.fitness = Fitness(database, blobs, clock, lambda: self.identity)
 
     @property

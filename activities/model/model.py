@@ -233,8 +233,10 @@ class Model(Activities):
     ) -> tuple[str, tuple[str, ...]]:
         traced = ask.sources or any(definition.tool.egress for definition in catalog.definitions.values())
         lookup = await self.tracing.lookup(ask.run, transcript) if traced else None
+        blobs = self.store.blobs.of(ask.run)
+        await blobs.share()
         ref = await store_program(
-            self.store.blobs.of(ask.run),
+            blobs,
             catalog,
             transcript.visible(),
             source,

@@ -42,7 +42,10 @@ class Notifications(Activities):
             outbox.tell_here(written)
 
         await self.store.write_later(
-            lambda transaction: outbox.write.within(transaction, ask.run, workflow_id, run_id, drafts, result=result, **more), then
+            lambda transaction: outbox.write.within(
+                transaction, ask.run, workflow_id, run_id, drafts, result=result, **more
+            ),
+            then,
         )
 
     def _common(self) -> dict[str, Any]:

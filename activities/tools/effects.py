@@ -112,6 +112,11 @@ class Send:
         """Return for how long this attempt may still be sending; no clock that anybody sets has a say in it."""
         return max(0.0, self._ends_at - uptime())
 
+    @property
+    def told(self) -> ToolResult:
+        """Return the result; where the store cannot be written to, the workflow tells the event."""
+        return self.result.model_copy(update={"untold": True}) if self.unsettled else self.result
+
     async def begin(self) -> None:
         """Record the intent; awaited immediately before the request leaves.
 
@@ -198,6 +203,7 @@ class Send:
             settled = await self.stored(settle)
         except StoreUnavailable:
             self.unsettled = True
+            await self.carry(self.store.blobs.spill())
             log.warning("effect.unsettled", effect=self.intent.effect_id, state=state)
             repair = asyncio.create_task(self._repair(settle))
             self.repairs.add(repair)

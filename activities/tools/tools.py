@@ -310,8 +310,7 @@ class Tools(Activities):
                 undo = await send.stored(lambda: self._bound(ask.run, catalog, definition, variables, answer))
             send.asked = vouching(definition, arguments)
             await send.settle(answer, judged, undo)
-        # Where the store cannot be written to, the workflow tells what happened.
-        return send.result.model_copy(update={"untold": True}) if send.unsettled else send.result
+        return send.told
 
     async def _bound(
         self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any], answer: Answer

@@ -218,7 +218,7 @@ def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
         f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
         f"{freed['plans']} plans, {freed['decisions']} decisions, {freed['requests']} requests, "
-        f"{freed['files']} payloads ({freed['bytes']} bytes), "
+        f"{freed['payloads']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
     )
     terminal.results(output, freed, [line])

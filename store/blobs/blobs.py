@@ -1,35 +1,94 @@
-"""Store payloads that are too large or too private for the database."""
+"""Store payloads that are too private for history, or too large: small ones in the database, others as files."""
 
 import asyncio
 import hashlib
 import hmac
+from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from backstay.errors import StoreUnavailable
-from store.blobs.shown import DAMAGED, DIGITS, Recent, RunDirectory, ShownBlobs, ShownBlobStore, decode, encode
+from store.blobs.rows import MOST_BYTES, SEALED, PayloadKey, PayloadRows, unwritten
+from store.blobs.shown import (
+    DAMAGED,
+    DIGITS,
+    Recent,
+    RunDirectory,
+    ShownBlobs,
+    ShownBlobStore,
+    decode,
+    encode,
+    missing,
+    require_ref,
+)
+from store.database.database import Database
 from store.database.identity import StoreIdentity
+from store.database.waiting import waiting_for
 from store.faults import disk_faults
 from store.secrets.seal import Seal
+
+_MOST_SHARED = 1000
+
+
+class SharedRuns:
+    """Remember runs whose payloads are files as well, and of which of them this process has written all that were."""
+
+    def __init__(self) -> None:
+        """Know none; the database knows all."""
+        self._known: OrderedDict[str, bool] = OrderedDict()
+
+    def has(self, run: str) -> bool:
+        """Return whether a run is known for that."""
+        return run in self._known
+
+    def is_whole(self, run: str) -> bool:
+        """Return whether this process has written what was stored before."""
+        return self._known.get(run, False)
+
+    def add(self, run: str, *, whole: bool = False) -> None:
+        """Remember a run, and forget the oldest one if there are many."""
+        self._known[run] = whole or self.is_whole(run)
+        while len(self._known) > _MOST_SHARED:
+            self._known.popitem(last=False)
+
+
+class _Common(NamedTuple):
+    """Hold what the payloads of all runs have in common."""
+
+    rows: PayloadRows
+    row_seal: Seal
+    """Without keys, a look into the database shows nothing all the same."""
+    file_seal: Seal
+    key: bytes
+    shared: SharedRuns
 
 
 class Blobs(ShownBlobs):
     """Store the payloads of one run: shown ones under their hash, sealed ones under a keyed hash."""
 
-    def __init__(self, root: Path, run: str, recent: Recent, seal: Seal, key: bytes) -> None:
+    def __init__(self, root: Path, run: str, recent: Recent, common: _Common) -> None:
         """Use `BlobStore.of` instead."""
         super().__init__(root, run, recent)
-        self._sealed = RunDirectory(root, run, ".sealed")
-        self._seal = seal
-        self._key = key
+        self._root = root
+        self._common = common
 
     async def seal(self, data: bytes) -> str:
         """Store a raw payload, encrypted if there are keys; its ref does not reveal its hash."""
-        return await asyncio.to_thread(self._close, data)
+        if len(data) > MOST_BYTES:
+            return await asyncio.to_thread(self._seal_file, data)
+        ref = self._keyed_hash(data)
+        await self._keep(f"{ref}{SEALED}", self._common.row_seal.close(data), lambda: None)
+        return ref
 
     async def unseal(self, ref: str) -> bytes:
         """Return a raw payload. Raises what `get` raises, and WorkerMisfit when its key is missing."""
-        return await asyncio.to_thread(self._open, ref)
+        require_ref(ref)
+        name = f"{ref}{SEALED}"
+        held = self._held(name)
+        sealed = await self._found(name) if held is None else held
+        is_small = len(sealed) <= MOST_BYTES
+        return self._opened(ref, sealed) if is_small else await asyncio.to_thread(self._opened, ref, sealed)
 
     async def seal_json(self, value: Any) -> str:
         """Seal a JSON value in its canonical form."""
@@ -39,42 +98,117 @@ class Blobs(ShownBlobs):
         """Return a sealed JSON value."""
         return decode(await self.unseal(ref))
 
-    def _close(self, data: bytes) -> str:
-        ref = self._keyed_hash(data)
+    async def share(self) -> None:
+        """Keep what is shown of the run, and of those that it follows, as files as well, from now on.
+
+        Programs read them, and the role that runs programs has no database. What an attempt that was lost still
+        writes at this moment may have no file; its refs reach nobody.
+        """
+        if self._common.shared.is_whole(self._run):
+            return
+        await self._common.rows.share(self._run)
+        run: str | None = self._run
+        while run is not None:
+            there, followed = await asyncio.to_thread(self._in_files, run)
+            for names in unwritten(await self._common.rows.shown(run), there):
+                await asyncio.to_thread(self._write, await self._common.rows.some(run, names))
+            run = followed
+        self._common.shared.add(self._run, whole=True)
+
+    async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
+        if len(data) > MOST_BYTES and not name.endswith(SEALED):
+            await super()._keep(name, data, kept)
+            return
+        # What is sealed is of no use to programs.
+        is_copied = name.endswith(SEALED)
+        if not is_copied and self._common.shared.has(self._run):
+            await asyncio.to_thread(self._write, {name: data})
+            is_copied = True
+
+        async def then(shared: bool) -> None:  # noqa: FBT001 - what the transaction answers
+            if shared and not is_copied:
+                self._common.shared.add(self._run)
+                await asyncio.to_thread(self._write, {name: data})
+            kept()
+
+        await self._common.rows.put(self._run, name, data, then)
+
+    def _held(self, name: str) -> bytes | None:
+        return self._common.rows.held(self._run, name)
+
+    async def _found(self, name: str) -> bytes:
+        run: str | None = self._run
+        while run is not None:
+            data = await self._common.rows.get(run, name)
+            if data is None:
+                data, run = await asyncio.to_thread(self._in_folder, run, name)
+            if data is not None:
+                return data
+        raise missing(name)
+
+    def _in_files(self, run: str) -> tuple[set[str], str | None]:
+        """Return which payloads are files where programs of this run look, and which run a run follows."""
+        folder = RunDirectory(self._root, run)
         with disk_faults():
-            old = self._sealed.read(ref)
+            return {*self._folder.names(), *folder.names()}, folder.followed()
+
+    def _in_folder(self, run: str, name: str) -> tuple[bytes | None, str | None]:
+        """Return what lies in the folder of a run, or which run it follows."""
+        folder = RunDirectory(self._root, run)
+        with disk_faults():
+            data = folder.read(name)
+            return data, folder.followed() if data is None else None
+
+    def _seal_file(self, data: bytes) -> str:
+        ref = self._keyed_hash(data)
+        name = f"{ref}{SEALED}"
+        with disk_faults():
+            old = self._folder.read(name)
             if old is None or not self._holds(old, data):
-                self._sealed.write(ref, self._seal.close(data))
+                self._folder.write(name, self._common.file_seal.close(data))
         return ref
 
-    def _open(self, ref: str) -> bytes:
-        with disk_faults():
-            sealed = self._sealed.find(ref)
-        data = self._seal.open(sealed)
+    def _opened(self, ref: str, sealed: bytes) -> bytes:
+        data = self._common.row_seal.open(sealed)
         if not hmac.compare_digest(self._keyed_hash(data), ref):
             raise StoreUnavailable(DAMAGED.format(ref))
         return data
 
     def _holds(self, sealed: bytes, data: bytes) -> bool:
         """Return whether a sealed file can stay; one written without keys or with a lost key is written again."""
+        seal = self._common.file_seal
         try:
-            return self._seal.fits(sealed) and self._seal.open(sealed) == data
+            return seal.fits(sealed) and seal.open(sealed) == data
         except Exception:
             return False
 
     def _keyed_hash(self, data: bytes) -> str:
-        return hmac.new(self._key, data, hashlib.sha256).hexdigest()[:DIGITS]
+        return hmac.new(self._common.key, data, hashlib.sha256).hexdigest()[:DIGITS]
 
 
 class BlobStore(ShownBlobStore):
     """Give access to the payloads of all runs, shown and sealed."""
 
-    def __init__(self, root: Path, seal: Seal, identity: StoreIdentity) -> None:
-        """Use this directory; it is created at the first write."""
+    def __init__(self, root: Path, database: Database, seal: Seal, identity: StoreIdentity) -> None:
+        """Use this directory, which is created at the first write, and this database."""
         super().__init__(root)
-        self._seal = seal
-        self._key = identity.key("\0sealed payloads")
+        self.rows = PayloadRows(database)
+        own = seal.with_own(identity.key("\0payloads"))
+        key = identity.key("\0sealed payloads")
+        self._common = _Common(self.rows, row_seal=own, file_seal=seal, key=key, shared=SharedRuns())
 
     def of(self, run: str) -> Blobs:
         """Return the payloads of one run."""
-        return Blobs(self.root, run, self._recent, self._seal, self._key)
+        return Blobs(self.root, run, self._recent, self._common)
+
+    async def spill(self) -> None:
+        """Keep as files what waits for a database that cannot be written to, so that it is not lost."""
+        waiting = waiting_for(self.rows.database)
+        for key in () if waiting is None else waiting.keys():
+            if waiting is not None and isinstance(key, PayloadKey):
+                await asyncio.to_thread(self._spill, key, waiting.value(key))
+                waiting.drop(key)
+
+    def _spill(self, key: PayloadKey, data: bytes) -> None:
+        with disk_faults():
+            RunDirectory(self.root, key.run).write(key.name, data)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,22 +74,25 @@ class RunDirectory:
     A file is written whole and durably, or not at all.
     """
 
-    def __init__(self, root: Path, run: str, suffix: str = "") -> None:
+    def __init__(self, root: Path, run: str) -> None:
         """Use the run's folder; it is created at the first write."""
         self._root = folder_of(root, run)
         self._payloads = root
-        self._suffix = suffix
 
-    def read(self, ref: str) -> bytes | None:
-        """Return the bytes, or None. Raises ArgumentsInvalid when `ref` cannot be a ref."""
+    def names(self) -> list[str]:
+        """Return the names of all payloads in the folder."""
+        return [path.name for path in self._root.iterdir()] if self._root.is_dir() else []
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes, or None."""
         try:
-            return self._path(ref).read_bytes()
+            return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
 
-    def write(self, ref: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes) -> None:
         """Write the file durably, before its ref goes into the database: every ref there must have its file."""
-        path = self._path(ref)
+        path = self._root / name
         new_directory = not self._root.is_dir()
         make_private_directory(self._root)
         write_whole(path, data)
@@ -103,18 +107,15 @@ class RunDirectory:
         if new_directory:
             sync(self._root.parent)
 
-    def find(self, ref: str) -> bytes:
+    def find(self, name: str) -> bytes:
         """Return the bytes, also of a run that this one follows; raises Missing."""
-        data = self.read(ref)
+        data = self.read(name)
         run = self.followed() if data is None else None
         while data is None and run is not None:
-            before = RunDirectory(self._payloads, run, self._suffix)
-            data, run = before.read(ref), before.followed()
+            before = RunDirectory(self._payloads, run)
+            data, run = before.read(name), before.followed()
         if data is None:
-            raise Missing(
-                f"no stored result {ref} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS, "
-                "or restore the folder"
-            )
+            raise missing(name)
         return data
 
     def followed(self) -> str | None:
@@ -124,11 +125,20 @@ class RunDirectory:
         except FileNotFoundError:
             return None
 
-    def _path(self, ref: str) -> Path:
-        if not _REF.fullmatch(ref):
-            shown = repr(ref) if len(ref) <= 80 else repr(ref[:77]) + "..."
-            raise ArgumentsInvalid(f"no stored result {shown}: a ref is 40 hexadecimal digits")
-        return self._root / f"{ref}{self._suffix}"
+
+def require_ref(ref: str) -> None:
+    """Raise ArgumentsInvalid for what cannot be a ref, before it is used as a name."""
+    if not _REF.fullmatch(ref):
+        shown = repr(ref) if len(ref) <= 80 else repr(ref[:77]) + "..."
+        raise ArgumentsInvalid(f"no stored result {shown}: a ref is 40 hexadecimal digits")
+
+
+def missing(name: str) -> Missing:
+    """Return the error for a payload that is nowhere."""
+    return Missing(
+        f"no stored result {name[:DIGITS]} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS, "
+        "or restore the folder"
+    )
 
 
 class ShownBlobs:
@@ -136,7 +146,7 @@ class ShownBlobs:
 
     def __init__(self, root: Path, run: str, recent: Recent) -> None:
         """Use `ShownBlobStore.of` instead."""
-        self._shown = RunDirectory(root, run)
+        self._folder = RunDirectory(root, run)
         self._run = run
         self._recent = recent
 
@@ -144,8 +154,7 @@ class ShownBlobs:
         """Store bytes durably and return their ref; the same bytes have the same ref."""
         ref = _hash(data)
         if self._recent.get((self._run, ref)) is None:
-            await asyncio.to_thread(self._put, ref, data)
-            self._recent.put((self._run, ref), data)
+            await self._keep(ref, data, lambda: self._recent.put((self._run, ref), data))
         return ref
 
     async def get(self, ref: str) -> bytes:
@@ -155,8 +164,12 @@ class ShownBlobs:
         fault of this worker unless a model made the ref up, and StoreUnavailable when it was changed on disk.
         """
         data = self._recent.get((self._run, ref))
+        data = self._held(ref) if data is None else data
         if data is None:
-            data = await asyncio.to_thread(self._get, ref)
+            require_ref(ref)
+            data = await self._found(ref)
+            if _hash(data) != ref:
+                raise StoreUnavailable(DAMAGED.format(ref))
             self._recent.put((self._run, ref), data)
         return data
 
@@ -200,21 +213,32 @@ class ShownBlobs:
             case _:
                 return await self.result(ref)
 
+    async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
+        """Keep a payload durably, and say so once it is."""
+        await asyncio.to_thread(self._write, {name: data})
+        kept()
+
+    def _held(self, _name: str) -> bytes | None:
+        """Return a payload that is not kept yet; it must not count as one that is."""
+        return None
+
+    async def _found(self, name: str) -> bytes:
+        """Return a payload as it is kept; raises Missing."""
+        return await asyncio.to_thread(self._find, name)
+
     def _follow(self, run: str) -> None:
         with disk_faults():
-            self._shown.follow(run)
+            self._folder.follow(run)
 
-    def _put(self, ref: str, data: bytes) -> None:
+    def _write(self, files: Mapping[str, bytes]) -> None:
         with disk_faults():
-            if self._shown.read(ref) != data:
-                self._shown.write(ref, data)
+            for name, data in files.items():
+                if self._folder.read(name) != data:
+                    self._folder.write(name, data)
 
-    def _get(self, ref: str) -> bytes:
+    def _find(self, name: str) -> bytes:
         with disk_faults():
-            data = self._shown.find(ref)
-        if _hash(data) != ref:
-            raise StoreUnavailable(DAMAGED.format(ref))
-        return data
+            return self._folder.find(name)
 
 
 class ShownBlobStore:

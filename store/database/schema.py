@@ -118,6 +118,14 @@ secrets = Table(
     Column("sealed", LargeBinary, nullable=False),
 )
 
+payloads = Table(
+    "payloads",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -1,8 +1,9 @@
 """Remove what ended runs have recorded, and keep one row of each.
 
 One transaction marks the run's row as pruned and deletes its effects, events and secrets. From then on every intent of
-the run is refused. Its plans and decisions stay until they are old enough themselves. The run's folder of payloads is
-removed after that. If the process is killed in between, the next pruning removes the folder, because the run is marked.
+the run is refused. Its plans and decisions stay until they are old enough themselves. The run's payloads are removed
+after that, in the database and in its folder. If the process is killed in between, the next pruning removes them,
+because the run is marked.
 Payloads of other runs are never touched: runs share no files.
 """
 
@@ -11,12 +12,12 @@ import shutil
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, func, select, update
 
 from backstay.frozen import Frozen
+from store.blobs.blobs import BlobStore
 from store.blobs.shown import folder_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
@@ -56,7 +57,7 @@ class Freed(Frozen):
     secrets: int = 0
     plans: int = 0
     decisions: int = 0
-    files: int = 0
+    payloads: int = 0
     bytes: int = 0
 
     def __add__(self, other: "Freed") -> "Freed":
@@ -67,7 +68,7 @@ class Freed(Frozen):
 class Pruning:
     """Find idle runs and remove what they have recorded; the caller asks Temporal which of them have ended."""
 
-    def __init__(self, database: Database, blobs: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, blobs: BlobStore, clock: Callable[[], float]) -> None:
         """Work on one store."""
         self.database = database
         self._blobs = blobs
@@ -134,8 +135,13 @@ class Pruning:
         return frozenset(connection.execute(select(runs.c.run).where(runs.c.pruned_at.is_not(None))).scalars())
 
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
-        """Remove the folders of runs that are marked as pruned."""
-        return await asyncio.to_thread(self._free, marked, dry_run)
+        """Remove the payloads of runs that are marked as pruned, in the database and in their folders."""
+        freed, rows = Freed(), self._blobs.rows
+        # A late attempt of a run may have written after its pruning.
+        for run in sorted((await rows.runs()).intersection(marked)):
+            count, size = await rows.free(run, dry_run=dry_run)
+            freed += Freed(payloads=count, bytes=size)
+        return freed + await asyncio.to_thread(self._free, marked, dry_run)
 
     def _erase(self, connection: Connection, run: str) -> None:
         settle_plans(connection, run)
@@ -155,13 +161,14 @@ class Pruning:
     def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position
         freed = Freed()
         with disk_faults():
-            there = {folder.name for folder in self._blobs.iterdir()} if self._blobs.is_dir() else set[str]()
-            for folder in (folder_of(self._blobs, run) for run in marked):
+            root = self._blobs.root
+            there = {folder.name for folder in root.iterdir()} if root.is_dir() else set[str]()
+            for folder in (folder_of(root, run) for run in marked):
                 if folder.name not in there:
                     continue
                 with suppress(FileNotFoundError):  # another pruning was faster
                     sizes = [file.stat().st_size for file in folder.iterdir()]
-                    freed += Freed(files=len(sizes), bytes=sum(sizes))
+                    freed += Freed(payloads=len(sizes), bytes=sum(sizes))
                 if not dry_run:
                     # A late attempt of the run may still write; the next pruning removes what is left.
                     shutil.rmtree(folder, ignore_errors=True)

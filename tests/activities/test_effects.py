@@ -30,7 +30,8 @@ def intent_of(lease_s):
 
 
 async def sent(sender, intent, call):
-    async with sender.intent(intent, idempotency_ttl=None, epoch_differs=False) as send:
+    store = sender.records.store
+    async with store.together(), sender.intent(intent, idempotency_ttl=None, epoch_differs=False) as send:
         answer = await send.carry(call(send.begin))
         await send.settle(answer, judge(answer, Declaration(), {}), None)
     return send.result
@@ -100,3 +101,4 @@ async def test_an_outcome_that_cannot_be_written_is_returned_and_the_row_repaire
         await asyncio.wait_for(asyncio.gather(*sender.repairs), 150)
         row = await store.effects.get("w/r/1")
         assert (row.state, row.result_ref) == (EffectState.APPLIED, result.ref)
+        assert await store.blobs.of("w/r").result(result.ref) == {"sent": True}

@@ -62,8 +62,10 @@ def rows(opened, query, *values):
 
 
 def payloads(opened, handle):
-    folder = folder_of(opened.settings.home / "blobs", f"{handle.id}/{handle.first_execution_run_id}")
-    return {file.name: file.read_bytes() for file in folder.iterdir()} if folder.exists() else {}
+    run = f"{handle.id}/{handle.first_execution_run_id}"
+    folder = folder_of(opened.settings.home / "blobs", run)
+    files = {file.name: file.read_bytes() for file in folder.iterdir()} if folder.exists() else {}
+    return files | dict(rows(opened, "SELECT name, data FROM payloads WHERE run = ?", run))
 
 
 async def until_due(prune, count):
@@ -106,7 +108,7 @@ async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(op
 
     assert account == told | {"dry_run": False}
     assert (account["runs"], account["effects"]) == (1, 1)
-    assert account["files"] > 0 < account["bytes"]
+    assert account["payloads"] > 0 < account["bytes"]
     assert payloads(opened, old) == {}
     assert payloads(opened, waiting) == before
     assert rows(opened, "SELECT count(*) FROM events WHERE run LIKE ?", f"{old.id}/%") == [(0,)]

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,25 +13,116 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstay.errors import ArgumentsInvalid, SettingsInvalid, StoreUnavailable, WorkerMisfit
-from store.blobs.shown import Recent
+from store.blobs.shown import Recent, ShownBlobStore
 from store.opening import open_store
 from tests.requirements import promise
 
 OLD, NEW, OTHER = (Fernet.generate_key().decode() for _ in range(3))
 
 
+LARGE = 70_000
+"""So many times a text is longer than what the database keeps."""
+kept = pytest.mark.parametrize("times", [1, LARGE], ids=["row", "file"])
+
+
 def files(home: Path) -> list[Path]:
     return [path for path in (home / "blobs").rglob("*") if path.is_file()]
 
 
+def rows(home: Path) -> dict[tuple[str, str], bytes]:
+    with sqlite3.connect(home / "backstay.db") as connection:
+        return {(run, name): data for run, name, data in connection.execute("SELECT * FROM payloads")}
+
+
+def lying(home: Path) -> dict[str, bytes]:
+    """Return all payloads by their names, wherever they are."""
+    return {path.name: path.read_bytes() for path in files(home)} | {key[1]: data for key, data in rows(home).items()}
+
+
+def change(home: Path, data: bytes) -> None:
+    """Change all payloads."""
+    for path in files(home):
+        path.write_bytes(data)
+    with sqlite3.connect(home / "backstay.db") as connection:
+        connection.execute("UPDATE payloads SET data = ?", (data,))
+
+
 @promise("store:blobs")
-async def test_bytes_come_back_under_their_hash(tmp_path):
+async def test_bytes_come_back_under_their_hash(tmp_path, database_url):
+    async with open_store(database_url=database_url, home=tmp_path) as store:
+        blobs = store.blobs.of("w/r")
+        for data in (b"", b"a result", b"\x00" * LARGE, os.urandom(65_536), os.urandom(65_537)):
+            ref, sealed = await blobs.put(data), await blobs.seal(data)
+            assert ref == hashlib.sha256(data).hexdigest()[:40]
+            async with open_store(database_url=database_url, home=tmp_path) as other:
+                assert await other.blobs.of("w/r").get(ref) == await other.blobs.of("w/r").unseal(sealed) == data
+
+
+@promise("store:blob-rows")
+async def test_small_payloads_are_in_the_database_and_larger_ones_are_files(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.of("w/r").put(b"a result")
-        assert ref == hashlib.sha256(b"a result").hexdigest()[:40]
-        assert await store.blobs.of("w/r").get(ref) == b"a result"
-        assert await store.blobs.of("w/r").get(await store.blobs.of("w/r").put(b"")) == b""
-    assert (tmp_path / "blobs" / hashlib.sha256(b"w/r").hexdigest()[:40] / ref).read_bytes() == b"a result"
+        small, large = [b"a" * 65_536, b"b" * 65_537]
+        refs = await store.blobs.of("w/r").put(small), await store.blobs.of("w/r").put(large)
+        sealed = await store.blobs.of("w/r").seal(b"raw"), await store.blobs.of("w/r").seal(large)
+    assert rows(tmp_path).keys() == {("w/r", refs[0]), ("w/r", f"{sealed[0]}.sealed")}
+    assert {path.name for path in files(tmp_path)} == {refs[1], f"{sealed[1]}.sealed"}
+    assert rows(tmp_path)["w/r", refs[0]] == small
+
+
+@promise("store:blob-rows")
+async def test_what_waits_for_a_transaction_is_read_before_it_and_gone_without_it(tmp_path, database_url):
+    options = {"database_url": database_url, "home": tmp_path}
+    async with open_store(**options) as store, open_store(**options) as reader:
+        blobs = store.blobs.of("w/r")
+
+        async def fail():
+            async with store.together():
+                refs = await blobs.put(b"shown"), await blobs.seal(b"raw")
+                assert (await blobs.get(refs[0]), await blobs.unseal(refs[1])) == (b"shown", b"raw")
+                with pytest.raises(WorkerMisfit):
+                    await reader.blobs.of("w/r").get(refs[0])
+                raise KeyError("power")
+
+        with pytest.raises(KeyError):
+            await fail()
+        async with store.together():
+            # That it was in memory once does not mean that it is kept.
+            shown, sealed = await blobs.put(b"shown"), await blobs.seal(b"raw")
+        assert await reader.blobs.of("w/r").get(shown) == b"shown"
+        assert await reader.blobs.of("w/r").unseal(sealed) == b"raw"
+
+
+@promise("store:blob-rows")
+async def test_what_waits_for_a_database_that_fails_is_kept_as_files(tmp_path):
+    async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store, store.together():
+        shown, sealed = await store.blobs.of("w/r").put(b"shown"), await store.blobs.of("w/r").seal(b"raw")
+        await store.blobs.spill()
+    assert rows(tmp_path) == {}
+    async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
+        assert await store.blobs.of("w/r").get(shown) == b"shown"
+        assert await store.blobs.of("w/r").unseal(sealed) == b"raw"
+
+
+@promise("store:blob-shared")
+async def test_what_is_shown_of_a_run_with_programs_is_files_as_well_and_nothing_else(tmp_path, database_url):
+    options = {"database_url": database_url, "home": tmp_path}
+    async with open_store(**options) as store, open_store(**options) as other:
+        first, second = store.blobs.of("w/1"), store.blobs.of("w/2")
+        of_first, own = await first.put(b"of the first"), await second.put(b"its own")
+        await second.seal(b"raw")
+        await store.blobs.of("w/3").put(b"of another")
+        await second.follow("w/1")
+        async with store.together():
+            waiting = await second.put(b"waiting")
+            await second.share()
+        later = await second.put(b"later"), await other.blobs.of("w/2").put(b"by another worker")
+        await second.seal(b"raw later")
+        # The role that runs programs reads files only.
+        sandbox = ShownBlobStore(tmp_path / "blobs").of("w/2")
+        for ref in (of_first, own, waiting, *later):
+            assert await sandbox.get(ref) == await store.blobs.of("w/2").get(ref)
+    names = {path.name for path in files(tmp_path)}
+    assert names == {of_first, own, waiting, *later, "follows"}
 
 
 @promise("store:blob-json")
@@ -58,6 +150,18 @@ async def test_a_run_reads_what_the_runs_before_it_have_stored_and_no_other_does
         for run, ref in (("w/r1", own), ("w/r2", own), ("w/r4", shown)):
             with pytest.raises(WorkerMisfit):
                 await fresh.blobs.of(run).get_json(ref)
+
+
+@promise("store:blob-shared")
+async def test_what_a_lost_worker_began_to_share_is_shared_whole_by_the_next(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        blobs = store.blobs.of("w/r")
+        early = await blobs.put(b"early")
+        # A worker is lost right after it has marked the run.
+        await store.blobs.rows.share("w/r")
+        later = await blobs.put(b"later")
+        await blobs.share()
+    assert {path.name for path in files(tmp_path)} == {early, later}
 
 
 @promise("store:blob-no-json")
@@ -112,56 +216,62 @@ async def test_an_unknown_ref_is_named(tmp_path):
 
 
 @promise("store:blobs")
+@kept
 @pytest.mark.parametrize("damage", [b"", b"changed"])
-async def test_a_payload_changed_on_disk_is_noticed_and_healed_when_it_is_written_again(tmp_path, damage):
+async def test_a_payload_changed_on_disk_is_noticed_and_healed_when_it_is_written_again(tmp_path, damage, times):
+    genuine = b"genuine" * times
     async with open_store(database_url=None, home=tmp_path) as store:
-        shown, sealed = await store.blobs.of("w/r").put(b"genuine"), await store.blobs.of("w/r").seal(b"genuine")
-    for path in files(tmp_path):
-        path.write_bytes(damage)
+        shown, sealed = await store.blobs.of("w/r").put(genuine), await store.blobs.of("w/r").seal(genuine)
+    change(tmp_path, damage)
     async with open_store(database_url=None, home=tmp_path) as store:
         with pytest.raises(StoreUnavailable):
             await store.blobs.of("w/r").get(shown)
         with pytest.raises(StoreUnavailable):
             await store.blobs.of("w/r").unseal(sealed)
-        assert await store.blobs.of("w/r").put(b"genuine") == shown
-        assert await store.blobs.of("w/r").seal(b"genuine") == sealed
-        assert await store.blobs.of("w/r").get(shown) == await store.blobs.of("w/r").unseal(sealed) == b"genuine"
+        assert await store.blobs.of("w/r").put(genuine) == shown
+        assert await store.blobs.of("w/r").seal(genuine) == sealed
+        assert await store.blobs.of("w/r").get(shown) == await store.blobs.of("w/r").unseal(sealed) == genuine
 
 
 @promise("secrets:kept-apart")
-async def test_a_sealed_payload_cannot_be_swapped_for_another(tmp_path):
+@kept
+async def test_a_sealed_payload_cannot_be_swapped_for_another(tmp_path, times):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        first, other = await store.blobs.of("w/r").seal(b"one"), await store.blobs.of("w/r").seal(b"other")
-        (place,) = (tmp_path / "blobs").iterdir()
-        (place / f"{first}.sealed").write_bytes((place / f"{other}.sealed").read_bytes())
+        first = await store.blobs.of("w/r").seal(b"one" * times)
+        other = await store.blobs.of("w/r").seal(b"other" * times)
+        change(tmp_path, lying(tmp_path)[f"{other}.sealed"])
         with pytest.raises(StoreUnavailable):
             await store.blobs.of("w/r").unseal(first)
 
 
 @promise("store:blobs")
-async def test_the_same_bytes_written_at_once_are_one_file(tmp_path):
+@kept
+async def test_the_same_bytes_written_at_once_are_one_payload(tmp_path, times):
     async with (
         open_store(database_url=None, home=tmp_path) as first,
         open_store(database_url=None, home=tmp_path) as other,
     ):
         refs = await asyncio.gather(
-            *(store.blobs.of("w/r").put(b"same") for store in (first, other) for _ in range(10))
+            *(store.blobs.of("w/r").put(b"same" * times) for store in (first, other) for _ in range(10))
         )
     assert len(set(refs)) == 1
-    assert [path.name for path in files(tmp_path)] == [refs[0]]
+    assert [*lying(tmp_path)] == [refs[0]]
 
 
 @promise("store:folders")
-async def test_runs_share_no_file_and_find_only_what_they_wrote(tmp_path):
+@kept
+async def test_runs_share_no_payload_and_find_only_what_they_wrote(tmp_path, times):
+    same = b"the same" * times
     async with open_store(database_url=None, home=tmp_path) as store:
         mine, theirs = store.blobs.of("w/1"), store.blobs.of("w/2")
-        shown, sealed = await mine.put(b"the same"), await mine.seal(b"the same")
+        shown, sealed = await mine.put(same), await mine.seal(same)
         with pytest.raises(WorkerMisfit):
             await theirs.get(shown)
         with pytest.raises(WorkerMisfit):
             await theirs.unseal(sealed)
-        assert (await theirs.put(b"the same"), await theirs.seal(b"the same")) == (shown, sealed)
-        assert sorted(path.name for path in files(tmp_path)) == sorted([shown, f"{sealed}.sealed"] * 2)
+        assert (await theirs.put(same), await theirs.seal(same)) == (shown, sealed)
+        names = [path.name for path in files(tmp_path)] or [name for _, name in rows(tmp_path)]
+        assert sorted(names) == sorted([shown, f"{sealed}.sealed"] * 2)
 
 
 @promise("store:blob-writes")
@@ -169,14 +279,16 @@ async def test_a_write_that_fails_leaves_no_file_and_says_why(tmp_path, monkeypa
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    too_much = b"too much" * LARGE
+
     async with open_store(database_url=None, home=tmp_path) as store:
         with monkeypatch.context() as disk:
             disk.setattr(os, "fsync", full)
             with pytest.raises(StoreUnavailable) as refused:
-                await store.blobs.of("w/r").put(b"too much")
+                await store.blobs.of("w/r").put(too_much)
         assert "No space left" in str(refused.value)
         assert files(tmp_path) == []
-        assert await store.blobs.of("w/r").get(await store.blobs.of("w/r").put(b"too much")) == b"too much"
+        assert await store.blobs.of("w/r").get(await store.blobs.of("w/r").put(too_much)) == too_much
 
 
 @promise("secrets:kept-apart")
@@ -204,32 +316,45 @@ async def test_the_ref_of_a_sealed_payload_does_not_reveal_its_hash_nor_the_key_
 
 
 @promise("secrets:sealed")
-async def test_with_a_key_nothing_sealed_lies_on_disk_in_clear(tmp_path):
+@kept
+async def test_with_a_key_nothing_sealed_lies_on_disk_in_clear(tmp_path, times):
+    raw = b"the raw payload" * times
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        ref = await store.blobs.of("w/r").seal(b"the raw payload")
-        assert await store.blobs.of("w/r").unseal(ref) == b"the raw payload"
-    assert all(b"the raw payload" not in path.read_bytes() for path in files(tmp_path))
+        ref = await store.blobs.of("w/r").seal(raw)
+        assert await store.blobs.of("w/r").unseal(ref) == raw
+    assert lying(tmp_path)
+    assert all(b"the raw payload" not in data for data in lying(tmp_path).values())
+
+
+@promise("secrets:sealed")
+async def test_without_a_key_a_look_into_the_table_shows_nothing_sealed(tmp_path):
+    async with open_store(database_url=None, home=tmp_path) as store:
+        await store.blobs.of("w/r").seal(b"the raw payload")
+    assert len(rows(tmp_path)) == 1
+    assert all(b"the raw payload" not in path.read_bytes() for path in tmp_path.glob("backstay.db*"))
 
 
 @promise("secrets:rotate")
-async def test_keys_are_rotated_by_putting_the_new_one_first(tmp_path):
+@kept
+async def test_keys_are_rotated_by_putting_the_new_one_first(tmp_path, times):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[OLD]) as store:
-        ref = await store.blobs.of("w/r").seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload" * times)
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW, OLD]) as store:
-        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
-        later = await store.blobs.of("w/r").seal(b"later")
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload" * times
+        later = await store.blobs.of("w/r").seal(b"later" * times)
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        assert await store.blobs.of("w/r").unseal(later) == b"later"
+        assert await store.blobs.of("w/r").unseal(later) == b"later" * times
         with pytest.raises(WorkerMisfit):
             await store.blobs.of("w/r").unseal(ref)
-        assert await store.blobs.of("w/r").seal(b"payload") == ref
-        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
+        assert await store.blobs.of("w/r").seal(b"payload" * times) == ref
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload" * times
 
 
 @promise("secrets:bad-keys")
-async def test_a_missing_or_wrong_key_is_named_as_the_cause(tmp_path):
+@kept
+async def test_a_missing_or_wrong_key_is_named_as_the_cause(tmp_path, times):
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[OLD]) as store:
-        ref = await store.blobs.of("w/r").seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload" * times)
     for keys in ([], [OTHER]):
         async with open_store(database_url=None, home=tmp_path, encryption_keys=keys) as store:
             with pytest.raises(WorkerMisfit) as refused:
@@ -238,13 +363,14 @@ async def test_a_missing_or_wrong_key_is_named_as_the_cause(tmp_path):
 
 
 @promise("secrets:unkeyed")
-async def test_what_was_sealed_without_keys_is_readable_later_and_encrypted_when_it_is_sealed_again(tmp_path):
+@kept
+async def test_what_was_sealed_without_keys_is_readable_later_and_encrypted_when_it_is_sealed_again(tmp_path, times):
     async with open_store(database_url=None, home=tmp_path) as store:
-        ref = await store.blobs.of("w/r").seal(b"payload")
+        ref = await store.blobs.of("w/r").seal(b"payload" * times)
     async with open_store(database_url=None, home=tmp_path, encryption_keys=[NEW]) as store:
-        assert await store.blobs.of("w/r").unseal(ref) == b"payload"
-        assert await store.blobs.of("w/r").seal(b"payload") == ref
-    assert all(b"payload" not in path.read_bytes() for path in files(tmp_path))
+        assert await store.blobs.of("w/r").unseal(ref) == b"payload" * times
+        assert await store.blobs.of("w/r").seal(b"payload" * times) == ref
+    assert all(b"payload" not in data for data in lying(tmp_path).values())
 
 
 @promise("secrets:bad-keys")
@@ -262,8 +388,8 @@ async def test_a_bad_key_is_refused_by_its_place_and_not_shown(tmp_path, bad):
 async def test_a_recent_payload_is_read_from_memory(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
         ref = await store.blobs.of("w/r").put_json({"recent": True})
-        for path in files(tmp_path):
-            path.unlink()
+        with sqlite3.connect(tmp_path / "backstay.db") as connection:
+            connection.execute("DELETE FROM payloads")
         assert json.loads(await store.blobs.of("w/r").get(ref)) == {"recent": True}
 
 

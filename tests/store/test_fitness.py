@@ -81,7 +81,7 @@ async def test_a_folder_of_payloads_stays_with_its_store(tmp_path):
 @promise("workers:fitness-payloads")
 async def test_a_store_of_an_earlier_release_does_not_take_an_empty_folder_for_its_own(tmp_path):
     async with open_store(database_url=None, home=tmp_path) as store:
-        await store.blobs.of("w/r").put(b"payload")
+        await store.blobs.of("w/r").put(b"payload" * 10_000)
         await store.runs.opened(
             run="w/r",
             workflow_id="w",

@@ -132,8 +132,8 @@ async def test_files_and_directories_are_for_this_user_only(tmp_path):
     previous = os.umask(0)
     try:
         async with open_store(database_url=None, home=home) as store:
-            await store.blobs.of("w/r").put(b"shown")
-            await store.blobs.of("w/r").seal(b"raw")
+            await store.blobs.of("w/r").put(b"shown" * 20_000)
+            await store.blobs.of("w/r").seal(b"raw" * 30_000)
             found = list((tmp_path / "deep").rglob("*"))
     finally:
         os.umask(previous)
@@ -177,10 +177,10 @@ async def test_a_database_and_a_blob_directory_may_be_named(tmp_path, scheme):
     async with open_store(
         database_url=f"{scheme}:///{tmp_path}/elsewhere.db", home=tmp_path / "home", blobs=tmp_path / "payloads"
     ) as store:
-        ref = await store.blobs.of("w/r").put(b"x")
+        ref = await store.blobs.of("w/r").put(b"x" * 70_000)
     assert (tmp_path / "elsewhere.db").is_file()
     (folder,) = (tmp_path / "payloads").iterdir()
-    assert (folder / ref).read_bytes() == b"x"
+    assert (folder / ref).read_bytes() == b"x" * 70_000
     assert not (tmp_path / "home").exists()
 
 

@@ -49,6 +49,7 @@ async def a_whole_run(store, name):
     await store.events.append(run, [event("1970-01-01T00:01:40.000+00:00")])
     await store.secrets.remember(run, {"handle": SecretValue(provider="p", value="secret")})
     refs = await store.blobs.of(run).put_json("shown by all"), await store.blobs.of(run).seal_json("sealed by all")
+    await store.blobs.of(run).put(b"a large one" * 10_000)
     await store.runs.closed(run, {"outcome": "completed"})
     return refs
 
@@ -70,7 +71,7 @@ async def test_a_pruned_run_leaves_one_row_and_no_payload_and_the_others_all_of_
         files = await store.pruning.free_payloads(await store.pruning.pruned())
 
         assert (rows.runs, rows.effects, rows.events, rows.secrets) == (1, 1, 1, 1)
-        assert (files.files, files.bytes > 0) == (2, True)
+        assert (files.payloads, files.bytes > 0) == (3, True)
         left = await store.runs.get("w", "r1")
         assert (left.pruned_at, left.text, left.user_id, left.opened, left.result) == (100.0, "", "", {}, None)
         assert await store.effects.of_run("w/r1") == await store.events.of_run("w/r1") == []
@@ -159,8 +160,8 @@ async def test_a_pruning_that_was_killed_between_rows_and_files_is_finished_by_t
         await store.pruning.prune((await store.pruning.idle(BEFORE))[0], BEFORE)
     async with open_store(database_url=database_url, home=tmp_path) as again:
         assert await again.pruning.idle(BEFORE) == []
-        assert (await again.pruning.free_payloads(await again.pruning.pruned())).files == 2
-        assert (await again.pruning.free_payloads(await again.pruning.pruned())).files == 0
+        assert (await again.pruning.free_payloads(await again.pruning.pruned())).payloads == 3
+        assert (await again.pruning.free_payloads(await again.pruning.pruned())).payloads == 0
     assert list((tmp_path / "blobs").iterdir()) == []
 
 

@@ -49,10 +49,14 @@ async def test_what_waits_is_written_with_the_next_transaction_or_at_the_end(ope
 @promise("store:waiting")
 async def test_a_block_that_fails_writes_nothing_more(opened):
     async with opened() as store:
-        with pytest.raises(KeyError):
+
+        async def fail():
             async with store.together():
                 await notify_later(store, 1)
                 raise KeyError("power")
+
+        with pytest.raises(KeyError):
+            await fail()
         assert await numbers(store) == []
 
 
@@ -68,8 +72,8 @@ async def test_what_waits_survives_a_transaction_that_fails_and_is_written_once(
             with pytest.raises(StoreUnavailable):
                 await store.write(fail)
             assert (await numbers(store), told) == ([], [])
-            one, other = {**KNOWN, "run": "task-1/first"}, {**KNOWN, "run": "task-1/other"}
-            await asyncio.gather(store.runs.opened(**one), store.runs.opened(**other))
+            runs = ("task-1/first", "task-1/other")
+            await asyncio.gather(*(store.runs.opened(**KNOWN, run=run) for run in runs))
             assert (await numbers(store), len(told)) == (["r1"], 1)
         assert (len(await store.runs.newest(9)), len(told)) == (2, 1)
 

@@ -13,11 +13,12 @@ from jsonschema import Draft202012Validator
 import worker
 from backstay import connect
 from backstay.approvals.notice import Notice, Told
-from backstay.errors import DecisionRefused, QuorumPending, Rejected
+from backstay.errors import DecisionRefused, QuorumPending, Rejected, StoreUnavailable
 from backstay.settings import Settings
 from backstay.testing import Reply, Tokens
 from gateways.delivering import NotTaken, close_lost
 from gateways.webhooks import open_webhooks
+from store.runs.runs import Runs
 from tests.engine import ROOT, differing, ended, pending
 from tests.requirements import promise
 from tests.webhooks import receiver
@@ -220,8 +221,12 @@ async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_ea
     assert engine.mailbox.requests("send_email") == 1
 
 
+async def unavailable(*_, **__):
+    raise StoreUnavailable("store: the disk is full")
+
+
 @promise("approvals:told-to-the-end")
-async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end(open_engine):
+async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end(open_engine, monkeypatch):
     arguments = {"to": "a@x.example", "subject": "s", "body": "b"}
     task = {"plan": {"title": "one", "steps": [{"tool": "mail.send_email", "arguments": arguments}]}}
     async with (
@@ -230,15 +235,12 @@ async def test_what_is_asked_while_a_run_cannot_be_closed_is_told_before_its_end
     ):
         handle = await engine.start(task | {"text": "write"})
         await pending(handle)
-        blobs = engine.settings.home / "blobs"
-        blobs.rename(blobs.with_name("away"))
-        blobs.touch()
+        monkeypatch.setattr(Runs, "closed", unavailable)
         await handle.execute_update("decide", YES | {"verdict": "reject"})
         async with asyncio.timeout(150):
             while not (found := [request for request in await pending(handle) if request["kind"] == "outcome"]):
                 await asyncio.sleep(0.1)
-        blobs.unlink()
-        blobs.with_name("away").rename(blobs)
+        monkeypatch.undo()
         await handle.execute_update("decide", {"request_id": found[0]["id"], "verdict": "retry", "by": "ana"})
         result = await ended(handle)
         told = await notices(taken, 5)

@@ -76,7 +76,9 @@ async def test_a_run_does_not_fail_at_a_worker_with_another_folder_of_payloads(t
     rules = Scripts()
     worker = of_site(temporal, tmp_path, rules)
     async with worker() as opened:
-        handle = await opened.start(rules.task(mail("a@folder.example")))
+        # What it is told first is too large for the database.
+        context = {"notes": "all that is known of them " * 4000}
+        handle = await opened.start(rules.task(mail("a@folder.example"), extra_context=context))
         await pending(handle)
     async with worker(blobs=tmp_path / "elsewhere"):
         # The model is told of the refusal, for which what it was told before is needed.

@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 
 from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
+from store.opening import open_store
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import assert_no_task_failure, engine, pending
@@ -115,7 +116,7 @@ async def everything_of(handle, opened):
     home = opened.settings.home
     tables = {}
     with sqlite3.connect(home / "backstay.db") as connection:
-        for table in ("effects", "events", "runs"):
+        for table in ("effects", "events", "runs", "payloads"):
             tables[table] = repr(connection.execute(f"SELECT * FROM {table}").fetchall())
     shown = [path for path in (home / "blobs").rglob("*") if path.is_file() and path.suffix != ".sealed"]
     return {
@@ -128,6 +129,15 @@ async def everything_of(handle, opened):
         "blobs": b"\n".join(path.read_bytes() for path in shown),
         "logs of servers": b"".join(path.read_bytes() for path in home.glob("logs/*")),
     }
+
+
+async def unsealed(opened):
+    """Return all that is sealed in the store."""
+    home = opened.settings.home
+    with sqlite3.connect(home / "backstay.db") as connection:
+        names = connection.execute("SELECT run, name FROM payloads WHERE name LIKE '%.sealed'").fetchall()
+    async with open_store(database_url=None, home=home) as store:
+        return b"".join([await store.blobs.of(run).unseal(name.removesuffix(".sealed")) for run, name in names])
 
 
 @promise("secrets:ten-places")
@@ -145,10 +155,7 @@ async def test_a_secret_in_a_tools_answer_appears_nowhere_outside(office):
     assert "answer.read" in buffer.getvalue()
     # All of it was really there to be leaked.
     assert len(vault.calls()) == 5
-    sealed = b"".join(
-        path.read_bytes() for path in (opened.settings.home / "blobs").rglob("*.sealed") if path.is_file()
-    )
-    assert set(found_in(sealed)) >= {"nested", "header", "bearer", "spelling", "page", "effect"}
+    assert set(found_in(await unsealed(opened))) >= {"nested", "header", "bearer", "spelling", "page", "effect"}
 
 
 @promise("secrets:home")

@@ -104,6 +104,12 @@ CREATE TABLE parked_undos (
     effect INTEGER NOT NULL,
     PRIMARY KEY (run, effect)
 );
+CREATE TABLE payloads (
+    run TEXT NOT NULL,
+    name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (run, name)
+);
 CREATE TABLE plans (
     run TEXT NOT NULL,
     plan_id TEXT NOT NULL,
