@@ -31,8 +31,8 @@ _LIBRARIES = (
 
 
 def shared() -> Path:
-    """A folder that every user can read and only this one can write; images stay in it between runs of the tests."""
-    place = Path(tempfile.gettempdir()) / f"backstay-tests-{os.geteuid()}"
+    """A folder on disk that every user can read and only this one can write; images stay in it between runs."""
+    place = Path("/var/tmp") / f"backstay-tests-{os.geteuid()}"
     place.mkdir(mode=0o755, exist_ok=True)
     facts = place.lstat()
     assert place.is_dir(), f"{place} is no folder"
