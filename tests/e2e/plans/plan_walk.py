@@ -250,8 +250,8 @@ class Stroll:
             (self.folder / f"{self.label}.go").touch()
         race = self.acts.get("race", ())
         begun = [name for name in race if (self.folder / f"{name}.begun").exists()]
-        if len(begun) == 1:
-            # Whichever begins first goes on, and the other one is held.
+        if begun and not any((self.folder / f"{name}.go").exists() for name in race):
+            # One goes on and the other one is held, also where both have begun between two looks.
             (self.folder / f"{begun[0]}.go").touch()
         states = {(plan_id, plan["state"]) for plan_id, plan in self.seen.items()}
         running = any(step["status"] == "running" for plan in self.seen.values() for step in plan["steps"])
