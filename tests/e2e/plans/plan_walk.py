@@ -447,6 +447,14 @@ class Crowd:
     def over(self):
         return not self.waiting and not self.going
 
+    @property
+    def races(self):
+        """Whether one of two calls is held until the run is cancelled."""
+        racing = (stroll for stroll in self.going if not stroll.cancelled)
+        return any(
+            (stroll.folder / f"{name}.begun").exists() for stroll in racing for name in stroll.acts.get("race", ())
+        )
+
     async def round(self, opened):
         """Let each run take one tick."""
         fresh, self.waiting = self.waiting[: AT_ONCE - len(self.going)], self.waiting[AT_ONCE - len(self.going) :]

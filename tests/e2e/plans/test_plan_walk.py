@@ -96,11 +96,12 @@ async def walk(strolls, opening, dice):
         workers += 1
         async with opening() as opened:
             rounds = dice.randint(STEADY // 3, STEADY)
-            # On a busy machine a few rounds are enough for all, so the first worker is stopped soon.
-            for _ in range(rounds if workers > 1 else 4):
+            # On a busy machine a few rounds are enough for all, so the first worker is stopped soon; but none amid a
+            # race, since the call that is held in it goes on by itself before the next worker is there.
+            left = rounds if workers > 1 else 4
+            while not crowd.over and (left > 0 or crowd.races):
                 await crowd.round(opened)
-                if crowd.over:
-                    break
+                left -= 1
     return workers
 
 
