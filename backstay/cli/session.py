@@ -37,17 +37,15 @@ async def session(settings: Settings | None = None) -> "AsyncGenerator[Backstay]
     settings = settings or Settings.load()
     key = settings.approver_key
     signing = None if key is None else key.get_secret_value()
-    # What is sent at the end would hold up nobody but this command.
-    with traced(settings):
-        place = await place_of_temporal(settings)
-        options: Any = {"task_queue": settings.task_queue, "approver_key": signing, "page": settings.url, **place}
-        async with connect(**options) as backstay:
-            yield backstay
+    options: Any = {"task_queue": settings.task_queue, "approver_key": signing, "page": settings.url}
+    async with looking(settings) as client, connect(client=client, **options) as backstay:
+        yield backstay
 
 
 @asynccontextmanager
 async def looking(settings: Settings) -> AsyncGenerator[Client]:
     """Connect as `session` does, for a command that only asks what Temporal itself knows."""
+    # What is sent at the end would hold up nobody but this command.
     with traced(settings):
         place = await place_of_temporal(settings)
         async with connected(place.get("address"), namespace=place.get("namespace")) as client:

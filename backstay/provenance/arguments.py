@@ -1,13 +1,12 @@
 """Walk through the arguments of a call, and say once what holds for all below a pointer."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 from backstay.canonical import pointer_to
 from backstay.provenance.source import BY_MODEL, MOST_LEAVES, Parts
 from backstay.provenance.targets import Shape, hosts_in, is_named_person, is_postal, shape_of, tells_of_a_meeting
-from backstay.provenance.words import USUAL_NAME
+from backstay.provenance.words import remembered_of_names
 from backstay.stored_texts import is_stored_text
 
 
@@ -26,14 +25,10 @@ def looked_at(arguments: Any) -> Iterator[tuple[str, Any, bool]]:
                 yield pointer_to(pointer, step), str(step), True
 
 
+@remembered_of_names(1024)
 def _is_target(key: str) -> bool:
-    """Return whether a key looks like a target; the same usual ones come again with each call."""
-    return (_shape_of_usual_key(key) if len(key) <= USUAL_NAME else shape_of("", key)) != "other"
-
-
-@lru_cache(maxsize=1024)
-def _shape_of_usual_key(key: str) -> Shape:
-    return shape_of("", key)
+    """Return whether a key looks like a target."""
+    return shape_of("", key) != "other"
 
 
 def name_at(pointer: str) -> str:

@@ -1,12 +1,21 @@
 """Tell what an answer only repeats of the arguments of its own call: for that nobody's record vouches."""
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from backstay.canonical import canonical
-from backstay.provenance.words import BORDER, USUAL_NAME, coded_in, marks, numbers, run_of, spellings, squeezed
+from backstay.provenance.words import (
+    BORDER,
+    coded_in,
+    marks,
+    numbers,
+    remembered_of_names,
+    run_of,
+    spellings,
+    squeezed,
+)
 from backstay.stored_texts import holds_stored_text
 
 LEAST = 4
@@ -70,9 +79,8 @@ def _read(text: str) -> list[str]:
     return [text, *coded_in(text)]
 
 
-def _written(leaf: str | float) -> Sequence[str]:
-    # The same names of arguments come again with each call.
-    return _ways_of_usual(leaf) if isinstance(leaf, str) and len(leaf) <= USUAL_NAME else _ways(leaf)
+def _written(leaf: str | float) -> tuple[str, ...]:
+    return _ways_of_text(leaf) if isinstance(leaf, str) else _ways(leaf)
 
 
 def _ways(leaf: str | float) -> tuple[str, ...]:
@@ -80,4 +88,4 @@ def _ways(leaf: str | float) -> tuple[str, ...]:
     return (*map(squeezed, numbers(leaf)), *chain.from_iterable(said))
 
 
-_ways_of_usual = lru_cache(maxsize=1024)(_ways)
+_ways_of_text: Callable[[str], tuple[str, ...]] = remembered_of_names(1024)(_ways)

@@ -9,14 +9,15 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, wraps
 from html import unescape
 from itertools import islice
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
+Found = TypeVar("Found")
 BORDER = "\x1f"
 """Stands between the values of an answer: words on both sides of it do not follow each other."""
 LEAST_ALIKE = 4
@@ -41,8 +42,8 @@ _AS_CODE = bytes(120 if code in _DIGITS_OF_CODE else 32 for code in range(256))
 _LONG_CODE = b"x" * 24
 """A text without so many of these digits in a row has no such run; this is seen faster."""
 _BASE32 = re.compile(r"[A-Z2-7]+=*|[a-z2-7]+=*")
-USUAL_NAME = 64
-"""Characters of the names of fields and tools whose words are remembered."""
+_USUAL_NAME = 64
+"""Of names of fields and tools with so many characters at most it is remembered what was found in them."""
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
@@ -57,17 +58,25 @@ _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), 
 _UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(first, last + 1))
 
 
+def remembered_of_names(most: int) -> Callable[[Callable[[str], Found]], Callable[[str], Found]]:
+    """Remember what is found in so many usual names, which come again with each call; no longer text is kept."""
+
+    def remembering(find: Callable[[str], Found]) -> Callable[[str], Found]:
+        remembered = lru_cache(maxsize=most)(find)
+
+        @wraps(find)
+        def found(name: str) -> Found:
+            return remembered(name) if len(name) <= _USUAL_NAME else find(name)
+
+        return found
+
+    return remembering
+
+
+@remembered_of_names(4096)
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of the name of a tool or of a field, in small letters: `listFiles` has two."""
-    # The same fields come again with each record; what is no usual name is not kept.
-    return _words_of_usual_name(name) if len(name) <= USUAL_NAME else _words_of_name(name)
-
-
-def _words_of_name(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _NAME.findall(name))
-
-
-_words_of_usual_name = lru_cache(maxsize=4096)(_words_of_name)
 
 
 def normalise(text: str) -> str:

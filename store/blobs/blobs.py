@@ -203,9 +203,10 @@ class BlobStore(ShownBlobStore):
 
     async def spill(self) -> None:
         """Keep as files what waits for a database that cannot be written to, so that it is not lost."""
-        waiting = waiting_for(self.rows.database)
-        for key in () if waiting is None else waiting.keys():
-            if waiting is not None and isinstance(key, PayloadKey):
+        if (waiting := waiting_for(self.rows.database)) is None:
+            return
+        for key in waiting.keys:
+            if isinstance(key, PayloadKey):
                 await asyncio.to_thread(self._spill, key, waiting.value(key))
                 waiting.drop(key)
 

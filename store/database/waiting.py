@@ -41,6 +41,7 @@ class Waiting:
         kept = self._kept.get(key)
         return None if kept is None else kept.value
 
+    @property
     def keys(self) -> tuple[Hashable, ...]:
         """Return the keys of all that waits."""
         return tuple(self._kept)
@@ -49,9 +50,9 @@ class Waiting:
         """Keep work back; work under a key that waits already is the same work."""
         self._kept.setdefault(key, later)
 
-    def drop(self, key: Hashable) -> Later | None:
+    def drop(self, key: Hashable) -> None:
         """Forget work that needs no transaction any more."""
-        return self._kept.pop(key, None)
+        self._kept.pop(key, None)
 
     def clear(self) -> None:
         """Forget all that waits."""

@@ -58,12 +58,17 @@ class Shown(Frozen):
     waits: bool = True
     """Whether the run itself says that it waits; without that there are no buttons."""
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether it still waits, as the store has it and as its run says."""
+        return self.state == "open" and self.waits
+
 
 def request_blocks(shown: Shown) -> list[Block]:
     """Return the message of a request."""
     page = _drawn(shown)
     page.ours(_links(shown))
-    if shown.state == "open" and shown.waits:
+    if shown.is_open:
         page.ours(_link_to_approve(shown, page.hidden))
         page.blocks.extend(_buttons(shown, hidden=page.hidden))
     return page.blocks
@@ -77,7 +82,7 @@ def left_out_of(shown: Shown) -> str:
 def _drawn(shown: Shown) -> Page:
     """Return all of a message but its links and buttons."""
     request, page = shown.request, Page()
-    view = RequestView.of(request, waits=shown.state == "open" and shown.waits)
+    view = RequestView.of(request, waits=shown.is_open)
     page.head(_heading(shown))
     page.say(_lines_of(request.question, _QUESTION))
     page.fine(*_context(request))
