@@ -116,7 +116,7 @@ async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_a
     gate = Gate(Reply(calls=[("search_tools", {"query": "b"})]))
     text = turns.text(
         first,
-        Reply(text=said, calls=[("search_tools", {"query": "c"})], piece=9, pause_s=0.15),
+        Reply(text=said, calls=[("search_tools", {"query": "c"})], piece=4, pause_s=0.12),
         gate,
         Reply(calls=[("finish", {"summary": "It is over, and it went well."})], piece=5, pause_s=0.1),
     )
@@ -128,6 +128,7 @@ async def test_words_are_shown_while_they_are_said_without_secrets_and_nothing_a
         run = await served.page.store.runs.get(name)
         await read_along(opened.settings.home, run.run)
         first.open.set()
+        # The events of the step before come amid these words, and do not cut the line in two.
         await screen.shows("I begin with the first")
         # While the model still waits with its next answer.
         await asyncio.wait_for(gate.asked.wait(), 150)

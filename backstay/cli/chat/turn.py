@@ -73,7 +73,9 @@ class Turn(Follower):
 
     def _show(self, event: Event) -> None:
         self._take_pieces()
-        self._end_line()
+        # Words come at once and events with the next look: one of an earlier step does not cut the line in two.
+        if event.step_index >= self._step:
+            self._end_line()
         super()._show(event)
 
     def _drawn(self) -> RenderableType:
