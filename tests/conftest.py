@@ -46,10 +46,10 @@ KEYS = [
 
 
 # A queue of so few tasks is served sooner from one place than from four that ask each other.
-ONE_PARTITION = [
+SERVER = [
     argument
-    for side in ("Read", "Write")
-    for argument in ("--dynamic-config-value", f"matching.numTaskqueue{side}Partitions=1")
+    for setting in ("numTaskqueueReadPartitions=1", "numTaskqueueWritePartitions=1", "enableFairness=true")
+    for argument in ("--dynamic-config-value", f"matching.{setting}")
 ]
 
 ORDER = (
@@ -116,7 +116,7 @@ async def temporal() -> AsyncGenerator[Client]:
     async with await WorkflowEnvironment.start_local(
         data_converter=DATA_CONVERTER,
         dev_server_existing_path=binary,
-        dev_server_extra_args=ONE_PARTITION,
+        dev_server_extra_args=SERVER,
         search_attributes=KEYS,
     ) as environment:
         yield environment.client

@@ -10,16 +10,17 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, cast
 
 from temporalio import workflow
-from temporalio.common import RawValue
+from temporalio.common import Priority, RawValue
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType  # noqa: A004  # Temporal's own
 
 from backstay import calls, errors
 from backstay.bounds import PAYLOAD
 from backstay.calls import Encoded
-from backstay.requests import OfRun
+from backstay.requests import CallTool, OfRun
 from backstay.shown import one_line
+from backstay.task.priority import URGENT, USUAL, fairness_key
 from backstay.task.result import Failure, Outcome, Result
-from workflows.options import options_for
+from workflows.options import Options, options_for
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
 
@@ -112,11 +113,13 @@ class ActivityCalls:
         queue: str = "",
         counted: bool = True,
         interruptible: bool = False,
+        urgent: bool = False,
     ) -> Answer:
         """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
 
         What is not `counted` is done beside the run and takes no wall time of its budget. What is `interruptible` is
-        told to end soon by `interrupt`, and answers all the same, or raises Interrupted.
+        told to end soon by `interrupt`, and answers all the same, or raises Interrupted. What is `urgent` goes before
+        the steps of other runs.
         """
         if self.stopping:
             raise Stopped
@@ -132,7 +135,8 @@ class ActivityCalls:
             raise
         with self._counted() if counted else nullcontext():
             try:
-                handle = workflow.start_activity(call, given, summary=summary or None, **options.keywords())
+                more = self._keywords(ask, options, urgent=urgent)
+                handle = workflow.start_activity(call, given, summary=summary or None, **more)
                 with self._heard(handle, ask) if interruptible else nullcontext():
                     answer = await handle
             except ActivityError as error:
@@ -144,7 +148,7 @@ class ActivityCalls:
     async def execute_in_handler(self, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, *, summary: str) -> Answer:
         """Run one activity for an update; its failure is raised as a BackstayError, which refuses the update."""
         try:
-            return await self.execute_once(call, ask, summary=summary)
+            return await self.execute_once(call, ask, summary=summary, urgent=True)
         except ApplicationError as error:
             raise error_of(error) from None
 
@@ -185,6 +189,20 @@ class ActivityCalls:
                 yield
         finally:
             self.under_way -= 1
+
+    def _keywords(self, ask: OfRun, options: Options, *, urgent: bool) -> dict[str, Any]:
+        """Return the options of an activity, with what it adds to the priority of its run.
+
+        A run that was started without a fairness key, such as by another Temporal client, gets that of its user here.
+        """
+        own = workflow.info().priority
+        undoes = isinstance(ask, CallTool) and ask.purpose in {"undo", "verify_undo"}
+        is_later = (own.priority_key or USUAL) > URGENT
+        priority = Priority(
+            priority_key=URGENT if (urgent or options.urgent or undoes) and is_later else None,
+            fairness_key=None if own.fairness_key else fairness_key(self.state.task.user_id),
+        )
+        return options.keywords() | {"priority": priority}
 
     def _common(self, ask: OfRun) -> dict[str, Any]:
         opened, task = self.state.opened, self.state.task

@@ -31,6 +31,8 @@ class Options:
     """Empty: the run's own queue."""
     writes_events: bool = True
     """Whether its body reaches the store, and so writes the events that wait."""
+    urgent: bool = False
+    """Whether a person waits for it, or has decided it, so that it goes before the steps of other runs."""
 
     def keywords(self) -> dict[str, Any]:
         """Return the keyword arguments of `workflow.execute_activity`."""
@@ -60,7 +62,7 @@ TABLE: dict[str, Options] = {
     "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
     "search_tools": Options(heartbeat=HEARTBEAT),
     "read_result": Options(heartbeat=HEARTBEAT),
-    "read_page": Options(heartbeat=HEARTBEAT),
+    "read_page": Options(heartbeat=HEARTBEAT, urgent=True),
     "check_call": Options(heartbeat=HEARTBEAT),
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "keep_plan": Options(heartbeat=HEARTBEAT),
@@ -69,10 +71,10 @@ TABLE: dict[str, Options] = {
     "act_and_ask": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, cancellation=WAIT),
     "end_rehearsal": Options(heartbeat=HEARTBEAT),
     "settle_effect": Options(heartbeat=HEARTBEAT),
-    "load_effects": Options(heartbeat=HEARTBEAT),
+    "load_effects": Options(heartbeat=HEARTBEAT, urgent=True),
     "check_proof": Options(heartbeat=HEARTBEAT),
     "hide_secrets": Options(heartbeat=HEARTBEAT),
-    "remember_lines": Options(heartbeat=HEARTBEAT),
+    "remember_lines": Options(heartbeat=HEARTBEAT, urgent=True),
     "resume_program": Options(
         start_to_close=timedelta(seconds=900),
         heartbeat=HEARTBEAT,

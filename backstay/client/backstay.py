@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
@@ -17,6 +17,7 @@ from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.errors import DecisionRefused, RunNotFound
 from backstay.shown import markdown_line, markdown_link, one_line
+from backstay.task.priority import URGENT, fairness_key
 from backstay.task.task import Task, too_long
 
 READ_WITHIN = timedelta(minutes=2)
@@ -60,6 +61,7 @@ class Backstay:
             workflow_id,
             summary=text,
             details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}{self._link_to(workflow_id)}",
+            priority=Priority(fairness_key=fairness_key(admitted.user_id)),
         )
 
     def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
@@ -137,6 +139,7 @@ class Backstay:
             undo_id(workflow_id),
             summary=f"undo {workflow_id}",
             details=f"Takes back the effects of {markdown_line(workflow_id)}{self._link_to(workflow_id)}",
+            priority=Priority(priority_key=URGENT),
         )
 
     async def _read_beside(self, workflow_id: str, reading: dict[str, Any]) -> dict[str, Any]:
@@ -149,6 +152,7 @@ class Backstay:
                     id=f"read-{uuid.uuid4()}",
                     task_queue=self.task_queue,
                     execution_timeout=READ_WITHIN,
+                    priority=Priority(priority_key=URGENT),
                 )
         except WorkflowFailureError as failure:
             raise error_from_failure(failure.cause) from None
@@ -160,7 +164,9 @@ class Backstay:
         name = quote(workflow_id, safe="")
         return f"\n\n{markdown_link('The page of this run', f'{self._page}/runs/{name}')}"
 
-    async def _start(self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str) -> Run:
+    async def _start(
+        self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str, priority: Priority
+    ) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")
         try:
             with translated_errors(workflow_id):
@@ -172,6 +178,7 @@ class Backstay:
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     static_summary=line,
                     static_details=details,
+                    priority=priority,
                 )
         except WorkflowAlreadyStartedError:
             await self._require_same(kind, ask, workflow_id)

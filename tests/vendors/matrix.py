@@ -179,10 +179,10 @@ def written(page: str, rows: str) -> str:
 
 async def main() -> None:
     """Run everything, and write the table."""
-    from tests.conftest import KEYS, ONE_PARTITION
+    from tests.conftest import KEYS, SERVER
 
     binary = str(Path(sys.executable).parent / "temporal")
-    options: Any = {"dev_server_extra_args": ONE_PARTITION, "search_attributes": KEYS}
+    options: Any = {"dev_server_extra_args": SERVER, "search_attributes": KEYS}
     options |= {"dev_server_existing_path": binary, "data_converter": DATA_CONVERTER}
     async with await WorkflowEnvironment.start_local(**options) as environment:
         with tempfile.TemporaryDirectory() as folder:

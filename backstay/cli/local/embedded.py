@@ -88,6 +88,7 @@ async def start_temporal(
     # Its HTTP API does for everybody who reaches it what a client does. No name leads to it that anybody could know.
     nobody = json.dumps([f"{secrets.token_hex(16)}.invalid"])
     command += ["--dynamic-config-value", f"frontend.httpAllowedHosts={nobody}"]
+    command += ["--dynamic-config-value", "matching.enableFairness=true"]
     web_ui = (_loopback(), free_port())
     command += ["--headless"] if ui_port is None else ["--ui-ip", web_ui[0], "--ui-port", str(web_ui[1])]
     command += [] if ui_port is None else ["--ui-disable-news-fetch"]

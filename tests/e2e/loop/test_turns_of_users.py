@@ -1,0 +1,55 @@
+"""The runs of one user do not hold up those of another: Temporal hands out their work in turns."""
+
+import uuid
+
+from temporalio.api.enums.v1 import EventType
+
+from backstay.client.backstay import Backstay
+from tests.engine import engine
+from tests.requirements import promise
+from tests.turns import finished
+
+MANY = 24
+LONG_NAME = "no key may be this long " * 8
+
+
+@promise("runs:turns-of-users")
+async def test_a_run_overtakes_the_many_that_another_user_started_before(temporal, tmp_path):
+    queue = f"queue-{uuid.uuid4()}"
+    before = Backstay(temporal, task_queue=queue)
+    flood = [await before.start({"text": f"one of many {number}", "user_id": LONG_NAME}) for number in range(MANY)]
+    late = await before.start({"text": "the only one", "user_id": "few"})
+    async with engine(temporal, tmp_path, lambda talk: finished(talk.task), task_queue=queue):
+        for run in [*flood, late]:
+            assert (await run.result()).success
+    taken = {run.id: await taken_up(temporal, run.id) for run in [*flood, late]}
+    assert sorted(taken, key=taken.__getitem__).index(late.id) < MANY // 2
+
+
+@promise("runs:turns-started-elsewhere")
+async def test_activities_of_a_run_that_came_without_a_key_take_turns_as_its_user(temporal, tmp_path):
+    async with engine(temporal, tmp_path, lambda talk: finished("done")) as opened:
+        handle = await temporal.start_workflow(
+            "RunTask",
+            {"text": "from elsewhere", "user_id": "ana@example.com"},
+            id=f"task-{uuid.uuid4()}",
+            task_queue=opened.settings.task_queue,
+        )
+        await handle.result()
+    asked = [event async for event in handle.fetch_history_events()]
+    kind = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    keys = {
+        event.activity_task_scheduled_event_attributes.priority.fairness_key
+        for event in asked
+        if event.event_type == kind
+    }
+    assert keys == {"ana@example.com"}
+
+
+async def taken_up(temporal, workflow_id):
+    """Return when a worker first took a run up."""
+    kind = EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
+    async for event in temporal.get_workflow_handle(workflow_id).fetch_history_events():
+        if event.event_type == kind:
+            return event.event_time.ToNanoseconds()
+    raise AssertionError(f"{workflow_id} was never taken up")
