@@ -319,7 +319,7 @@ def test_a_mail_names_the_first_calls_of_many_and_holds_no_argument():
 async def test_a_mailbox_that_takes_nothing_brings_nobody_else_a_mail_twice_and_keeps_no_later_one_back(answer):
     async with mail_server() as (url, mailboxes):
         mailboxes.refused = {"full@example.com": [answer] * 1000}
-        mail = Mail(Server.of(url), SENDER, (), patience_s=2)
+        mail = Mail(Server.of(url), SENDER, (), patience_s=5)
         assert await taken(mail, asked(1, "full@example.com", "ana@example.com", "bo@example.com")) > 2
         await taken(mail, asked(2, "cy@example.com"))
         told = [mailboxes.mails.get_nowait()[0][0] for _ in range(mailboxes.mails.qsize())]

@@ -117,6 +117,8 @@ async def walked_through(temporal, folder, walks):
 
     def opening():
         values = {"policy": POLICY, "profiles": profiles, "toolbox": toolbox, "task_queue": queue, "cached": 50}
+        # Longer than any race is held.
+        values["request_deadline_seconds"] = 60
         return engine(temporal, folder, scripts, **values)
 
     workers = await walk([*first, *others], opening, dice)
