@@ -117,9 +117,8 @@ class ActivityCalls:
     ) -> Answer:
         """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
 
-        What is not `counted` is done beside the run and takes no wall time of its budget. What is `interruptible` is
-        told to end soon by `interrupt`, and answers all the same, or raises Interrupted. What is `urgent` goes before
-        the steps of other runs.
+        What is not `counted` takes no wall time of the run's budget. What is `interruptible` is told to end soon by
+        `interrupt`, and answers all the same, or raises Interrupted. What is `urgent` goes first.
         """
         if self.stopping:
             raise Stopped
