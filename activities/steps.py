@@ -40,7 +40,7 @@ class Steps(Activities):
 
     @implements(calls.act_and_ask)
     async def act_and_ask(self, ask: calls.ActAndAsk) -> calls.Acted:
-        """Make the calls of one decision, and ask the model for the next when each of them succeeded.
+        """Make the calls of one decision, and ask the model for the next when what became of each is known.
 
         Only the first attempt asks the model: what was reserved for that may be spent once. What the first attempt
         cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
@@ -74,7 +74,7 @@ class Steps(Activities):
         acting = asyncio.ensure_future(self._acted(ask, first=first))
         interrupted = await self._finished(acting)
         acted = acting.result()
-        if not first or interrupted or acted.unwritten or not _all_succeeded(acted.results):
+        if not first or interrupted or acted.unwritten or not _all_known(acted.results):
             return acted
         if await self._held_up(ask, uptime() - began):
             return acted
@@ -242,8 +242,13 @@ def _untold(acted: calls.Acted) -> calls.Acted:
     return acted.model_copy(update={"results": tuple(told), "unwritten": True})
 
 
-def _all_succeeded(results: Iterable[ToolResult | None]) -> bool:
-    return all(result is not None and result.success and result.question is None for result in results)
+def _all_known(results: Iterable[ToolResult | None]) -> bool:
+    """Return whether every call succeeded, or its tool itself said that it failed; all else may need people."""
+    return all(result is not None and _is_known(result) for result in results)
+
+
+def _is_known(result: ToolResult) -> bool:
+    return result.question is None and (result.success or result.error_type == "ToolError")
 
 
 def _is_asked_about(result: ToolResult) -> bool:

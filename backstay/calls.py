@@ -141,7 +141,7 @@ async def call_tool(ask: CallTool) -> ToolResult:
 
 @_entry
 async def act_and_ask(ask: ActAndAsk) -> Acted:
-    """Make the calls of one decision, and ask the model for the next when each of them succeeded."""
+    """Make the calls of one decision, and ask the model for the next when what became of each is known."""
     raise NotImplementedError
 
 

@@ -75,7 +75,7 @@ class ToolCalls:
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
         questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
         its id, the step that it is, where they are not all of the present one. `then` asks the model for the next
-        decision as soon as all of them succeeded, where nothing speaks against it. Raises BudgetExceeded, Expired or
+        decision as soon as all of them have ended, where nothing speaks against it. Raises BudgetExceeded, Expired or
         Rejected.
         """
 
