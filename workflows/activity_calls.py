@@ -18,8 +18,8 @@ from backstay.bounds import PAYLOAD
 from backstay.calls import Encoded
 from backstay.requests import CallTool, OfRun
 from backstay.shown import one_line
-from backstay.task.priority import URGENT, USUAL, fairness_key
 from backstay.task.result import Failure, Outcome, Result
+from backstay.task.task import URGENT, USUAL
 from workflows.options import Options, options_for
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
@@ -199,7 +199,7 @@ class ActivityCalls:
         is_later = (own.priority_key or USUAL) > URGENT
         priority = Priority(
             priority_key=URGENT if (urgent or options.urgent or undoes) and is_later else None,
-            fairness_key=None if own.fairness_key else fairness_key(self.state.task.user_id),
+            fairness_key=None if own.fairness_key else self.state.task.fairness_key,
         )
         return options.keywords() | {"priority": priority}
 

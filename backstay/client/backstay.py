@@ -17,8 +17,7 @@ from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.errors import DecisionRefused, RunNotFound
 from backstay.shown import markdown_line, markdown_link, one_line
-from backstay.task.priority import URGENT, fairness_key
-from backstay.task.task import Task, too_long
+from backstay.task.task import URGENT, Task, too_long
 
 READ_WITHIN = timedelta(minutes=2)
 _SUMMARY_BYTES = 200
@@ -61,7 +60,7 @@ class Backstay:
             workflow_id,
             summary=text,
             details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}{self._link_to(workflow_id)}",
-            priority=Priority(fairness_key=fairness_key(admitted.user_id)),
+            priority=Priority(fairness_key=admitted.fairness_key),
         )
 
     def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What is wanted."""
 
+import hashlib
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -12,6 +13,13 @@ from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import NOBODY
 from backstay.task.plan import Plan, references_in, refuse_large_steps
+
+URGENT = 2
+"""Temporal's priority of what a person waits for or has decided: an undo, a decision, a page of what is stored."""
+USUAL = 3
+"""What the server takes for no priority at all."""
+_FAIRNESS_KEY = 64
+"""The server refuses longer keys; bytes."""
 
 
 def too_long(task: dict[str, Any] | str) -> TaskInvalid | None:
@@ -103,6 +111,12 @@ class Task(PublicInput):
     def builtin(self) -> tuple[str, ...]:
         """Return the providers that a workspace brings."""
         return tuple(name for name, wanted in (("fs", self.filesystem), ("shell", self.shell)) if wanted)
+
+    @property
+    def fairness_key(self) -> str:
+        """Return the key under which the runs of its user take turns with those of others."""
+        data = self.user_id.encode("utf-8", "surrogatepass")
+        return self.user_id if len(data) <= _FAIRNESS_KEY else hashlib.sha256(data).hexdigest()
 
 
 def _check_plan(task: Task) -> None:
