@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import add
 from typing import Any
 from urllib.parse import unquote
 
-from backstay.provenance.index import NOBODY, Index
+from backstay.provenance.index import MOST_PLACES, NOBODY, Index
 from backstay.provenance.part import LEAST_PHRASE, LEAST_PIECE, Part
 from backstay.provenance.source import vouched
 from backstay.provenance.targets import Shape
@@ -157,10 +158,10 @@ class Composition:
     def _pieces_of(self, word: str) -> Iterator[Part]:
         at = missing = 0
         pieces: list[tuple[int, int, frozenset[int]]] = []
-        while at < len(word):
-            least = max(min(LEAST_PIECE, len(word) - at), 2)
-            ends = range(min(len(word), at + 64), at + least - 1, -1)
-            piece = self.index.first_found([word[at:end] for end in ends])
+        length, first_found = len(word), self.index.first_found
+        while at < length:
+            least = max(min(LEAST_PIECE, length - at), 2)
+            piece = first_found([word[at:end] for end in range(min(length, at + 64), at + least - 1, -1)])
             if piece is None:
                 at, missing = at + 1, missing + 1
                 continue
@@ -177,6 +178,12 @@ class Composition:
             yield Part((word[start:end],), self._named(found))
         if missing:
             yield Part((word,), self.computed)
+
+    def _holding(self, in_order: list[str]) -> frozenset[int] | None:
+        """Return the sources in which words may stand in a row; None where these are too many to be known."""
+        rows = list(map(add, in_order, in_order[1:])) or in_order
+        known = [found for found in map(self._found.__getitem__, rows) if len(found) < MOST_PLACES]
+        return frozenset.intersection(*known) if known else None
 
     def _phrase(self, in_order: list[str]) -> tuple[str, ...] | None:
         """Return where words stand in a row, all of them, or None."""

@@ -1,7 +1,7 @@
 """Tell what an answer only repeats of the arguments of its own call: for that nobody's record vouches."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -22,6 +22,8 @@ LEAST = 4
 """A shorter run of letters is taken for a repetition only where it is a whole word of an argument."""
 MOST = 20_000
 """An answer to a call with longer arguments is not compared with them, and vouches for nothing."""
+USUAL = 10**15
+"""Of smaller numbers it is remembered how they may be written."""
 UNKNOWN = "unknown"
 """Stands for arguments that are too long, or that are not all known."""
 
@@ -62,7 +64,7 @@ class Echo:
 
     def strip(self, found: set[str]) -> None:
         """Take out of the marks of an answer those that stand in the arguments."""
-        found.difference_update(*(marks(said) for leaf in self._leaves for said in _read(str(leaf))))
+        found.difference_update(*(_marks_of(str(leaf)) for leaf in self._leaves))
         if sum(len(run) ** 2 for run in self._runs) > len(found):
             said = self.said
             begins = {said[at : at + LEAST] for at in range(len(said) - LEAST + 1)} if len(found) > len(said) else None
@@ -79,8 +81,16 @@ def _read(text: str) -> list[str]:
     return [text, *coded_in(text)]
 
 
+@remembered_of_names(1024)
+def _marks_of(text: str) -> frozenset[str]:
+    return frozenset().union(*map(marks, _read(text)))
+
+
 def _written(leaf: str | float) -> tuple[str, ...]:
-    return _ways_of_text(leaf) if isinstance(leaf, str) else _ways(leaf)
+    if isinstance(leaf, str):
+        return _ways_of_text(leaf)
+    # A float is not equal to itself, or is written otherwise than one that it equals.
+    return _ways_of_number(leaf) if isinstance(leaf, int) and abs(leaf) < USUAL else _ways(leaf)
 
 
 def _ways(leaf: str | float) -> tuple[str, ...]:
@@ -88,4 +98,5 @@ def _ways(leaf: str | float) -> tuple[str, ...]:
     return (*map(squeezed, numbers(leaf)), *chain.from_iterable(said))
 
 
+_ways_of_number: Callable[[int], tuple[str, ...]] = lru_cache(maxsize=1024)(_ways)
 _ways_of_text: Callable[[str], tuple[str, ...]] = remembered_of_names(1024)(_ways)

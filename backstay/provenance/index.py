@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from operator import add
 from typing import Any
 
 from backstay.provenance.contacts import Contacts, has_records
@@ -11,10 +10,11 @@ from backstay.provenance.echo import Echo
 from backstay.provenance.initials import Initials
 from backstay.provenance.installs import reads_files
 from backstay.provenance.listed import Listed
+from backstay.provenance.records import MOST as MOST_RECORDS
 from backstay.provenance.records import Records
 from backstay.provenance.rows import only_text
 from backstay.provenance.source import is_others, source_of
-from backstay.provenance.words import BORDER, marks, words
+from backstay.provenance.words import BORDER, marks
 
 SMALL = 2000
 """So many marks of one text are kept together with those of others, and of a larger text by themselves."""
@@ -28,7 +28,7 @@ MOST_PLACES = 16
 SHORT_PIECE = 4
 """A list that begins with so short a text is also read as one text."""
 _OVERLAP = 200
-_PART_BITS = 52
+_PART_BITS = 50
 _FIRST_PART = -(1 << 63 - _PART_BITS)
 _LEASTS = tuple(part << _PART_BITS for part in range(_FIRST_PART, 1 - _FIRST_PART))
 """Where each part of sorted hashes begins, so that one of them is found in few steps."""
@@ -57,6 +57,8 @@ class Index:
         """About how many bytes it takes in memory."""
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
+        self._frequent: set[str] = set()
+        """The marks of which no more places are remembered."""
         self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int], array[int]]] = []
         self._listed = Listed()
@@ -64,15 +66,18 @@ class Index:
         self._records = Records()
         self.initials = Initials()
         """What others spelled by the first letters of words."""
-        self._waiting: dict[Contacts | Records, list[tuple[str, Any]]] = {self._contacts: [], self._records: []}
-        self._unlisted: dict[str, dict[int, tuple[Any, ...]]] = {}
+        self._waiting: list[tuple[str, Any]] = []
+        """The own records of which nobody needed to know so far whom they name."""
+        self._unread: dict[Listed | Records, dict[str, dict[int, tuple[Any, ...]]]] = {self._listed: {}, self._records: {}}
         """By provider and source: the answers of which nobody needed to know so far what they list."""
         self.own: set[str] = set()
         """The sources that may hold records of the operator."""
-        self._opaque: set[int] = set()
-        """Those of these sources that may list what is not found in them as it is."""
-        self._opaque_providers: set[str] = set()
-        """The providers with an answer that may hold such."""
+        self.told: set[int] = set()
+        """The sources in which the task or a person speaks."""
+        self._opaque: dict[str, set[int]] = {}
+        """By provider: the sources that may list what is not found in them as it is."""
+        self._things = 0
+        """How many records the answers hold at most."""
         self._waits = 0
         """How many characters the answers have that wait."""
         self.asked: dict[int, str] = {}
@@ -84,7 +89,7 @@ class Index:
 
     def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
         """Add the answer of a tool, without what it only repeats of the arguments of its call."""
-        said = _said_in(payload)
+        said, things = _said_in(payload)
         text = BORDER.join(said)
         if self._whole and echo is not None and not self.others and len(self.first) < MOST_ASKED:
             self.first += f"{echo.said}{BORDER}"
@@ -101,81 +106,72 @@ class Index:
         elif is_others(code) or has_records(code):
             # Each value of such an answer is found in it by its words.
             clear = is_others(code) and text.count(BORDER) == len(said) - 1 and only_text(payload) is None
+            self._things += things + text.count("{")
             self._hold(number, payload, clear=clear)
             self._waits += len(text)
         if self._waits > MOST_WAITING:
-            self._take_apart(self._contacts)
-            self._take_apart(self._records)
-            self.listed()
+            _ = (self.contacts, self.records(), self.listed())
             self._waits = 0
 
     def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
         """Keep an answer until somebody needs to know what it holds."""
         code, provider = self.codes[number], self.speakers[number][1].partition(".")[0]
-        self._waiting[self._records].append((code, payload))
+        readers: list[Listed | Records] = [self._records]
         if is_others(code):
-            held = self._unlisted.setdefault(provider, {})
-            held[number] = (*held.get(number, ()), payload)
-            self._opaque.update(() if clear else (number,))
+            readers.append(self._listed)
         else:
             self.own.add(code)
-            self._waiting[self._contacts].append((code, payload))
+            self._waiting.append((code, payload))
+        if self._things >= MOST_RECORDS:
+            # Of so many records the first ones are remembered, whatever is looked up first.
+            self.records()
+            self._records.add(number, code, payload)
+            del readers[0]
+        for reader in readers:
+            held = self._unread[reader].setdefault(provider, {})
+            held[number] = (*held.get(number, ()), payload)
         if not clear:
-            self._opaque_providers.add(provider)
+            self._opaque.setdefault(provider, set()).add(number)
 
-    def listed(self, value: str | None = None, tool: str = "") -> Listed:
-        """Return what tools listed: all answers that may list a value, or all; of a tool, those of its provider."""
-        numbers = None if value is None else self._holding(value)
-        held = [self._unlisted.get(tool.partition(".")[0], {})] if tool else list(self._unlisted.values())
-        for answers in held:
-            self._list(answers, tuple(answers) if numbers is None else (numbers | self._opaque) & answers.keys())
+    def listed(self, tool: str = "", among: frozenset[int] | None = None) -> Listed:
+        """Return what tools listed: in all answers, or those of the provider of a tool, or those of some sources."""
+        self._read(self._listed, tool, among)
         return self._listed
 
-    def may_hold(self, tool: str, value: str) -> bool:
-        """Return whether an answer of the provider of a tool may hold a value."""
-        provider, numbers = tool.partition(".")[0], self._holding(value)
-        if numbers is None or provider in self._opaque_providers:
-            return True
-        return any(self.speakers[number][1].partition(".")[0] == provider for number in numbers)
-
-    def _holding(self, value: str) -> frozenset[int] | None:
-        """Return the sources in which a value may stand; None where these are too many to be known."""
-        in_order = words(value)
-        rows = list(map(add, in_order, in_order[1:])) or in_order
-        known = [found for found in map(self.find, rows) if len(found) < MOST_PLACES]
-        return frozenset.intersection(*known) if known else None
+    def records(self, tool: str = "", among: frozenset[int] | None = None) -> Records:
+        """Return the records that answers hold, whoever writes these; of which answers, as for `listed`."""
+        self._read(self._records, tool, among)
+        return self._records
 
     @property
     def contacts(self) -> Contacts:
         """Return whom own records give which address."""
-        self._take_apart(self._contacts)
+        waiting = self._waiting
+        taken = tuple(waiting)
+        for code, payload in taken:
+            self._contacts.add(code, payload)
+        if taken and self._waiting is waiting:
+            self._waiting = waiting[len(taken) :]
         return self._contacts
-
-    @property
-    def records(self) -> Records:
-        """Return the records that answers hold, whoever writes these."""
-        self._take_apart(self._records)
-        return self._records
 
     # Several threads may look values up at once. Each sees to it that all it needs is taken apart before it goes on,
     # and no harm comes of an answer that two of them took apart.
 
-    def _take_apart(self, reader: Contacts | Records) -> None:
-        waiting = self._waiting[reader]
-        taken = tuple(waiting)
-        for code, payload in taken:
-            reader.add(code, payload)
-        if taken and self._waiting[reader] is waiting:
-            self._waiting[reader] = waiting[len(taken) :]
+    def _read(self, reader: Listed | Records, tool: str, among: frozenset[int] | None) -> None:
+        unread = self._unread[reader]
+        for provider in (tool.partition(".")[0],) if tool else tuple(unread):
+            if held := unread.get(provider):
+                opaque = self._opaque.get(provider, NOBODY)
+                numbers = tuple(held) if among is None else (held.keys() & among) | (held.keys() & opaque)
+                self._read_of(held, numbers, reader)
 
-    def _list(self, held: dict[int, tuple[Any, ...]], numbers: Iterable[int]) -> None:
+    def _read_of(self, held: dict[int, tuple[Any, ...]], numbers: Iterable[int], reader: Listed | Records) -> None:
         for number in numbers:
             answers = held.get(number, ())
             for payload in answers:
-                self._listed.add(number, self.codes[number], payload)
+                reader.add(number, self.codes[number], payload)
             if answers and held.get(number) is answers:
                 held.pop(number, None)
-                self._opaque.discard(number)
 
     def add(self, code: str, text: str, echo: Echo | None = None) -> None:
         """Add a text that stood in a source; a source may be given several texts."""
@@ -185,6 +181,7 @@ class Index:
             self.codes.append(code)
             source = source_of(code)
             self.speakers.append((source.kind, source.tool or "", source.content or ""))
+            self.told.update((number,) if code in {"task", "person"} else ())
         if is_others(code):
             self.initials.add(number, text)
             # About one word in five characters.
@@ -199,13 +196,16 @@ class Index:
         if len(found) > SMALL:
             self._by_text.append((number, found))
             return
-        places = self._places
-        for mark in found:
-            before = places.get(mark)
-            if before is None:
-                places[mark] = (number,)
-            elif number not in before and len(before) < MOST_PLACES:
-                places[mark] = (*before, number)
+        places, here = self._places, (number,)
+        new = found.difference(places)
+        # Most marks are new, or stand in so many sources that one more is not remembered.
+        for mark in (found - new) - self._frequent:
+            before = places[mark]
+            if number not in before:
+                places[mark] = before + here
+                if len(before) + 1 >= MOST_PLACES:
+                    self._frequent.add(mark)
+        places.update(dict.fromkeys(new, here))
 
     def _add_large(self, number: int, text: str, echo: Echo | None) -> None:
         hashes: list[int] = []
@@ -227,30 +227,29 @@ class Index:
         for number, text in self._by_text:
             if mark in text:
                 found = (*found, number)
-        value = hash(mark) if self._large else 0
-        part = (value >> _PART_BITS) - _FIRST_PART
-        for number, hashes, begins in self._large:
-            at = bisect_left(hashes, value, begins[part], begins[part + 1])
-            if at < len(hashes) and hashes[at] == value:
-                found = (*found, number)
-        return frozenset(found) if found else NOBODY
-
-    def first_found(self, marks: Iterable[str]) -> str | None:
-        """Return the first of some marks that stands anywhere; of many marks, this is faster than to find each."""
-        places, by_text, large = self._places, self._by_text, self._large
-        for mark in marks:
-            if mark in places:
-                return mark
-            for _, text in by_text:
-                if mark in text:
-                    return mark
+        if self._large:
             value = hash(mark)
             part = (value >> _PART_BITS) - _FIRST_PART
-            for _, hashes, begins in large:
+            for number, hashes, begins in self._large:
+                at = bisect_left(hashes, value, begins[part], begins[part + 1])
+                if at < len(hashes) and hashes[at] == value:
+                    found = (*found, number)
+        return frozenset(found) if found else NOBODY
+
+    def first_found(self, marks: list[str]) -> str | None:
+        """Return the first of some marks that stands anywhere; of many marks, this is faster than to find each."""
+        first = None
+        for known in (self._places, *(text for _, text in self._by_text)):
+            if (mark := next(filter(known.__contains__, marks), None)) is not None:
+                first, marks = mark, marks[: marks.index(mark)]
+        for mark in marks if self._large else ():
+            value = hash(mark)
+            part = (value >> _PART_BITS) - _FIRST_PART
+            for _, hashes, begins in self._large:
                 at = bisect_left(hashes, value, begins[part], begins[part + 1])
                 if at < len(hashes) and hashes[at] == value:
                     return mark
-        return None
+        return first
 
     def first_of(self, found: frozenset[int]) -> tuple[str, ...]:
         """Return the codes of the first of some sources, whoever vouches for what stands there among them.
@@ -267,13 +266,15 @@ class Index:
 
 def texts_in(value: Any) -> str:
     """Return every text and number of a JSON value and every name of its fields, with a border between them."""
-    return BORDER.join(_said_in(value))
+    return BORDER.join(_said_in(value)[0])
 
 
-def _said_in(value: Any) -> list[str]:
+def _said_in(value: Any) -> tuple[list[str], int]:
+    """Return what a value says, and how many things with fields it holds."""
     found: list[str] = []
     names: dict[Any, Any] = {}
     waiting = [value]
+    things = 0
     while waiting:
         item = waiting.pop()
         # By type and not by pattern: an answer may have hundreds of thousands of values.
@@ -283,6 +284,7 @@ def _said_in(value: Any) -> list[str]:
         elif kind is int or kind is float:
             found.append(repr(item))
         elif kind is dict:
+            things += 1
             names.update(item)
             waiting.extend(item.values())
         elif kind is list or kind is tuple:
@@ -290,4 +292,4 @@ def _said_in(value: Any) -> list[str]:
             if len(item) > 2 and type(item[0]) is str and len(item[0]) <= SHORT_PIECE:
                 # A value that was cut into pieces, as in ["DE", "89", "37"].
                 found.append("".join(piece for piece in item if type(piece) is str))
-    return [*map(str, names), *found]
+    return [*map(str, names), *found], things

@@ -61,8 +61,8 @@ class Listed:
         self._addresses: dict[str, set[int]] = {}
         self._names: dict[tuple[str, str], set[int]] = {}
         """By provider and name of a field: the answers that have such a field, and tell its name in no text."""
-        self._quiet: dict[int, frozenset[str]] = {}
-        """By answer: the short numbers that stand in it and that no text of it tells."""
+        self._numbers: dict[int, tuple[Numbers, ...]] = {}
+        """By source: the short numbers that stand in its answers."""
 
     def add(self, number: int, code: str, payload: Any) -> None:
         """Add what an answer of one source lists."""
@@ -79,7 +79,7 @@ class Listed:
             self._names.setdefault((provider, key), set()).add(number)
         for key in found.addresses:
             self._addresses.setdefault(key, set()).add(number)
-        self._quiet[number] = self._quiet.get(number, found.quiet) & found.quiet
+        self._numbers[number] = (*self._numbers.get(number, ()), found.numbers)
 
     def by(self, tool: str, value: str, named: frozenset[str]) -> frozenset[int]:
         """Return the sources in which other tools of the provider of a tool list a value; none when none does.
@@ -104,6 +104,11 @@ class Listed:
         names = () if _FIELDS.isdisjoint(named) else self._names.get((provider, key), ())
         return frozenset((*self._by_value.get((provider, key), ()), *alike, *names))
 
+    @staticmethod
+    def may_have(in_order: list[str], named: frozenset[str]) -> bool:
+        """Return whether so many words can be a value in a field, or of `field` the name of one."""
+        return len(in_order) <= MOST_OF_A_FIELD or not _FIELDS.isdisjoint(named)
+
     def fields_with(self, tool: str, value: str) -> frozenset[int]:
         """Return the sources of the provider of a tool that have a value as a whole field and tell it in no text."""
         key = tool.partition(".")[0], _key(value)
@@ -117,12 +122,13 @@ class Listed:
         others = [squeezed(key.split()) for of, key in tuple(self._by_value) if of == provider and len(key) <= LONGEST]
         return any(differ_in_one(own, other) and said(other) for other in others)
 
-    def quiet_about(self, value: str) -> frozenset[int]:
-        """Return the sources that have a short number and tell it in no text; none for another value."""
+    def quiet_about(self, value: str, among: Iterable[int]) -> frozenset[int]:
+        """Return the sources among some that have a short number and tell it in no text; none for another value."""
         key = _key(value)
         if not is_short_number(key):
             return frozenset()
-        return frozenset(number for number, found in self._quiet.items() if key in found)
+        held = ((number, self._numbers.get(number, ())) for number in among)
+        return frozenset(number for number, found in held if found and all(key in numbers.quiet for numbers in found))
 
     def with_address(self, address: str) -> frozenset[int]:
         """Return the sources that have an address as a field and tell it in no text."""
@@ -139,15 +145,14 @@ class Fields(NamedTuple):
     """Those that no text of the answer tells, as their words."""
     names: list[str]
     """The names of its fields that it tells nowhere else, as their words."""
-    quiet: frozenset[str]
-    """Short numbers that stand in the answer, and that it does not tell."""
+    numbers: Numbers
 
 
 def fields_in(leaves: Iterable[Leaf]) -> Fields:
     """Return the values that stand nowhere else in an answer than in fields of their own."""
     listed, fields, rest, addresses, names, numbers = _sorted(leaves)
     if not listed and not fields and not addresses:
-        return Fields([], {}, [], [], numbers.quiet())
+        return Fields([], {}, [], [], numbers)
     said = marks(BORDER.join(rest))
     told = {" ".join(row[at:end]) for row, _ in fields.values() if len(row) > 1 for at, end in _slices(len(row))}
     others = {
@@ -162,11 +167,14 @@ def fields_in(leaves: Iterable[Leaf]) -> Fields:
     after = {" ".join(row[at:end]) for row in listed.values() for at, end in _slices(len(row))}
     told |= fields.keys() | {key for key in after if any(map(str.isdigit, key))}
     said |= marks(BORDER.join(addresses))
-    quiet = numbers.quiet()
-    said -= quiet
     rows = islice(listed.items(), MOST)
-    identifiers = [key for key, row in rows if key not in told and not said.issuperset(_row(row))]
-    return Fields(identifiers, others, untold[:MOST], free, quiet)
+    identifiers = [key for key, row in rows if key not in told and not _is_said(_row(row), said, numbers)]
+    return Fields(identifiers, others, untold[:MOST], free, numbers)
+
+
+def _is_said(row: set[str], said: set[str], numbers: Numbers) -> bool:
+    """Return whether texts say all of a row, and tell the numbers in it."""
+    return said.issuperset(row) and not (any(map(is_short_number, row)) and numbers.quiet & row)
 
 
 class _Sorted(NamedTuple):

@@ -8,7 +8,7 @@ from backstay.provenance.arguments import bounded, collapsed, looked_at, name_at
 from backstay.provenance.composition import MOST_WORDS, Composition, without_references
 from backstay.provenance.index import MOST_CODES, MOST_PLACES, NOBODY
 from backstay.provenance.installs import installed_by, reads_files
-from backstay.provenance.listed import is_identifier
+from backstay.provenance.listed import LONGEST, Listed, is_identifier
 from backstay.provenance.part import (
     LEAST_PIECE,
     Part,
@@ -245,7 +245,7 @@ class Lookup(Composition):
         return ""
 
     def _is_said(self, word: str) -> bool:
-        return any(self.index.codes[number] in {"task", "person"} for number in self._found[word])
+        return not self.index.told.isdisjoint(self._found[word])
 
     def _is_foreign_within(self, address: str) -> bool:
         parts = self.parts_of(address, "atom")
@@ -257,22 +257,21 @@ class Lookup(Composition):
     def _is_listed(self, value: Any, tool: str, name: str) -> bool:
         """Return whether another tool of the provider listed a value as an identifier, and nobody else told it."""
         text = str(value)
-        if not tool or not takes_identifiers(name, text) or not is_identifier(text):
+        in_order = words(text) if tool and len(text) <= LONGEST else []
+        found = self._longest(in_order, 0)[1] if in_order else NOBODY
+        if not found or len(found) >= MOST_PLACES or not (takes_identifiers(name, text) and is_identifier(text)):
             return False
-        in_order = words(text)
-        found = self._longest(in_order, 0)[1]
-        if not found or len(found) >= MOST_PLACES:
-            return False
-        listed = self.index.listed(text, tool).by(tool, text, words_of(name) if takes_fields(name) else frozenset())
+        listing = self.index.listed(tool, self._holding(in_order))
+        listed = listing.by(tool, text, words_of(name) if takes_fields(name) else frozenset())
         if listed and is_of_a_person(name) and self._is_mistakable(tool, text):
             return False
         return bool(listed) and not self._told_elsewhere(text, in_order, found, listed, tool)
 
     def _is_mistakable(self, tool: str, name: str) -> bool:
         """Return whether somebody else is called so, or almost."""
-        if self.index.listed(tool=tool).is_alike(tool, name, self._is_said):
+        if self.index.listed(tool).is_alike(tool, name, self._is_said):
             return True
-        return self.index.records.is_one_of_several(tool, name, self._is_said)
+        return self.index.records(tool).is_one_of_several(tool, name, self._is_said)
 
     def _belongs(self, value: Any, tool: str, name: str, arguments: dict[str, Any]) -> bool:
         """Return whether a value is the model's own word, or that of a record that the task or the call names."""
@@ -283,13 +282,15 @@ class Lookup(Composition):
         if not tool or not name:
             return False
         if takes_identifiers(name, text) and is_identifier(text):
-            may_be = self.index.may_hold(tool, text)
-            return may_be and self.index.records.is_named(tool, name, text, self._is_said)
+            held = self.index.records(tool, self._holding(in_order))
+            # Only of one that the task names it matters whether it names others as well.
+            may_be = held.may_be_named(tool, name, text, self._is_said)
+            return may_be and self.index.records(tool).is_named(tool, name, text, self._is_said)
         if "@" not in text or not is_address(text):
             return False
         if not answers(tool) or not self._is_answered(text, tool, arguments):
             return False
-        found, fields = self._longest(in_order, 0)[1], self.index.listed(text).with_address(text)
+        found, fields = self._longest(in_order, 0)[1], self.index.listed("", self._holding(in_order)).with_address(text)
         # Dictated, as in "bo at home dot example", its words do not follow each other.
         dictated = frozenset[int].intersection(*map(self._found.__getitem__, in_order))
         if not found or len(dictated) >= MOST_PLACES or self._others(dictated) - fields:
@@ -301,7 +302,7 @@ class Lookup(Composition):
         for name, value in arguments.items():
             if not names_a_message(name) or not isinstance(value, str | int):
                 continue
-            if self.index.records.wrote(tool, address, str(value)):
+            if self.index.records(tool).wrote(tool, address, str(value)):
                 shape = shape_of(name, str(value))
                 parts = self.parts_of(value, shape)
                 return not self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=False)
@@ -321,10 +322,12 @@ class Lookup(Composition):
         if not is_dictated(looked, value):
             return parts, "other"
         in_order = words(value)
-        found = self._longest(in_order, 0)[1] if tool else NOBODY
+        if not tool or not Listed.may_have(in_order, words_of(name)):
+            return looked, "name"
+        found = self._longest(in_order, 0)[1]
         if not found or len(found) >= MOST_PLACES:
             return looked, "name"
-        listed = self.index.listed(value, tool).in_fields(tool, value, words_of(name))
+        listed = self.index.listed(tool, self._holding(in_order)).in_fields(tool, value, words_of(name))
         in_field = listed and not self._told_elsewhere(value, in_order, found, listed, tool)
         return (parts, "other") if in_field else (looked, "name")
 
@@ -336,16 +339,16 @@ class Lookup(Composition):
         As it is, it may also stand in other fields of the provider of a tool.
         """
         run = squeezed(in_order)
-        listing = self.index.listed(text, "" if is_short_number(" ".join(in_order)) else tool)
-        fields, quiet = listing.fields_with(tool, text), listing.quiet_about(text)
-        if any(self._others(way) - listed - fields - quiet for way in (found, self._found[run])):
+        listing = self.index.listed("" if is_short_number(" ".join(in_order)) else tool, self._holding(in_order))
+        theirs = self._others(found | self._found[run]) - listed - listing.fields_with(tool, text)
+        if theirs - listing.quiet_about(text, theirs):
             return True
         # Nobody lists what he has spelled otherwise, but a short word turned round may be another one.
         is_short = len(run) < LEAST_PIECE
         for way in spellings(text, self._found):
             if way != in_order and self._phrase(way):
                 other = " ".join(way)
-                may = listed | self.index.listed(other, tool).fields_with(tool, other) if is_short else NOBODY
+                may = listed | self.index.listed(tool, self._holding(way)).fields_with(tool, other) if is_short else NOBODY
                 if self._others(self._longest(way, 0)[1]) - may:
                     return True
         least = LEAST_PIECE - 1

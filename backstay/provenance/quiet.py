@@ -4,6 +4,7 @@ A file whose identifier is 11 is not named by `11:30`, `June 11`, a size of 11 o
 """
 
 import re
+from functools import cached_property
 from typing import Any
 
 from backstay.data_files import data_beside
@@ -29,31 +30,31 @@ class Numbers:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._seen: set[str] = set()
-        self._telling: list[str] = []
+        self._fields: list[tuple[str, Any, bool]] = []
 
     def add(self, name: str, value: Any, *, is_text: bool) -> None:
         """Add a field; a text and every name tell their numbers, and a moment or an amount does not."""
-        if _tells(name):
-            self._telling.append(name)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return
-        text = value if isinstance(value, str) else repr(value)
-        if not _tells(text):
-            return
-        self._seen.update(_SHORT_NUMBER.findall(text))
-        if is_text or not (isinstance(value, str) or is_quantity(name)):
-            self._telling.append(_without_headings(_without_numbering(without_moments(text))))
+        self._fields.append((name, value, is_text))
 
+    @cached_property
     def quiet(self) -> frozenset[str]:
         """Return those that are not told.
 
         What is coded in a text tells its numbers, and so do two digits beside each other.
         """
-        if not self._seen:
-            return frozenset()
-        told = marks(BORDER.join(self._telling))
-        return frozenset(number for number in self._seen if number not in told)
+        seen: set[str] = set()
+        telling: list[str] = []
+        for name, value, is_text in self._fields:
+            if _tells(name):
+                telling.append(name)
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                continue
+            text = value if isinstance(value, str) else repr(value)
+            if _tells(text):
+                seen.update(_SHORT_NUMBER.findall(text))
+                if is_text or not (isinstance(value, str) or is_quantity(name)):
+                    telling.append(_without_headings(_without_numbering(without_moments(text))))
+        return frozenset(seen - marks(BORDER.join(telling)) if seen else ())
 
 
 def _tells(text: str) -> bool:

@@ -6,6 +6,7 @@ for an answer by the identifier alone goes there, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from backstay.provenance.contacts import NAMES
 from backstay.provenance.rows import lists_things, only_text, parsed
 from backstay.provenance.source import is_computed, source_of
 from backstay.provenance.targets import address_in, words_of
-from backstay.provenance.words import differ_in_one, name_words, run_of, words
+from backstay.provenance.words import differ_in_one, name_words, remembered_of_names, run_of, words
 
 MOST = 5000
 """So many records are remembered; in a run that has read more, none counts as named."""
@@ -23,6 +24,8 @@ MOST_WORDS = 16
 LEAST_SAID = 2
 """A task names a record by so many words of its title in a row, which are at least half of them."""
 LEAST_LETTERS = 6
+LONGEST_TITLE = 200
+"""Of a longer title only the first words are kept."""
 MOST_CALLED = 20
 """Who has more names than these is not known by any."""
 LEAST_QUOTED = 3
@@ -32,23 +35,36 @@ _TITLES, _OWN, _MESSAGES, _SENDERS, _ANSWERED, _ANSWERING, _GENERIC = (
 )
 
 
+class _Field(NamedTuple):
+    """Hold what a field may be by its name."""
+
+    own: frozenset[str] | None
+    """Of what it is the identifier, as words; None where it is none."""
+    names_message: bool
+    is_title: bool
+    is_sender: bool
+    is_name: bool
+
+
 class Record(NamedTuple):
     """Hold one record: what it is called, its identifiers, and who wrote it if it is a message."""
 
-    provider: str
     tool: str
-    kinds: frozenset[str]
-    """The words in the name of the tool that answered it."""
-    titles: tuple[tuple[str, ...], ...]
+    called: tuple[str, ...]
     own: Mapping[str, frozenset[str]]
     """By identifier: what it is the identifier of, as the words of the field's name."""
     messages: frozenset[str]
     """Its identifiers if it is a message."""
     senders: frozenset[str]
 
+    @property
+    def titles(self) -> list[list[str]]:
+        """Return what it is called, as words."""
+        return [words(title)[: MOST_WORDS + 1] for title in self.called]
+
     def is_kind(self, kind: frozenset[str]) -> bool:
         """Return whether its tool, or a field with its identifier, is named for a kind of things."""
-        return bool(self.kinds & kind) or any(of & kind for of in self.own.values())
+        return not kind.isdisjoint(_kinds(self.tool)) or any(of & kind for of in self.own.values())
 
     def is_(self, key: str, kind: frozenset[str]) -> bool:
         """Return whether something is its identifier as a thing of a kind."""
@@ -56,11 +72,18 @@ class Record(NamedTuple):
         return of is not None and (not of or bool(of & kind))
 
 
-class _Named(NamedTuple):
+class _Named:
     """Hold somebody or something by its name, with its identifiers by the names of their fields."""
 
-    name: frozenset[str]
-    fields: dict[str, str]
+    def __init__(self, name: frozenset[str], item: dict[Any, Any]) -> None:
+        """Keep the fields of a record that may be identifiers; they are taken apart once somebody asks for one."""
+        self.name = name
+        self._item = {str(field): value for field, value in item.items() if isinstance(value, str | int)}
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """Return the values of its fields, as they are compared."""
+        return {field: _key(str(value)) for field, value in self._item.items()}
 
     def is_rival(self, other: "_Named", key: str) -> bool:
         """Return whether it has another value in a field in which another one has a value."""
@@ -74,54 +97,83 @@ class Records:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._records: list[Record] = []
+        self._count = 0
+        self._records: dict[str, list[Record]] = {}
+        self._by_key: dict[tuple[str, str], list[Record]] = {}
         self._named: dict[str, list[_Named]] = {}
+        """By provider, as all of these."""
         self._skipped: set[str] = set()
         """The providers of which not all is known, so that no record of theirs is the only one."""
 
-    def add(self, code: str, payload: Any) -> None:
-        """Add the records of an answer."""
+    def add(self, _: int, code: str, payload: Any) -> None:
+        """Add the records of an answer of one source."""
         tool = source_of(code).tool or ""
         if is_computed(code) or tool.startswith("engine."):
             return
         text = only_text(payload) if lists_things(tool) else None
-        payload = payload if text is None else parsed(text)
-        waiting: list[Any] = [payload]
-        while waiting and len(self._records) < MOST:
+        waiting: list[Any] = [payload if text is None else parsed(text)]
+        while waiting and self._count < MOST:
             item = waiting.pop()
             match item:
                 case dict():
-                    record = _record(tool, item)
-                    if text is not None:
-                        # A text that looks like a listing may be that of one message.
-                        record = record._replace(messages=frozenset())
-                    if record.own:
-                        self._records.append(record)
-                    self._name(record.provider, item)
+                    # A text that looks like a listing may be that of one message.
+                    self._add(tool, item, may_be_message=text is None)
                     waiting += item.values()
                 case list() | tuple():
                     waiting += item
                 case _:
                     pass
 
+    def _add(self, tool: str, item: dict[Any, Any], *, may_be_message: bool) -> None:
+        provider = tool.partition(".")[0]
+        fields = [(_field(str(name)), value) for name, value in item.items()]
+        if record := _record(tool, fields, may_be_message=may_be_message):
+            self._count += 1
+            self._records.setdefault(provider, []).append(record)
+            for key in record.own:
+                self._by_key.setdefault((provider, key), []).append(record)
+        named = self._named.setdefault(provider, [])
+        called = [
+            word
+            for field, value in fields
+            if field.is_name and isinstance(value, str) and not address_in(value)
+            for word in words(value)
+        ]
+        if called and len(called) <= MOST_WORDS and len(named) < MOST:
+            named.append(_Named(frozenset(word for word in called if len(word) > 1), item))
+
     def skip(self, code: str) -> None:
         """Take no record of a provider for the only one, of which an answer was too large to take apart."""
         self._skipped.add((source_of(code).tool or "").partition(".")[0])
 
-    def is_named(self, tool: str, name: str, identifier: str, said: Callable[[str], bool]) -> bool:
-        """Return whether a value is the identifier of the one record of a tool's provider that the task names.
+    def may_be_named(self, tool: str, name: str, identifier: str, said: Callable[[str], bool]) -> bool:
+        """Return whether the task names a record with an identifier; others may be named alike.
 
         `said` tells whether the task has two words in a row. Two kinds of things may have the same identifier, so the
         tool that listed the record must share a word with the argument or, where that is only called `id`, its tool.
         """
-        provider, key = tool.partition(".")[0], _key(identifier)
-        kind = words_of(name) - _OWN or words_of(tool.partition(".")[2]) - _GENERIC
-        records = [record for record in self._all() if record.provider == provider]
-        if not any(record.is_(key, kind) and record.tool != tool and record.is_kind(kind) for record in records):
+        kind, key = _kind(tool, name), _key(identifier)
+        fitting = self._fitting(tool, kind, key)
+        if not any(record.tool != tool and record.is_kind(kind) for record in fitting):
             return False
-        things = [record for record in records if record.is_kind(kind)]
-        meant = _meant(things, said, lambda record: record.is_(key, kind)) or _called(things, said, kind, key)
+        things = [record for record in fitting if record.is_kind(kind)]
+        return bool(_pairs(things, said) or _called_by(things, said, kind))
+
+    def is_named(self, tool: str, name: str, identifier: str, said: Callable[[str], bool]) -> bool:
+        """Return whether a value is the identifier of the one record of a tool's provider that the task names."""
+        if not self.may_be_named(tool, name, identifier, said):
+            return False
+        kind, key = _kind(tool, name), _key(identifier)
+        fitting = [record for record in self._fitting(tool, kind, key) if record.is_kind(kind)]
+        things = [record for record in self._of(tool) if record.is_kind(kind)]
+        pairs = _pairs(fitting, said)
+        meant = (_meant(things, said, pairs) if pairs else []) or _called(things, _called_by(fitting, said, kind))
         return bool(meant) and all(record.is_(key, kind) for record in meant)
+
+    def _fitting(self, tool: str, kind: frozenset[str], key: str) -> list[Record]:
+        """Return the records of which something is the identifier as things of a kind."""
+        held = self._by_key.get((tool.partition(".")[0], key), ()) if self._of(tool) else ()
+        return [record for record in held if record.is_(key, kind)]
 
     def is_one_of_several(self, tool: str, value: str, said: Callable[[str], bool]) -> bool:
         """Return whether a value is that of somebody whose name, as far as the task says it, others have as well.
@@ -140,27 +192,34 @@ class Records:
             return True
         return bool(holding) and all(_is_shared(somebody, key, named, said) for somebody in holding.values())
 
-    def _name(self, provider: str, item: dict[Any, Any]) -> None:
-        named = self._named.setdefault(provider, [])
-        called = [word for field, value in item.items() if _is_name(field, value) for word in words(value)]
-        if called and len(called) <= MOST_WORDS and len(named) < MOST:
-            fields = {str(field): _key(str(value)) for field, value in item.items() if isinstance(value, str | int)}
-            named.append(_Named(frozenset(word for word in called if len(word) > 1), fields))
-
     def wrote(self, tool: str, address: str, identifier: str) -> bool:
         """Return whether an address is that of who wrote the message which an identifier of a provider stands for."""
-        provider, wanted, key = tool.partition(".")[0], _key(identifier), run_of(address)
-        found = [record for record in self._all() if record.provider == provider and wanted in record.messages]
+        wanted, key = _key(identifier), run_of(address)
+        found = [record for record in self._of(tool) if wanted in record.messages]
         return bool(found) and all(record.senders == frozenset({key}) for record in found)
 
-    def _all(self) -> Iterator[Record]:
-        """Yield the records of providers of which all is known."""
-        if len(self._records) < MOST:
-            yield from (record for record in tuple(self._records) if record.provider not in self._skipped)
+    def _of(self, tool: str) -> list[Record]:
+        """Return the records of the provider of a tool; none where not all is known."""
+        provider = tool.partition(".")[0]
+        return self._records.get(provider, []) if self._count < MOST and provider not in self._skipped else []
 
 
-def _is_name(field: Any, value: Any) -> bool:
-    return isinstance(value, str) and not NAMES.isdisjoint(name_words(str(field))[-1:]) and not address_in(value)
+@remembered_of_names(1024)
+def _field(name: str) -> _Field:
+    last, lowered = (name_words(name) or ("",))[-1], name.lower()
+    own = words_of(name) - _OWN if last in _OWN else None
+    return _Field(own, lowered in _MESSAGES, last in _TITLES, lowered in _SENDERS, last in NAMES)
+
+
+@remembered_of_names(1024)
+def _kinds(tool: str) -> frozenset[str]:
+    """Return the words in the name of a tool that answers records."""
+    return words_of(tool.partition(".")[2])
+
+
+def _kind(tool: str, name: str) -> frozenset[str]:
+    """Return the words for what an argument of a tool takes."""
+    return words_of(name) - _OWN or _kinds(tool) - _GENERIC
 
 
 def _is_shared(somebody: _Named, key: str, named: Sequence[_Named], said: Callable[[str], bool]) -> bool:
@@ -182,23 +241,22 @@ def names_a_message(name: str) -> bool:
     return not _ANSWERED.isdisjoint(name_words(name))
 
 
-def _record(tool: str, item: dict[Any, Any]) -> Record:
-    titles: list[tuple[str, ...]] = []
+def _record(tool: str, fields: Sequence[tuple[_Field, Any]], *, may_be_message: bool) -> Record | None:
+    """Return a record where something identifies it."""
+    titles: list[str] = []
     own: dict[str, frozenset[str]] = {}
     messages: set[str] = set()
-    senders: set[str] = set()
-    for field, value in item.items():
-        name = str(field)
-        last = (name_words(name) or ("",))[-1]
-        if last in _OWN and isinstance(value, str | int) and not isinstance(value, bool):
-            own[_key(str(value))] = words_of(name) - _OWN
-            messages.update([_key(str(value))] if name.lower() in _MESSAGES else ())
-        elif last in _TITLES and isinstance(value, str):
-            titles.append(tuple(words(value)[: MOST_WORDS + 1]))
-        elif name.lower() in _SENDERS:
-            senders.update(_addresses(value))
-    provider, _, called = tool.partition(".")
-    return Record(provider, tool, words_of(called), tuple(titles), own, frozenset(messages), frozenset(senders))
+    senders: list[Any] = []
+    for field, value in fields:
+        if field.own is not None and isinstance(value, str | int) and not isinstance(value, bool):
+            own[key := _key(str(value))] = field.own
+            messages.update([key] if may_be_message and field.names_message else ())
+        elif field.is_title and isinstance(value, str):
+            titles.append(value if len(value) <= LONGEST_TITLE else " ".join(words(value)[: MOST_WORDS + 1]))
+        elif field.is_sender:
+            senders.append(value)
+    written_by = frozenset(address for value in senders for address in _addresses(value)) if messages else frozenset[str]()
+    return Record(tool, tuple(titles), own, frozenset(messages), written_by) if own else None
 
 
 def _addresses(value: Any) -> Iterator[str]:
@@ -209,31 +267,39 @@ def _addresses(value: Any) -> Iterator[str]:
                 yield run_of(address)
 
 
-def _meant(records: Sequence[Record], said: Callable[[str], bool], fits: Callable[[Record], bool]) -> list[Record]:
-    """Return the records that the task may mean where it names one that fits.
+def _pairs(records: Sequence[Record], said: Callable[[str], bool]) -> set[tuple[str, str]]:
+    """Return each two words in a row that the task says of some records."""
+    return {pair for record in records for _, row in _rows(record, said) for pair in pairwise(row)}
 
-    These are all whose titles share two words in a row with what the task says of that one; where it quotes whole
-    titles, these only.
+
+def _meant(records: Sequence[Record], said: Callable[[str], bool], pairs: set[tuple[str, str]]) -> list[Record]:
+    """Return the records that the task may mean where it says some pairs of words of one.
+
+    These are all whose titles share two words in a row with that; where it quotes whole titles, these only.
     """
-    named = [
-        (record, row, len(title) == len(row) >= LEAST_QUOTED)
+    rivals = [
+        (record, len(title) == len(row) >= LEAST_QUOTED)
         for record in records
+        if any(not pairs.isdisjoint(pairwise(title)) for title in record.titles)
         for title, row in _rows(record, said)
+        if not pairs.isdisjoint(pairwise(row))
     ]
-    pairs = {pair for record, row, _ in named if fits(record) for pair in pairwise(row)}
-    rivals = [(record, whole) for record, row, whole in named if not pairs.isdisjoint(pairwise(row))]
     quoted = [record for record, whole in rivals if whole]
     return quoted or [record for record, _ in rivals]
 
 
-def _called(things: Sequence[Record], said: Callable[[str], bool], kind: frozenset[str], key: str) -> list[Record]:
-    """Return the records that the task may mean where it names one by a title of one word and its kind.
+def _called_by(records: Sequence[Record], said: Callable[[str], bool], kind: frozenset[str]) -> set[str]:
+    """Return the titles of one word by which the task names records, together with their kind.
 
-    With "my home address" it means the address that is called Home, unless the title of another one has that word.
+    With "my home address" it means the address that is called Home.
     """
-    titles = {title for record in things if record.is_(key, kind) for title in record.titles if len(title) == 1}
-    named = {title[0] for title in titles if any(said(title[0] + of) or said(of + title[0]) for of in kind)}
-    return [record for record in things if not named.isdisjoint(word for title in record.titles for word in title)]
+    titles = {title[0] for record in records for title in record.titles if len(title) == 1}
+    return {title for title in titles if any(said(title + of) or said(of + title) for of in kind)}
+
+
+def _called(records: Sequence[Record], called: set[str]) -> list[Record]:
+    """Return the records that the task may mean by some words: all that have one of them in a title."""
+    return [record for record in records if not called.isdisjoint(word for title in record.titles for word in title)]
 
 
 def _rows(record: Record, said: Callable[[str], bool]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:

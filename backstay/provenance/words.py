@@ -28,7 +28,6 @@ _PLAIN = bytes(
 )
 _BETWEEN = bytes(code for code in range(128) if not chr(code).isalnum())
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_BORDER_AS_NOTHING = {BORDER: ""}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _SIGN = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 _ENTITY = re.compile(r"&#(?:\d{2,6}|[xX][0-9A-Fa-f]{2,5});")
@@ -49,8 +48,8 @@ _LONG = 12
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _LETTERS = re.compile(rf" [^ {BORDER}](?: [^ {BORDER}]){{3,}}(?= )")
 _AS_LETTER = bytes(code if chr(code) in f" {BORDER}" else 120 for code in range(256))
-_FOUR_LETTERS = b" x x x x "
-"""A text in ASCII without four of these has no such run; this is seen faster, too."""
+_FOUR_LETTERS = re.compile(b" x x x x ")
+"""In a text in ASCII, each such run begins with these; they are found faster, too."""
 _ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
 _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
@@ -92,13 +91,15 @@ def _in_order(text: str) -> list[str]:
     if not text.isascii():
         return _WORD.findall(normalise(text))
     # A table does in one pass what is slow as an expression.
-    return text.replace(BORDER, f" {BORDER} ").encode().translate(_PLAIN).decode().split()
+    spaced = text.replace(BORDER, f" {BORDER} ") if BORDER in text else text
+    return spaced.encode().translate(_PLAIN).decode().split()
 
 
 def words(text: str) -> list[str]:
     """Return the words of a text, in order."""
-    in_order = _in_order(text)
-    return [word for word in in_order if word != BORDER] if BORDER in text else in_order
+    if BORDER in text:
+        return [word for word in _in_order(text) if word != BORDER]
+    return text.encode().translate(_PLAIN).decode().split() if text.isascii() else _in_order(text)
 
 
 def squeezed(in_order: list[str]) -> str:
@@ -120,7 +121,7 @@ def marks(text: str) -> set[str]:
     """Return the words and pairs of words of a text, those of what is coded in it included."""
     in_order = _in_order(text)
     # A border is no word, and with a word before or after it makes that word again.
-    single = list(map(_BORDER_AS_NOTHING.get, in_order, in_order)) if BORDER in text else in_order
+    single = ["" if word == BORDER else word for word in in_order] if BORDER in text else in_order
     found = set(single)
     coded = max(map(len, found), default=0) >= _LONG
     found.update(map(add, single, islice(single, 1, None)))
@@ -128,11 +129,20 @@ def marks(text: str) -> set[str]:
     for part in _decoded(text, coded=coded):
         plain = words(part)
         found.update(plain, map(add, plain, islice(plain, 1, None)))
-    # One letter after the other, such as "m a l l o r y".
-    row = f" {' '.join(in_order)} "
-    if not row.isascii() or _FOUR_LETTERS in row.encode().translate(_AS_LETTER):
-        found.update(run.replace(" ", "") for run in _LETTERS.findall(row))
+    found.update(run.replace(" ", "") for run in _letters_in(f" {' '.join(in_order)} "))
     return found
+
+
+def _letters_in(row: str) -> Iterator[str]:
+    """Yield the runs of one letter after the other, such as "m a l l o r y", in words with a space between them."""
+    if not row.isascii():
+        yield from _LETTERS.findall(row)
+        return
+    plain = row.encode().translate(_AS_LETTER)
+    at = 0
+    while (begun := _FOUR_LETTERS.search(plain, at)) and (found := _LETTERS.match(row, begun.start())):
+        yield found[0]
+        at = found.end()
 
 
 def _decoded(text: str, *, coded: bool) -> Iterator[str]:
