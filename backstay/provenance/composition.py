@@ -47,7 +47,6 @@ class Composition:
     index: Index
     computed: tuple[str, ...] = ()
     """What a value counts as that stands nowhere: the model's own words, unless a program computed it."""
-    _names: dict[frozenset[int], tuple[str, ...]] = field(default_factory=dict)
     _read: dict[tuple[str, bool], list[Part]] = field(default_factory=dict)
     """Texts that were taken apart, and whether closely."""
     _pieces: dict[str, list[Part]] = field(default_factory=dict)
@@ -110,7 +109,7 @@ class Composition:
             if (codes := self._phrase(spelling)) is not None:
                 return codes
         found = self.index.initials.find(squeezed(in_order)) if self.index.others else NOBODY
-        return self._named(found) if found else None
+        return self.index.first_of(found) if found else None
 
     def _parts(self, in_order: list[str], *, closely: bool) -> Iterator[Part]:
         at = 0
@@ -120,10 +119,10 @@ class Composition:
                 # Written in one in its source, as account numbers are.
                 end, found = self._joined(in_order, at, end, found)
             if found and (end - at > 1 or len(in_order[at]) >= LEAST_PIECE or len(in_order) == 1):
-                yield Part(tuple(in_order[at:end]), self._named(found))
-            elif found and closely and not vouched(self._named(found)):
+                yield Part(tuple(in_order[at:end]), self.index.first_of(found))
+            elif found and closely and not vouched(self.index.first_of(found)):
                 # A short word that nobody vouches for belongs to those who wrote it.
-                yield Part(tuple(in_order[at:end]), self._named(found))
+                yield Part(tuple(in_order[at:end]), self.index.first_of(found))
             elif not found and len(in_order[at]) >= LEAST_PIECE:
                 yield from self._cut(in_order[at]) if closely else (Part((in_order[at],), self.computed),)
             at = max(end, at + 1)
@@ -175,7 +174,7 @@ class Composition:
             yield Part((word,), self.computed)
             return
         for start, end, found in pieces:
-            yield Part((word[start:end],), self._named(found))
+            yield Part((word[start:end],), self.index.first_of(found))
         if missing:
             yield Part((word,), self.computed)
 
@@ -190,10 +189,4 @@ class Composition:
         if not in_order or not self._found[in_order[0]]:
             return None
         end, found = self._longest(in_order, 0)
-        return self._named(found) if found and end == len(in_order) else None
-
-    def _named(self, found: frozenset[int]) -> tuple[str, ...]:
-        """Return the codes of the first places, whoever vouches for the value among them."""
-        if (named := self._names.get(found)) is None:
-            self._names[found] = named = self.index.first_of(found)
-        return named
+        return self.index.first_of(found) if found and end == len(in_order) else None

@@ -39,6 +39,8 @@ MOST_LISTED = 100_000
 """In an answer with more characters no identifiers and no contacts are recognised."""
 
 
+MOST_FIRST = 1000
+"""For so many sets of sources it is remembered which of them are named."""
 MOST_ASKED = 4000
 """So much is remembered of the arguments of the calls that one source answers."""
 
@@ -57,6 +59,8 @@ class Index:
         """About how many bytes it takes in memory."""
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
+        self._first: dict[frozenset[int], tuple[str, ...]] = {}
+        """The codes that were named for some sources: none of them ever changes."""
         self._frequent: set[str] = set()
         """The marks of which no more places are remembered."""
         self._by_text: list[tuple[int, set[str]]] = []
@@ -68,12 +72,17 @@ class Index:
         """What others spelled by the first letters of words."""
         self._waiting: list[tuple[str, Any]] = []
         """The own records of which nobody needed to know so far whom they name."""
-        self._unread: dict[Listed | Records, dict[str, dict[int, tuple[Any, ...]]]] = {self._listed: {}, self._records: {}}
+        self._unread: dict[Listed | Records, dict[str, dict[int, tuple[Any, ...]]]] = {
+            self._listed: {},
+            self._records: {},
+        }
         """By provider and source: the answers of which nobody needed to know so far what they list."""
         self.own: set[str] = set()
         """The sources that may hold records of the operator."""
         self.told: set[int] = set()
         """The sources in which the task or a person speaks."""
+        self._answered: set[str] = set()
+        """The providers with answers that may list something."""
         self._opaque: dict[str, set[int]] = {}
         """By provider: the sources that may list what is not found in them as it is."""
         self._things = 0
@@ -116,6 +125,7 @@ class Index:
     def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
         """Keep an answer until somebody needs to know what it holds."""
         code, provider = self.codes[number], self.speakers[number][1].partition(".")[0]
+        self._answered.add(provider)
         readers: list[Listed | Records] = [self._records]
         if is_others(code):
             readers.append(self._listed)
@@ -132,6 +142,10 @@ class Index:
             held[number] = (*held.get(number, ()), payload)
         if not clear:
             self._opaque.setdefault(provider, set()).add(number)
+
+    def may_list(self, tool: str) -> bool:
+        """Return whether the provider of a tool gave an answer that may list something."""
+        return bool(tool) and tool.partition(".")[0] in self._answered
 
     def listed(self, tool: str = "", among: frozenset[int] | None = None) -> Listed:
         """Return what tools listed: in all answers, or those of the provider of a tool, or those of some sources."""
@@ -231,8 +245,9 @@ class Index:
             value = hash(mark)
             part = (value >> _PART_BITS) - _FIRST_PART
             for number, hashes, begins in self._large:
-                at = bisect_left(hashes, value, begins[part], begins[part + 1])
-                if at < len(hashes) and hashes[at] == value:
+                end = begins[part + 1]
+                at = bisect_left(hashes, value, begins[part], end)
+                if at < end and hashes[at] == value:
                     found = (*found, number)
         return frozenset(found) if found else NOBODY
 
@@ -246,8 +261,9 @@ class Index:
             value = hash(mark)
             part = (value >> _PART_BITS) - _FIRST_PART
             for _, hashes, begins in self._large:
-                at = bisect_left(hashes, value, begins[part], begins[part + 1])
-                if at < len(hashes) and hashes[at] == value:
+                end = begins[part + 1]
+                at = bisect_left(hashes, value, begins[part], end)
+                if at < end and hashes[at] == value:
                     return mark
         return first
 
@@ -256,12 +272,17 @@ class Index:
 
         Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
         """
+        if (named := self._first.get(found)) is not None:
+            return named
         first: dict[tuple[str, str, str], str] = {}
         for number in sorted(found):
             first.setdefault(self.speakers[number], self.codes[number])
         own = [code for (_, _, content), code in first.items() if content != "others"][: MOST_CODES - 1]
         theirs = [code for (_, _, content), code in first.items() if content == "others"][: MOST_CODES - len(own)]
-        return (*own, *theirs)
+        if len(self._first) >= MOST_FIRST:
+            self._first.clear()
+        self._first[found] = named = (*own, *theirs)
+        return named
 
 
 def texts_in(value: Any) -> str:

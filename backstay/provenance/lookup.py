@@ -84,7 +84,8 @@ class Lookup(Composition):
             if shape == "name":
                 names += 1
                 parts, shape = self._dictated(value, parts, tool=tool, name=name, closely=names <= MOST_TARGETS)
-            by[pointer] = tuple(dict.fromkeys((*by.get(pointer, ()), *self._codes(parts))))
+            codes = self._codes(parts)
+            by[pointer] = tuple(dict.fromkeys((*by[pointer], *codes))) if pointer in by else codes
             doubt = None
             if shape != "other" and self._is_foreign(value, parts, shape, tool=tool, name=name, hurried=hurried):
                 if targets + names > MOST_TARGETS or not self._belongs(value, tool, name, arguments):
@@ -257,7 +258,7 @@ class Lookup(Composition):
     def _is_listed(self, value: Any, tool: str, name: str) -> bool:
         """Return whether another tool of the provider listed a value as an identifier, and nobody else told it."""
         text = str(value)
-        in_order = words(text) if tool and len(text) <= LONGEST else []
+        in_order = words(text) if len(text) <= LONGEST and self.index.may_list(tool) else []
         found = self._longest(in_order, 0)[1] if in_order else NOBODY
         if not found or len(found) >= MOST_PLACES or not (takes_identifiers(name, text) and is_identifier(text)):
             return False
@@ -279,7 +280,7 @@ class Lookup(Composition):
         in_order = words(text)
         if in_order and f"{BORDER}{run_of(text)}{BORDER}" in self.index.first:
             return True
-        if not tool or not name:
+        if not name or not self.index.may_list(tool):
             return False
         if takes_identifiers(name, text) and is_identifier(text):
             held = self.index.records(tool, self._holding(in_order))
@@ -322,7 +323,7 @@ class Lookup(Composition):
         if not is_dictated(looked, value):
             return parts, "other"
         in_order = words(value)
-        if not tool or not Listed.may_have(in_order, words_of(name)):
+        if not self.index.may_list(tool) or not Listed.may_have(in_order, words_of(name)):
             return looked, "name"
         found = self._longest(in_order, 0)[1]
         if not found or len(found) >= MOST_PLACES:
@@ -348,7 +349,11 @@ class Lookup(Composition):
         for way in spellings(text, self._found):
             if way != in_order and self._phrase(way):
                 other = " ".join(way)
-                may = listed | self.index.listed(tool, self._holding(way)).fields_with(tool, other) if is_short else NOBODY
+                may = (
+                    listed | self.index.listed(tool, self._holding(way)).fields_with(tool, other)
+                    if is_short
+                    else NOBODY
+                )
                 if self._others(self._longest(way, 0)[1]) - may:
                     return True
         least = LEAST_PIECE - 1

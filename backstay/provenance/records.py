@@ -255,7 +255,9 @@ def _record(tool: str, fields: Sequence[tuple[_Field, Any]], *, may_be_message: 
             titles.append(value if len(value) <= LONGEST_TITLE else " ".join(words(value)[: MOST_WORDS + 1]))
         elif field.is_sender:
             senders.append(value)
-    written_by = frozenset(address for value in senders for address in _addresses(value)) if messages else frozenset[str]()
+    written_by = (
+        frozenset(address for value in senders for address in _addresses(value)) if messages else frozenset[str]()
+    )
     return Record(tool, tuple(titles), own, frozenset(messages), written_by) if own else None
 
 
