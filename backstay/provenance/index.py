@@ -40,9 +40,10 @@ MOST_LISTED = 100_000
 
 
 MOST_FIRST = 1000
-"""For so many sets of sources it is remembered which of them are named."""
+"""For so many sets of sources it is remembered which of them are named, which never changes."""
 MOST_ASKED = 4000
 """So much is remembered of the arguments of the calls that one source answers."""
+_Unread = dict[str, dict[int, tuple[Any, ...]]]
 
 
 class Index:
@@ -60,9 +61,7 @@ class Index:
         self._numbers: dict[str, int] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._first: dict[frozenset[int], tuple[str, ...]] = {}
-        """The codes that were named for some sources: none of them ever changes."""
         self._frequent: set[str] = set()
-        """The marks of which no more places are remembered."""
         self._by_text: list[tuple[int, set[str]]] = []
         self._large: list[tuple[int, array[int], array[int]]] = []
         self._listed = Listed()
@@ -72,17 +71,12 @@ class Index:
         """What others spelled by the first letters of words."""
         self._waiting: list[tuple[str, Any]] = []
         """The own records of which nobody needed to know so far whom they name."""
-        self._unread: dict[Listed | Records, dict[str, dict[int, tuple[Any, ...]]]] = {
-            self._listed: {},
-            self._records: {},
-        }
+        self._unread: dict[Listed | Records, _Unread] = {self._listed: {}, self._records: {}}
         """By provider and source: the answers of which nobody needed to know so far what they list."""
         self.own: set[str] = set()
         """The sources that may hold records of the operator."""
         self.told: set[int] = set()
         """The sources in which the task or a person speaks."""
-        self._answered: set[str] = set()
-        """The providers with answers that may list something."""
         self._opaque: dict[str, set[int]] = {}
         """By provider: the sources that may list what is not found in them as it is."""
         self._things = 0
@@ -125,7 +119,6 @@ class Index:
     def _hold(self, number: int, payload: Any, *, clear: bool) -> None:
         """Keep an answer until somebody needs to know what it holds."""
         code, provider = self.codes[number], self.speakers[number][1].partition(".")[0]
-        self._answered.add(provider)
         readers: list[Listed | Records] = [self._records]
         if is_others(code):
             readers.append(self._listed)
@@ -136,7 +129,7 @@ class Index:
             # Of so many records the first ones are remembered, whatever is looked up first.
             self.records()
             self._records.add(number, code, payload)
-            del readers[0]
+            self._unread[readers.pop(0)].setdefault(provider, {})
         for reader in readers:
             held = self._unread[reader].setdefault(provider, {})
             held[number] = (*held.get(number, ()), payload)
@@ -145,7 +138,7 @@ class Index:
 
     def may_list(self, tool: str) -> bool:
         """Return whether the provider of a tool gave an answer that may list something."""
-        return bool(tool) and tool.partition(".")[0] in self._answered
+        return bool(tool) and tool.partition(".")[0] in self._unread[self._records]
 
     def listed(self, tool: str = "", among: frozenset[int] | None = None) -> Listed:
         """Return what tools listed: in all answers, or those of the provider of a tool, or those of some sources."""
@@ -212,7 +205,7 @@ class Index:
             return
         places, here = self._places, (number,)
         new = found.difference(places)
-        # Most marks are new, or stand in so many sources that one more is not remembered.
+        # Most marks are new, or stand already in so many sources that one more is not remembered.
         for mark in (found - new) - self._frequent:
             before = places[mark]
             if number not in before:
