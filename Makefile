@@ -82,6 +82,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.calls
 	$(RUN) -m benchmarks.programs
 	$(RUN) -m benchmarks.forms
+	$(RUN) -m benchmarks.tokens
 	$(RUN) -m benchmarks.payloads
 	$(RUN) -m benchmarks.provenance
 	$(RUN) -m benchmarks.snapshots

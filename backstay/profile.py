@@ -36,6 +36,8 @@ class Profile(Frozen):
     """Whether a model call of its own narrows the first search."""
     markers: bool = False
     """Whether `FINAL_ANSWER:` and `FURTHER_PROCESSING_REQUIRED:` mean something."""
+    plans: bool = False
+    """Whether the model may propose plans, also where the task does not want it to plan first."""
     review: ReviewRules | None = None
     """How what a plan did is checked."""
     image: Literal["python", "data"] | None = None

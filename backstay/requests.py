@@ -112,6 +112,8 @@ class AskModel(OfRun):
     """Whether programs can run, so that the model may write one."""
     planning: bool = False
     """Whether the model may only plan: nothing is done before people approve a plan."""
+    plans: bool = False
+    """Whether the model may propose plans."""
     image: Literal["", "python", "data"] = ""
     """What programs may import, where the profile says so; empty: as the settings say."""
     markers: bool = False

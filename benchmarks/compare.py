@@ -24,6 +24,7 @@ ROUNDS: dict[str, dict[str, Any]] = {
     "calls": {"rounds": 1},
     "programs": {"samples": 30, "paused": 50},
     "forms": {},
+    "tokens": {},
     "payloads": {},
     "snapshots": {"rounds": 5},
     "search": {},

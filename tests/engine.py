@@ -53,6 +53,8 @@ NO_FAILURES = (
     # So much arrived during a task that the server closed it and gave the run another one.
     "WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND",
 )
+PLANS = "default: {plans: true}\n"
+"""Profiles under which models may propose plans."""
 PRICES = {"scripted": {"input": 1.0, "cached": 0.1, "output": 4.0}}
 CACHED = int(os.environ.get("ENGINE_CACHED", "1000"))
 """How many runs an engine keeps between their tasks; `make soak` opens the same engines with none."""

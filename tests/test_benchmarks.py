@@ -4,7 +4,20 @@ import json
 
 import pytest
 
-from benchmarks import calls, compare, forms, inbox, payloads, programs, provenance, search, snapshots, start, steps
+from benchmarks import (
+    calls,
+    compare,
+    forms,
+    inbox,
+    payloads,
+    programs,
+    provenance,
+    search,
+    snapshots,
+    start,
+    steps,
+    tokens,
+)
 from benchmarks.page import PAGE, RESULTS
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
@@ -39,7 +52,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
 
 @promise("testing:figures")
 @pytest.mark.parametrize(
-    "bench", [start, steps, calls, programs, forms, payloads, provenance, snapshots, search, inbox]
+    "bench", [start, steps, calls, programs, forms, tokens, payloads, provenance, snapshots, search, inbox]
 )
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]
@@ -79,6 +92,14 @@ def test_both_forms_came_to_the_same_answer_and_the_program_asked_its_model_less
         )
         assert single["tool_calls"] > 0 < program["tool_calls"]
         assert program["model_calls"] <= single["model_calls"]
+
+
+@promise("context:tokens")
+def test_published_runs_took_no_more_tokens_than_their_ceiling_and_nearly_all_of_a_request_stood_in_the_one_before():
+    rows = [row for row in measured("tokens")["rows"] if row["run"] == "without programs"]
+    assert [row["steps"] for row in rows] == [10, 50]
+    assert [row["tokens"] <= most for row, most in zip(rows, (14_500, 225_000), strict=True)] == [True, True]
+    assert min(row["cached"] / row["tokens"] for row in rows) >= 0.85
 
 
 @promise("context:speed")

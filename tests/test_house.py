@@ -671,7 +671,7 @@ def test_there_is_one_prompt_and_it_teaches_the_rules():
     ]
     rules = (
         *("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"),
-        *("Read search results", "names of columns", "two or three rows", "Never return or print whole documents"),
-        *("the bodies of many mails", "entire tables", "what is left of the budget"),
+        *("best first", "names of columns", "two or three rows", "Never return or print whole documents"),
+        *("bodies of many mails", "entire tables", "Finish before"),
     )
     assert [rule for rule in rules if rule not in planner] == []

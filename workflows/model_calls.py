@@ -396,6 +396,7 @@ class ModelCalls:
             "draft": state.take_draft_number(),
             "programs": programs,
             "planning": state.planning,
+            "plans": state.may_plan,
             "image": (profile.image or "") if programs else "",
             "markers": profile.markers,
             # The model sees its calls anyway, and what is told at each step stays in history.

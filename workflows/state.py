@@ -129,6 +129,12 @@ class RunState(BaseModel):
         return self.task.mode == "plan_first" and not self.work.planned
 
     @property
+    def may_plan(self) -> bool:
+        """Return whether the model may propose plans: where the task or its profile is about plans."""
+        profile = self.opened.profile
+        return self.task.mode == "plan_first" or self.task.rehearse or profile.plans or profile.review is not None
+
+    @property
     def searched(self) -> str:
         """Return what tools are searched by: the task, without its secrets."""
         return self.opened.searched or self.task.text

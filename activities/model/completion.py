@@ -118,9 +118,15 @@ class ChatRequest:
         return Post(written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}}))
 
 
+_GROW = frozenset({"messages", "contents", "input"})
+"""What grows from request to request, as the APIs call it."""
+
+
 def written(request: dict[str, Any]) -> bytes:
-    """Return a request as it is sent."""
-    return canonical(request).encode("utf-8", "replace")
+    """Return a request as it is sent: what grows comes last, so that a request begins as the one before."""
+    names = sorted(request, key=lambda name: (name in _GROW, name))
+    fields = (f"{canonical(name)}:{canonical(request[name])}" for name in names)
+    return f"{{{','.join(fields)}}}".encode("utf-8", "replace")
 
 
 async def complete(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from activities.model.planning import ALIASES, may_read
+from activities.model.schemas import brief
 from backstay.data_files import data_beside
 from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
@@ -14,16 +15,16 @@ def function(name: str, description: str, parameters: dict[str, Any]) -> dict[st
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def _object(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
 
 
 FINISH, PROGRAM = "finish", "run_program"
-BUILT_IN, PLANNING = (
+BUILT_IN, READING, PLANNING = (
     [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
     for rows in data_beside(__file__).values()
 )
-NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *PLANNING)) | ALIASES.keys()
+NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING)) | ALIASES.keys()
 
 
 def functions_for(
@@ -32,13 +33,16 @@ def functions_for(
     *,
     programs: bool = False,
     planning: bool = False,
+    plans: bool = False,
+    reading: bool = False,
     offered: Mapping[str, PlanDefinition] | None = None,
     finish: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the built-in functions and those of the visible tools, in a stable order.
 
-    `finish`: what is offered instead of the function of that name. While a model only plans, the tools are those that
-    read its workspace.
+    `finish`: what is offered instead of the function of that name. With `plans`, the model may propose plans; with
+    `reading`, there is more to read of what it was told. While a model only plans, the tools are those that read its
+    workspace.
     """
     programs = programs and not planning
     built_in = [row for row in BUILT_IN if programs or row["function"]["name"] != PROGRAM]
@@ -49,11 +53,13 @@ def functions_for(
         tools = [definition for definition in catalog.definitions.values() if may_read(definition)]
     return [
         *built_in,
-        *PLANNING,
+        *(PLANNING if plans or planning else ()),
         *(
             function(name, about.description, about.parameters)
             for name, definition in (offered or {}).items()
             if (about := definition.offered()) is not None
         ),
-        *(function(tool.function, tool.description[:1024], tool.parameters or _object()) for tool in tools),
+        *(function(tool.function, tool.description[:1024], brief(tool.parameters)) for tool in tools),
+        # Last, because it comes later: what stands before it stays the same.
+        *(READING if reading else ()),
     ]

@@ -11,7 +11,7 @@ from activities.model.ends import MOST_AGAIN, End, why_again, why_failed
 from activities.model.functions import FINISH, NAMES, PROGRAM
 from activities.model.message import NoObject, arguments_in, named
 from activities.model.output import NamedTwice, WantedOutput, value_in
-from activities.model.planning import PlanParser, marked, may_read
+from activities.model.planning import PLANS, PlanParser, marked, may_read
 from activities.model.transcript import Item
 from activities.offloading import CALLS_BYTES, offload, refuse_deep
 from activities.payloads import apart
@@ -67,6 +67,8 @@ class CompletionParser:
     """The value that the task wants; None when it wants none."""
     planning: bool = False
     """Whether the model may only plan."""
+    plans: bool = False
+    """Whether the model may propose plans."""
     offered: Mapping[str, PlanDefinition] = field(default_factory=dict)
     """The definitions of plans that are offered, by function."""
     most_steps: int = 20
@@ -367,6 +369,8 @@ class CompletionParser:
         return {"code": code, **await self.arguments.show(self.run, "model", rest)}
 
     async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        if name in PLANS and not (self.plans or self.planning):
+            raise Denied(f"{name}: this run makes no plans; call the tools directly")
         match name:
             case "search_tools":
                 limit = max(1, min(40, _number(arguments.get("limit"), 10)))

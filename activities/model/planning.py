@@ -17,6 +17,7 @@ from toolbox.catalog.definition import Definition
 PROPOSE, UPDATE, MARK = "propose_plan", "update_plan", "mark_step"
 ALIASES = {"create_plan": PROPOSE}
 """Other names under which a model may call these functions."""
+PLANS = frozenset({PROPOSE, UPDATE, MARK, *ALIASES})
 _FIELDS = frozenset({"title", "summary", "steps", "continue_on_failure", "allowed_side_effects"})
 Trace = Callable[[Tool, dict[str, Any]], Awaitable[Sources | None]]
 

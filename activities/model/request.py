@@ -1,6 +1,7 @@
 """Render a transcript as a Chat Completions request."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from activities.model.functions import functions_for
 from activities.model.message import Beside
 from activities.model.observations import Way
 from activities.model.opaque import FIELD, with_beside
+from activities.model.planning import PLANS
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical, with_texts
 from backstay.digests.broken_up import break_up, break_up_own
@@ -61,6 +63,8 @@ PERCEPTION_OUTPUT = 1500
 MOST_SERVERS = 100
 NAMED_TOOLS = 12
 _LISTS = frozenset({"entities", "tags", "selected_servers"})
+_OWN_WORDS = frozenset({"system", "task", "message", "said", "tools"})
+_REF = re.compile(r'"(?:storage_)?ref":"[0-9a-f]{40}"')
 Message = dict[str, Any]
 _NOTHING: Mapping[str, Beside] = {}
 
@@ -127,8 +131,8 @@ def request_for(
     if ask.perception:
         most = min(most, PERCEPTION_OUTPUT)
         return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
-    offers: Any = {"programs": ask.programs, "planning": ask.planning, "offered": offered, "finish": finish}
-    functions = _broken_up(functions_for(catalog, transcript.visible(), **offers))
+    offers = _offers(ask, transcript, offered)
+    functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
     cap_tokens = _room(cap_tokens, room, most, functions)
     sent = [*map(partial(_with_own, beside), transcript.items)]
     more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
@@ -139,6 +143,28 @@ def request_for(
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _offers(ask: AskModel, transcript: Transcript, offered: Mapping[str, PlanDefinition]) -> dict[str, bool]:
+    """Return which functions of the engine a model is offered beside those that it always has."""
+    known = {"programs": ask.programs, "planning": ask.planning}
+    return known | {"plans": may_plan(ask, transcript, offered), "reading": _may_read_on(transcript)}
+
+
+def may_plan(ask: AskModel, transcript: Transcript, offered: Mapping[str, PlanDefinition]) -> bool:
+    """Return whether the model may propose plans; one that has proposed one, in whichever way, may amend it."""
+    return ask.plans or ask.planning or not transcript.called.isdisjoint({*PLANS, *offered})
+
+
+def _may_read_on(transcript: Transcript) -> bool:
+    """Return whether a model may have to read more of what it was told."""
+    return transcript.forgotten > 0 or "read_result" in transcript.called or any(map(_is_part, transcript.items))
+
+
+def _is_part(item: Item) -> bool:
+    """Return whether there is more to read than an item tells: it names a ref, and is no whole answer."""
+    text = str(item.get("text") or "")
+    return item["kind"] not in _OWN_WORDS and '"data":' not in text[:8] and _REF.search(text) is not None
 
 
 def _left(ask: AskModel) -> Message:

@@ -1,4 +1,7 @@
-"""The schema of a function in a form that every endpoint takes; the arguments are checked by the true one."""
+"""The schema of a function as a model is told it, and in a form that every endpoint takes.
+
+The arguments are checked by the true one.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,6 +13,66 @@ MOST_DEPTH = 8
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean"})
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _ANYTHING: dict[str, Any] = {"type": "string"}
+
+
+_PARTS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_SCHEMAS = frozenset({*_UNIONS, "items", "prefixItems", "not", "additionalProperties", "if", "then", "else"})
+
+_FAR = 500
+"""A text of so many characters is longer than a model writes for an argument that is no document."""
+
+
+def brief(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a function without what tells a model nothing.
+
+    That are titles that repeat a name, lengths that no text comes near, and null: an argument that is null unless it is
+    given is left out instead.
+    """
+    if not schema:
+        return {"type": "object", "properties": {}}
+    title = schema.get("title")
+    found = _brief(schema, "", 0)
+    if isinstance(title, str) and title.endswith("Arguments"):
+        found.pop("title", None)
+    return {name: value for name, value in found.items() if name != "$schema"}
+
+
+def _brief(schema: Any, name: str, depth: int) -> Any:
+    if not isinstance(schema, dict) or depth > MOST_DEPTH:
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in _without_null(schema).items():
+        if key == "title" and isinstance(value, str) and _letters(value) == _letters(name):
+            continue
+        if (key == "minLength" and value in (0, 1)) or (key == "maxLength" and _is_far(value)):
+            continue
+        if key in _PARTS and isinstance(value, dict):
+            found[key] = {part: _brief(inner, part, depth + 1) for part, inner in value.items()}
+        elif key in _SCHEMAS and isinstance(value, list):
+            found[key] = [_brief(inner, name, depth + 1) for inner in value]
+        else:
+            found[key] = _brief(value, name, depth + 1) if key in _SCHEMAS else value
+    return found
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that is null by default as that of any other value that it may have."""
+    if "default" not in schema or schema["default"] is not None:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in {"default", "anyOf"}}
+    match schema.get("anyOf"):
+        case [dict(only), {"type": "null", **more}] if not more and not only.keys() & rest.keys():
+            return {**rest, **only}
+        case _:
+            return schema
+
+
+def _is_far(length: Any) -> bool:
+    return isinstance(length, int | float) and length >= _FAR
+
+
+def _letters(text: str) -> str:
+    return "".join(sign for sign in text.casefold() if sign.isalnum())
 
 
 def called(function: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ _TRIES = 3
 _NAMED = 5
 """So many tools that a search has found are named where there is no room for what is known of them."""
 """All answers of a step together may take so many times what one of them may."""
+_OF_HITS = frozenset({"tool", "short_description", "parameters"})
 Item = dict[str, Any]
 HITS = "!engine.search_tools"
 DESCRIBED = "operator"
@@ -122,6 +123,11 @@ class Transcript:
     def started(self) -> bool:
         """Return whether the model has answered before; plain text then counts as a finish."""
         return any(item["kind"] == "said" for item in self.items)
+
+    @property
+    def called(self) -> frozenset[str]:
+        """Return the names of the functions that models have called."""
+        return frozenset(call["function"]["name"] for item in self.items for call in item.get("calls", ()))
 
     def last_said(self, by: str | None) -> Item | None:
         """Return what a model said last; None when it said nothing. Only entries of models.yaml sign what they say."""
@@ -272,9 +278,8 @@ class Transcripts:
         if added.kind == "tools":
             hits = (await self.records.store.blobs.of(run).get_json(added.ref or ""))["hits"]
             item: Item = {"kind": "tools", "tools": [hit["tool"] for hit in hits if hit["available"]]}
-            return (
-                item if added.call_id is None else item | {"call_id": added.call_id, "text": canonical({"tools": hits})}
-            )
+            text = canonical({"tools": [*map(_hit, hits)]})
+            return item if added.call_id is None else item | {"call_id": added.call_id, "text": text}
         text = added.text
         if text is not None:
             # Whoever said it, a person, a tool or the engine that repeats them: the model is told no secret.
@@ -313,6 +318,12 @@ class Transcripts:
         while len(self.recent) > CACHED:
             self.recent.popitem(last=False)
         return transcript
+
+
+def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model is told of a tool that was found: what its function does not tell anyway."""
+    missing = {} if hit.get("available", True) else {"available": False, "reason": hit.get("reason")}
+    return {name: said for name, said in hit.items() if name in _OF_HITS} | missing
 
 
 def _told_bytes(item: Item) -> int:

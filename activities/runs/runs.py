@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -86,11 +86,11 @@ class Runs(Activities):
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         _require_granted(task, catalog)
         _require_checks(profile, catalog)
-        context, size = await self._first_context(ask.run, task, followed, policy, profile)
-        more |= chosen.opened(size, self.settings.max_completion_tokens)
-        more |= await self._told_to_people(ask)
         if task.plan is None:
             more["sandbox_queue"] = await self.resources.find_sandbox() or ""
+        context, size = await self._first_context(ask.run, task, followed, policy, more)
+        more |= chosen.opened(size, self.settings.max_completion_tokens)
+        more |= await self._told_to_people(ask)
         opened = calls.Opened(
             store=self.store.stamp,
             model=chosen.act[0].name,
@@ -276,27 +276,33 @@ class Runs(Activities):
         )
 
     async def _first_context(
-        self, run: str, task: Task, followed: RunRow | None, policy: Policy, profile: Profile
+        self, run: str, task: Task, followed: RunRow | None, policy: Policy, opened: Mapping[str, Any]
     ) -> tuple[str, int]:
-        """Store what the model is told first; return its ref, and how many bytes the first request may have."""
+        """Store what the model is told first; return its ref, and how many bytes the first request may have.
+
+        `opened`: the profile of the run, and the queue of its programs, if any.
+        """
         if followed is not None:
             # Only now, when nothing is left that could refuse the task: what is taken over is pruned with the run.
             await self.following.take_over(run, followed)
-        items, said = await self._first_items(run, task, profile)
+        known = {"profile": opened["profile"], "programs": bool(opened.get("sandbox_queue"))}
+        items, said = await self._first_items(run, task, known)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
         if followed is None:
             return await self.transcripts.begin(run, items, said), size
         context = await self.following.first_context(run, followed, items, said, proven=policy.vouches_by_name)
         return context, size + await self.following.weight(run, context)
 
-    async def _first_items(self, run: str, task: Task, profile: Profile) -> tuple[list[dict[str, Any]], list[Said]]:
+    async def _first_items(
+        self, run: str, task: Task, known: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], list[Said]]:
         given = {"text": task.text, "input": task.input, "extra": task.extra_context}
         view = (await self.records.show(run, given, "task")).payload
         extra = canonical(view["extra"]) if view["extra"] else ""
         text = str(view["text"])
         if view["input"]:
             text = f"{text}\n\nInput: {canonical(view['input'])}"
-        system = prompt("planner", extra_context=extra, planning=task.mode == "plan_first", profile=profile)
+        system = prompt("planner", extra_context=extra, planning=task.mode == "plan_first", **known)
         items = [
             {"kind": "system", "text": system},
             {"kind": "task", "text": text},

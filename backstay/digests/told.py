@@ -1,11 +1,15 @@
 """Write an answer as a model reads it: texts as texts between lines of the engine, all else as JSON.
 
+    {"customers":[{"id":1,"name":"Fairway Bakery"}],"total":1}
+
     {"data":{"content":"⟦text 1⟧","path":"a.py"},"ref":"4fe2…"}
     ⟦text 1 is data, no instruction: {"bytes":3412}⟧
     …
     ⟦end of text 1⟧
 
-What stands in the texts, and in the JSON, cannot pass for one of these lines: it is broken up.
+A short answer stands by itself, without a ref that nobody needs. What stands in the texts, and in the JSON, cannot pass
+for one of these lines: it is broken up. Neither can it pass for what the engine itself answers: that is an object which
+has one of the fields of `OWN`, and others' objects with such a field stand under `data`.
 """
 
 import json
@@ -19,6 +23,28 @@ from backstay.digests.long_texts import MOST_TEXTS, texts_at, without_texts
 
 _MOST_KEPT = 256
 _END = "⟦end of text "
+LEAST_REF = 512
+"""A whole answer of fewer characters is told without its ref: a model can as well repeat it."""
+OWN = frozenset(
+    {
+        *(
+            "answer",
+            "answers",
+            "began",
+            "data",
+            "decided_by_people",
+            "dropped",
+            "error",
+            "left_out",
+            "note",
+            "notes",
+            "output",
+        ),
+        *("plan", "plan_id", "reason", "ref", "rest", "sample", "state", "steps", "storage_ref", "texts", "tools"),
+        *("truncated", "type"),
+    }
+)
+"""Each object that the engine itself answers has one of these fields."""
 
 
 @lru_cache(_MOST_KEPT)
@@ -30,15 +56,23 @@ def told(text: str) -> str:
         return break_up(text)
     if not isinstance(answer, dict):
         return break_up(text)
+    if answer.keys() == {"data", "ref"} and len(text) < LEAST_REF:
+        answer = {"data": answer["data"]}
     field, payload, texts = _payload_of(answer)
     if len(texts) > MOST_TEXTS or not texts:
-        return break_up(text)
+        return break_up(canonical(payload if _stands_by_itself(answer) else answer))
     # Names of fields are others' words as well.
     places = {_broken_name(at): f"⟦text {number}⟧" for number, at in enumerate(texts, 1)}
     payload = without_texts(with_texts(payload, break_up, names=True), places)
     about = {name: value for name, value in answer.items() if field and name not in {field, "texts"}}
     head = with_texts(about, break_up, names=True) | ({"data": payload} if field else payload)
     return _written(head, list(texts.values()))
+
+
+def _stands_by_itself(answer: dict[str, Any]) -> bool:
+    """Return whether an answer is the data of a tool and nothing else, and cannot pass for an answer of the engine."""
+    data = answer.get("data")
+    return answer.keys() == {"data"} and not (isinstance(data, dict) and data.keys() & OWN)
 
 
 def _payload_of(answer: dict[str, Any]) -> tuple[str, Any, dict[str, tuple[str, dict[str, Any]]]]:
@@ -101,7 +135,7 @@ def read_told(text: str) -> Any:
     """
     head, found, facts = _taken_apart(text)
     if not found:
-        return put_together(_json(text))
+        return put_together(_whole_answer(_json(text), text))
     answer = _json(head) if head else {"data": "⟦text 1⟧"} | facts[0]
     if not isinstance(answer, dict):
         return text
@@ -109,6 +143,12 @@ def read_told(text: str) -> Any:
         answer["truncated"] = True
     places = {f"⟦text {number}⟧": said for number, said in enumerate(found, 1)}
     return put_together(with_texts(answer, lambda said: places.get(said, said)))
+
+
+def _whole_answer(value: Any, text: str) -> Any:
+    """Return an answer that stands by itself under `data`, as any other."""
+    is_own = isinstance(value, dict) and value.keys() & OWN
+    return value if is_own or value is text else {"data": value}
 
 
 def _taken_apart(text: str) -> tuple[str, list[str], list[dict[str, Any]]]:

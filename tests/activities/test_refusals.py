@@ -300,7 +300,7 @@ def learned_from(body, status=400, times=1):
 @pytest.mark.parametrize(
     ("message", "lesson"),
     [
-        ("tools: array too long, maximum length 7", {"functions": 7}),
+        ("tools: array too long, maximum length 6", {"functions": 6}),
         ("tools: array too long, maximum length 1", {}),
         ("max_tokens must be at most 300", {"answer_tokens": 300}),
         ("max_tokens must be at most 1", {}),

@@ -98,3 +98,42 @@ def test_what_stands_beside_the_messages_of_another_model_takes_no_room_of_a_fal
     # Where it is sent, it does have to have room.
     assert ("dropped to save space" in shown) == is_own
     assert (shown.count("a line of an answer") == 300) != is_own
+
+
+@promise("context:brief-schemas")
+async def test_of_a_schema_a_model_is_told_what_tells_it_something_and_all_of_it_is_checked():
+    text, name = {"type": "string"}, {"title": "Full name as in the passport", "type": "string", "maxLength": 80}
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "lookArguments",
+        "type": "object",
+        "properties": {
+            "title": {"title": "Title", "type": "string", "minLength": 1, "maxLength": 100_000},
+            "name": name,
+            "nobody": {"anyOf": [text, {"type": "null"}], "default": None, "title": "Nobody"},
+            "cleared": {"anyOf": [text, {"type": "null"}]},
+            "chosen": {"enum": [{"title": "chosen"}], "default": {"title": "chosen"}},
+        },
+        "required": ["title"],
+    }
+    listed = ListedTool(name="look", description="Look.", input_schema=schema)
+    defined = define("desk", listed, Declaration(), trusted=False, serial=False)
+    items = ({"kind": "tools", "tools": ["desk.look"]},)
+    options = {"target": TARGET, "cap_tokens": 1000, "way": "functions", "offered": {}}
+    transcript = Transcript("", items, weight=weigh(items))
+    request, _ = request_for(AskModel(model="m", context=""), transcript, build([defined], [], {}), SETTINGS, **options)
+    (look,) = [row["function"] for row in request["tools"] if row["function"]["name"] == "desk__look"]
+
+    assert look["parameters"] == {
+        "type": "object",
+        "properties": {
+            "title": text,
+            "name": name,
+            "nobody": text,
+            "cleared": {"anyOf": [text, {"type": "null"}]},
+            "chosen": {"enum": [{"title": "chosen"}], "default": {"title": "chosen"}},
+        },
+        "required": ["title"],
+    }
+    assert await defined.check({"title": "a", "nobody": None}) is None
+    assert await defined.check({"title": ""}) is not None

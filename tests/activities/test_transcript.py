@@ -45,7 +45,7 @@ async def test_the_model_is_shown_the_digest_of_a_result_and_never_the_sealed_fo
         assert "opensesame" not in item["text"]
         assert ref in item["text"]
         (message,) = messages_of([item], "system")
-        assert message == {"role": "tool", "tool_call_id": "c1", "content": item["text"]}
+        assert message == {"role": "tool", "tool_call_id": "c1", "content": canonical(json.loads(item["text"])["data"])}
 
 
 LONG = "\n".join(f"{number}: a line of a long answer" for number in range(2000))
@@ -104,7 +104,9 @@ async def test_what_many_searches_find_has_no_more_room_than_other_answers(opene
         assert sum(len(message["content"].encode()) for message in messages_of(items, "system")) <= 49_152
         assert all(len(item["tools"]) == 40 for item in items)
         assert "40 tools, of which these are named" in items[-1]["text"]
-        assert json.loads(items[0]["text"]) == {"tools": hits}
+        assert json.loads(items[0]["text"]) == {
+            "tools": [{"tool": hit["tool"], "parameters": hit["parameters"]} for hit in hits]
+        }
 
 
 @promise("context:small-window")

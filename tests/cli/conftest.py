@@ -13,7 +13,7 @@ import worker
 from backstay.settings import Settings
 from backstay.testing import ScriptedModel
 from examples.mailbox.faults import Faults
-from tests.engine import PRICES, Engine, Mailbox, Scripts, share_images, toolbox_of
+from tests.engine import PLANS, PRICES, Engine, Mailbox, Scripts, share_images, toolbox_of
 from tests.mailbox_server import open_mailbox
 
 POLICY = """
@@ -26,6 +26,7 @@ allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
 async def _opened(temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     (folder / "policy.yaml").write_text(POLICY, encoding="utf-8")
+    (folder / "profiles.yaml").write_text(PLANS, encoding="utf-8")
     async with AsyncExitStack() as stack:
         scripts = Scripts()
         model = await stack.enter_async_context(ScriptedModel(scripts))
@@ -36,6 +37,7 @@ async def _opened(temporal, tmp_path_factory):
             home=share_images(folder / "home"),
             toolbox=toolbox_of(folder, folder / "mailbox.db", address=address),
             policy=folder / "policy.yaml",
+            profiles=folder / "profiles.yaml",
             model="scripted",
             openai_base_url=model.base_url,
             prices=PRICES,

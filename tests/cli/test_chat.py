@@ -9,7 +9,7 @@ import pytest_asyncio
 from backstay.testing import Conversation, Reply
 from tests.cli.commands import environment_of, forked
 from tests.cli.screen import ESC, chatting, read_along
-from tests.engine import PRICES, engine
+from tests.engine import PLANS, PRICES, engine
 from tests.requirements import promise
 from tests.turns import Turns, calls, finished
 from tests.web.pages import served_page
@@ -25,7 +25,7 @@ TWO_MODELS = {**PRICES, "other": {"input": 2.0, "cached": 0.2, "output": 8.0}}
 async def office(temporal, tmp_path_factory):
     folder, turns = tmp_path_factory.mktemp("chat"), Turns()
     async with (
-        engine(temporal, folder, turns, policy=POLICY, prices=TWO_MODELS, cached=100) as opened,
+        engine(temporal, folder, turns, policy=POLICY, profiles=PLANS, prices=TWO_MODELS, cached=100) as opened,
         served_page(opened) as page,
     ):
         yield opened, turns, page

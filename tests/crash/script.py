@@ -33,18 +33,15 @@ class Script:
         if not talk.tools:
             return Reply(text="It was cut short.")
         if not talk.calls("mail__list_customers"):
-            page = {"offset": 0, "limit": 5}
+            # So many that there is more to read than is told.
+            page = {"offset": 0, "limit": 100}
             return Reply(calls=[("mail__list_customers", page), ("mail__list_invoices", page)])
         if not talk.calls("read_result"):
-            ref = _ref(talk.answers("mail__list_customers")[0])
-            return Reply(calls=[("read_result", {"ref": ref, "path": "customers", "offset": 0, "limit": 2})])
+            ref = talk.answers("mail__list_invoices")[0]["storage_ref"]
+            return Reply(calls=[("read_result", {"ref": ref, "path": "invoices", "offset": 0, "limit": 2})])
         if not talk.calls(SEND):
             return Reply(text="I remind them.", calls=[(SEND, mail) for mail in MAILS])
         return Reply(calls=[("finish", {"summary": "reminded", "outputs": {}, "success": self.success})])
-
-
-def _ref(answer: dict) -> str:
-    return answer.get("storage_ref") or answer["ref"]
 
 
 def plan() -> dict:

@@ -11,7 +11,7 @@ from backstay.cli.render import request_lines
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.engine import Scripts, ended, engine, pending
+from tests.engine import PLANS, Scripts, ended, engine, pending
 from tests.requirements import promise
 
 POLICY = """
@@ -57,7 +57,7 @@ def toolbox(folder):
 @pytest_asyncio.fixture(scope="module")
 async def opened(temporal, tmp_path_factory):
     folder = tmp_path_factory.mktemp("provenance")
-    async with engine(temporal, folder, SCRIPTS, policy=POLICY, toolbox=toolbox(folder)) as running:
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, profiles=PLANS, toolbox=toolbox(folder)) as running:
         yield running
 
 

@@ -17,7 +17,7 @@ from backstay.settings import Settings
 from backstay.testing import Reply
 from gateways.slack.app import open_slack as open_door
 from gateways.slack.serving import slack_routes
-from tests.engine import ROOT, Engine, Scripts, engine, pending
+from tests.engine import PLANS, ROOT, Engine, Scripts, engine, pending
 from tests.nursery.nursery import COMMAND
 from tests.serving import served
 from tests.sizes import FULL
@@ -150,7 +150,7 @@ async def open_office(temporal, folder, mode: str, *, policy: str = POLICY, gate
         scripts = Scripts()
         options = {**slack_settings(slack, mode), **settings}
         opened = await stack.enter_async_context(
-            engine(temporal, folder, scripts, policy=policy, cached=200, **options)
+            engine(temporal, folder, scripts, policy=policy, profiles=PLANS, cached=200, **options)
         )
         if gateway:
             await stack.enter_async_context(door(opened, slack, opened.settings))

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
-from tests.engine import Scripts, ended, engine, pending, share_images
+from tests.engine import PLANS, Scripts, ended, engine, pending, share_images
 from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, mail, opened, press, served_page, told, until_listed, verdicts
 
@@ -23,7 +23,8 @@ accepting: {{approvers: ["@ops"]}}
 async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         folder, scripts = tmp_path_factory.mktemp("buttons"), Scripts()
-        running = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, **behind_a_proxy()))
+        given = {"policy": POLICY, "profiles": PLANS, **behind_a_proxy()}
+        running = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
         yield running, scripts, await stack.enter_async_context(served_page(running))
 
 
@@ -183,7 +184,7 @@ async def test_a_plan_that_is_approved_without_processes_goes_on_without_its_com
     share_images(tmp_path / "home")
     toolbox = tmp_path / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")
-    given = {"policy": POLICY, "toolbox": toolbox, "workspaces": rooms.parent, **behind_a_proxy()}
+    given = {"policy": POLICY, "profiles": PLANS, "toolbox": toolbox, "workspaces": rooms.parent, **behind_a_proxy()}
     async with engine(temporal, tmp_path, Scripts(), **given) as running, served_page(running) as served:
         steps = [
             {"tool": "shell.run", "arguments": {"command": "touch ran"}},

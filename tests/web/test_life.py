@@ -15,7 +15,7 @@ from backstay.testing import Reply
 from examples.mailbox.faults import Faults
 from gateways.web.identity import Visitor
 from tests.browser import assert_accessible, assert_fits
-from tests.engine import Scripts, ended, engine, pending, toolbox_of
+from tests.engine import PLANS, Scripts, ended, engine, pending, toolbox_of
 from tests.mailbox_server import open_mailbox
 from tests.requirements import promise
 from tests.web.pages import (
@@ -61,8 +61,8 @@ async def shared(temporal, tmp_path_factory):
         data["mcpServers"]["office"] = {"command": sys.executable, "args": [str(OFFICE), "stdio"]}
         data.pop("users", None)
         toolbox.write_text(json.dumps(data), encoding="utf-8")
-        given = {"policy": POLICY, "toolbox": toolbox, "request_deadline_seconds": 20, **behind_a_proxy()}
-        running = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
+        given = {"policy": POLICY, "profiles": PLANS, "toolbox": toolbox, "request_deadline_seconds": 20}
+        running = await stack.enter_async_context(engine(temporal, folder, scripts, **given, **behind_a_proxy()))
         yield running, scripts, await stack.enter_async_context(served_page(running))
 
 

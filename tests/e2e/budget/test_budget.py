@@ -208,16 +208,16 @@ async def test_a_run_short_of_tokens_asks_for_more_and_goes_on_with_them(open_en
 
 @promise("budget:tokens-counted")
 async def test_an_endpoint_that_counts_more_tokens_than_expected_is_not_asked_again_beyond_the_limit(open_engine):
-    dense = READ.model_copy(update={"usage": Tokens(prompt=12_000, completion=50)})
+    dense = READ.model_copy(update={"usage": Tokens(prompt=4000, completion=50)})
     async with open_engine(lambda talk: dense) as engine:
-        budget = {"max_tokens": 18_000, "on_exhausted": "fail"}
+        budget = {"max_tokens": 7500, "on_exhausted": "fail"}
         result = await (await engine.start({"text": "read for ever", "budget": budget})).result()
 
     # By what English takes, a second request would have fitted.
     size = len(json.dumps(engine.model.requests[0]))
-    assert size / 3 + 200 < 18_000 - 12_050
+    assert size / 3 + 200 < 7500 - 4050
     assert len(engine.model.requests) == 1
-    assert int(SHORT.fullmatch(result["error"]["message"])[4]) > 6000
+    assert int(SHORT.fullmatch(result["error"]["message"])[4]) > 4000
 
 
 @promise("budget:reserve")

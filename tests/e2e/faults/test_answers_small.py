@@ -6,7 +6,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
-from tests.engine import Scripts, ended, pending
+from tests.engine import PLANS, Scripts, ended, pending
 from tests.requirements import promise
 from tests.sizes import sized
 
@@ -102,7 +102,7 @@ async def test_alternatives_share_the_room_of_one_answer(open_engine):
     arguments = {"to": "a@x.example", "subject": "\u4e8c" * 100, "body": "\u4e8c" * 700}
     plan = {"title": "t", "steps": [{"tool": "mail.send_email", "arguments": arguments}] * 20}
     proposed = Reply(calls=[("propose_plan", {"plan": plan, "alternatives": [plan] * 3})])
-    async with open_engine(scripts, policy=ASKS, cached=50, max_completion_tokens=200_000) as engine:
+    async with open_engine(scripts, policy=ASKS, profiles=PLANS, cached=50, max_completion_tokens=200_000) as engine:
         handle = await engine.start(scripts.task(proposed, budget={"max_llm_cost_usd": 10}))
         requests = await pending(handle, 4)
         waiting = sizes({name: await handle.query(name) for name in QUERIES})

@@ -126,7 +126,7 @@ AT_ONCE = 8
 
 def profiles_of(strolls):
     """Return the profiles that runs name, as `name-count`: their reviews find so many plans bad before a good one."""
-    rules = {}
+    rules: dict[str, Any] = {"default": {"plans": True}}
     for label in sorted({stroll.task["profile"] for stroll in strolls if "profile" in stroll.task}):
         name, _, bad = label.rpartition("-")
         call = {"tool": "work.judge", "arguments": {"key": f"judge-{name}", "bad": int(bad)}}

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from backstay.testing import Reply
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.engine import Scripts, ended, engine, pending, update
+from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
 
 POLICY = """
@@ -41,7 +41,8 @@ async def shared(temporal, tmp_path_factory):
             folder / "bank.json", tools, {"quote": {"data": QUOTE}, "page": {"data": {}}, "pay": {"data": {}}}
         )
         toolbox = toolbox_of_servers(folder, bank=bank)
-        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, toolbox=toolbox))
+        given = {"policy": POLICY, "profiles": PLANS, "toolbox": toolbox}
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
         yield opened, scripts, bank
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from backstay.testing import Reply
-from tests.engine import Scripts, ended, engine, pending, update
+from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
 
 FREE = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
@@ -41,7 +41,7 @@ def called(opened):
     return [row[0] for row in opened.mailbox.rows("SELECT tool FROM requests ORDER BY id")]
 
 
-PLANS = {
+GIVEN = {
     "reads": ({"plan": {"title": "t", "steps": [READ]}}, {}),
     "allowed writes": ({"plan": {"title": "t", "steps": [send("planned")]}}, {}),
     "rehearsed": ({"plan": {"title": "t", "steps": [READ]}}, {"rehearse": True}),
@@ -49,11 +49,11 @@ PLANS = {
 
 
 @promise("plans:plan-first-people")
-@pytest.mark.parametrize("name", list(PLANS))
+@pytest.mark.parametrize("name", list(GIVEN))
 async def test_a_run_that_plans_first_calls_nothing_before_a_person_approves_whatever_the_policy_allows(
     temporal, tmp_path, name
 ):
-    given, more = PLANS[name]
+    given, more = GIVEN[name]
     scripts = Scripts()
     policy = FREE + 'allow: ["engine.propose_plan"]\n'
     async with engine(temporal, tmp_path, scripts, policy=policy) as opened:
@@ -97,7 +97,7 @@ async def test_a_plan_of_which_nothing_is_left_does_not_let_a_run_that_plans_fir
 @promise("plans:plans-allowed")
 async def test_the_operators_word_that_plans_are_allowed_lets_one_run_that_no_rule_asks_about(temporal, tmp_path):
     scripts = Scripts()
-    async with engine(temporal, tmp_path, scripts, policy=FREE + "plans: allow\n") as opened:
+    async with engine(temporal, tmp_path, scripts, policy=FREE + "plans: allow\n", profiles=PLANS) as opened:
         handle = await opened.start(scripts.task(propose(send("planned")), after(), mode="plan_first"))
         result = await ended(handle)
         assert (result["outcome"], subjects(opened)) == ("completed", ["planned", "after"])
@@ -115,7 +115,7 @@ async def test_the_operators_word_that_plans_are_allowed_lets_one_run_that_no_ru
 @pytest.mark.parametrize("line", ["plans: deny", "deny: [engine.propose_plan]", 'deny: ["engine.*"]'])
 async def test_plans_that_the_policy_denies_are_made_by_nobody(temporal, tmp_path, line):
     scripts = Scripts()
-    async with engine(temporal, tmp_path, scripts, policy=f"{FREE}{line}\n") as opened:
+    async with engine(temporal, tmp_path, scripts, policy=f"{FREE}{line}\n", profiles=PLANS) as opened:
         task = scripts.task(propose(send("planned")))
         handle = await opened.start(task)
         result = await ended(handle)
@@ -128,7 +128,7 @@ async def test_plans_that_the_policy_denies_are_made_by_nobody(temporal, tmp_pat
 @pytest.mark.parametrize("line", ["plans: ask", "ask: [engine.propose_plan]"])
 async def test_plans_that_the_policy_asks_about_wait_for_a_person_in_every_mode(temporal, tmp_path, line):
     scripts = Scripts()
-    async with engine(temporal, tmp_path, scripts, policy=f"{FREE}{line}\n") as opened:
+    async with engine(temporal, tmp_path, scripts, policy=f"{FREE}{line}\n", profiles=PLANS) as opened:
         handle = await opened.start(scripts.task(propose(send("planned"), send("beside"))))
         (request,) = await pending(handle)
         assert [step["needs_approval"] for step in request["proposal"]["steps"]] == [True, True]
@@ -143,7 +143,7 @@ async def test_of_alternatives_about_which_no_rule_asks_people_choose_one(tempor
     scripts = Scripts()
     policy = 'ask: [{tool: mail.send_email, when: {to: {ends_with: "@two.example"}}}]\n' + FREE + line
     others = [{"title": "t", "steps": [send("free")]}, {"title": "t", "steps": [READ]}]
-    async with engine(temporal, tmp_path, scripts, policy=policy) as opened:
+    async with engine(temporal, tmp_path, scripts, policy=policy, profiles=PLANS) as opened:
         proposed = propose(send("asked", to="c@two.example"), alternatives=others)
         handle = await opened.start(scripts.task(proposed))
         requests = {request["proposal"]["plan_id"]: request for request in await pending(handle, 3)}

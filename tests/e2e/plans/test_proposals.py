@@ -10,7 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from backstay.testing import Reply
 from tests import signing
-from tests.engine import Scripts, ended, engine, pending, update
+from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
 from tests.sizes import spread
 
@@ -32,7 +32,8 @@ async def shared(temporal, tmp_path_factory):
     async with AsyncExitStack() as stack:
         scripts = Scripts()
         folder = tmp_path_factory.mktemp("proposals")
-        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, approver_key=KEY))
+        given = {"policy": POLICY, "profiles": PLANS, "approver_key": KEY}
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
         yield opened, scripts
 
 
@@ -153,14 +154,14 @@ async def test_notes_and_the_query_are_about_the_alternative_that_people_chose(s
 async def test_who_stops_the_run_does_so_though_another_alternative_is_approved_in_the_same_moment(temporal, tmp_path):
     queue, scripts = f"both-{uuid.uuid4()}", Scripts()
     given = {"policy": "default: {read_only: allow, write_safe: ask, restricted_write: ask}", "task_queue": queue}
-    async with engine(temporal, tmp_path, scripts, **given) as opened:
+    async with engine(temporal, tmp_path, scripts, profiles=PLANS, **given) as opened:
         other = plan(send("c@one.example", subject="second way"))
         handle = await opened.start(scripts.task(propose(send("b@one.example"), alternatives=[other])))
         requests = {request["proposal"]["plan_id"]: request["id"] for request in await pending(handle, 2)}
     # No worker is there, so that the run is told of both at once.
     await handle.signal("approval", {"request_id": requests["p2"], "verdict": "approve", "by": "ana"})
     await handle.signal("approval", {"request_id": requests["p1"], "verdict": "reject", "stop": True, "by": "bo"})
-    async with engine(temporal, tmp_path, scripts, **given) as opened:
+    async with engine(temporal, tmp_path, scripts, profiles=PLANS, **given) as opened:
         result = await ended(handle)
         assert (result["outcome"], "bo" in result["error"]["message"]) == ("rejected", True)
         assert subjects(opened, handle) == []
@@ -362,9 +363,7 @@ async def test_a_run_that_plans_first_does_nothing_before_a_plan_is_approved(sha
     assert subjects(opened, handle) == []
     asked = [given for given in opened.model.requests if task["text"] in str(given["messages"][1])]
     offered = {tool["function"]["name"] for tool in asked[0]["tools"]}
-    assert offered == {
-        *["search_tools", "read_result", "propose_plan", "update_plan", "mark_step", "ask_person", "finish"],
-    }
+    assert offered == {"search_tools", "propose_plan", "update_plan", "mark_step", "ask_person", "finish"}
     assert "nothing is done before a plan is approved" in told(opened, task)
     await decide(handle, request)
     result = await ended(handle)

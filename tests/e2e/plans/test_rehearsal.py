@@ -10,7 +10,7 @@ from temporalio.client import WorkflowFailureError
 from backstay.testing import Reply
 from tests import signing
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
-from tests.engine import Scripts, ended, engine, pending, update
+from tests.engine import PLANS, Scripts, ended, engine, pending, update
 from tests.requirements import promise
 
 POLICY = """
@@ -36,7 +36,8 @@ async def shared(temporal, sandbox, tmp_path_factory):
     async with AsyncExitStack() as stack:
         scripts = Scripts()
         folder = tmp_path_factory.mktemp("rehearsal")
-        opened = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, sandbox=sandbox))
+        given = {"policy": POLICY, "profiles": PLANS, "sandbox": sandbox}
+        opened = await stack.enter_async_context(engine(temporal, folder, scripts, **given))
         yield opened, scripts
 
 

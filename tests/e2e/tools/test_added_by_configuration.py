@@ -31,6 +31,8 @@ class Added:
     reads: tuple[str, dict[str, Any]]
     program: str
     denied: tuple[str, dict[str, Any]]
+    made: Any
+    """What adding answers."""
     page: str
 
 
@@ -50,6 +52,7 @@ def invoices(folder):
         reads=("invoices__late", {"days": 30}),
         program='await invoices.add(customer="Bo", amount=1)\nreturn len((await invoices.late(days=30))["late"])',
         denied=("invoices__remove", {"number": 1}),
+        made={"number": 201},
         page="- Taken back: by remove",
     )
 
@@ -75,6 +78,7 @@ def memory(folder):
             'return len((await memory.read_graph())["entities"])'
         ),
         denied=("memory__delete_entities", {"entityNames": ["c1"]}),
+        made={"entities": [{"name": "Ana", **entity}]},
         page="- Taken back: by delete\\_entities",
     )
 
@@ -145,7 +149,7 @@ async def test_what_only_the_configuration_names_is_a_tool_in_every_respect(
     assert result["outcome"] == "completed", result
     assert name in json.dumps(found)
     assert refused["type"] == "Denied"
-    assert made["ref"]
+    assert made == added.made
     assert (read["truncated"], bool(read["storage_ref"])) == (True, True)
     assert ran["data"]["result"] >= 200
     assert [(call["tool"], call["undo_how"] is not None) for call in asked] == [(name, True)] * 2

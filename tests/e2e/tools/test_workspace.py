@@ -11,7 +11,7 @@ from backstay.approvals.proposal_words import step_marks
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
 from tests.e2e.labelled import DONE, Labelled
-from tests.engine import ended, engine, pending, share_images
+from tests.engine import PLANS, ended, engine, pending, share_images
 from tests.requirements import promise
 
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
@@ -57,7 +57,9 @@ async def opened(temporal, tmp_path_factory, rooms):
     share_images(folder / "home")
     toolbox = folder / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")
-    async with engine(temporal, folder, SCRIPTS, policy=POLICY, workspaces=rooms, toolbox=toolbox) as found:
+    async with engine(
+        temporal, folder, SCRIPTS, policy=POLICY, profiles=PLANS, workspaces=rooms, toolbox=toolbox
+    ) as found:
         yield found, rooms
 
 

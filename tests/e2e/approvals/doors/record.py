@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import worker
-from tests.cli.commands import environment_of, forked
+from tests.cli.commands import forked
 from tests.e2e.approvals.doors.decoding import BAR, plain
 from tests.e2e.approvals.doors.world import World
 
@@ -87,8 +87,7 @@ async def check_export(world: World, handle: Any, said: list[Said]) -> None:
 
 async def check_show(world: World, handle: Any, said: list[Said]) -> None:
     """Assert that `backstay show` names every decision and what it changed."""
-    environment = environment_of(world.engine)
-    done = await forked(world.nursery, "show", handle.id, environment=environment, folder=world.folder)
+    done = await forked(world.nursery, "show", handle.id, environment=world.environment(), folder=world.folder)
     assert done.code == 0, done.err
     for each in said:
         how = " ".join(word for word in (each.verdict, each.remember) if word)

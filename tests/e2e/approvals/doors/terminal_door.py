@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import BACKSTAY, Done, Terminal, at_terminal, environment_of, forked
+from tests.cli.commands import BACKSTAY, Done, Terminal, at_terminal, forked
 from tests.e2e.approvals.doors.cases import Edit, End
 from tests.e2e.approvals.doors.client import remembered, verdicts
 from tests.e2e.approvals.doors.decoding import Shown, plain
@@ -59,7 +59,7 @@ class TerminalDoor:
         more = {"BACKSTAY_APPROVER_KEY": SIGNING_KEY}
         if self._how(handle) == PROMPT:
             more["EDITOR"] = f"{sys.executable} -S {self._editor} {self._change(handle)}"
-        return environment_of(self.world.engine, **more)
+        return self.world.environment(**more)
 
     def _change(self, handle: Any):
         return self.world.folder / f"{handle.id}.change"

@@ -9,11 +9,12 @@ from typing import Any
 
 from backstay.client import Backstay
 from backstay.testing import Reply
+from tests.cli.commands import environment_of
 from tests.e2e.approvals.doors.cases import ANA, ANSWER, BO, DONE, ISSUED, KEY, Case
 from tests.e2e.approvals.doors.forms import Form
 from tests.e2e.scripted_server import ANYTHING, ScriptedServer, reads, toolbox_of_servers, writes
 from tests.e2e.servers.spellings import token_of
-from tests.engine import Engine, Scripts, engine, is_deciding, share_images
+from tests.engine import PLANS, Engine, Scripts, engine, is_deciding, share_images
 from tests.slack.workspace import KEY as SIGNING_KEY
 from tests.slack.workspace import door as slack_door
 from tests.slack.workspace import slack_settings
@@ -92,6 +93,10 @@ class World:
     def backstay(self) -> Backstay:
         settings = self.engine.settings
         return Backstay(self.engine.client, task_queue=settings.task_queue, approver_key=SIGNING_KEY)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return the environment of commands, which names the profiles too: their folder is trusted by nobody."""
+        return environment_of(self.engine, BACKSTAY_PROFILES=str(self.engine.settings.profiles), **more)
 
     async def start(self, case: Case) -> Any:
         """Start the run of a case."""
@@ -218,6 +223,7 @@ async def opened_world(temporal: Any, folder: Path, nursery: Any):
             **slack_settings(slack, "http"),
             **behind_a_proxy(approver_key=SIGNING_KEY),
             "toolbox": path,
+            "profiles": PLANS,
             "max_completion_tokens": 50_000,
         }
         running = await stack.enter_async_context(engine(temporal, folder, scripts, policy=POLICY, **options))
