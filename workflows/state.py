@@ -130,9 +130,9 @@ class RunState(BaseModel):
 
     @property
     def may_plan(self) -> bool:
-        """Return whether the model may propose plans: where the task or its profile is about plans."""
-        profile = self.opened.profile
-        return self.task.mode == "plan_first" or self.task.rehearse or profile.plans or profile.review is not None
+        """Return whether the model may propose plans: the task or its profile is about plans, or the run has one."""
+        profile, wanted = self.opened.profile, self.task.mode == "plan_first" or self.task.rehearse
+        return wanted or profile.plans or profile.review is not None or bool(self.plans)
 
     @property
     def searched(self) -> str:

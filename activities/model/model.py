@@ -18,7 +18,6 @@ from activities.model.observations import Observations
 from activities.model.opaque import Opaque, maker
 from activities.model.output import WantedOutputs, value_in
 from activities.model.parsing import CompletionParser
-from activities.model.request import may_plan
 from activities.model.sending import Loaded, Sending, Sent
 from activities.model.tracing import Tracing
 from activities.model.transcript import Transcript, Transcripts, said_by
@@ -173,7 +172,7 @@ class Model(Activities):
             partial(self._sources, ask, transcript),
             loaded.wanted,
             planning=ask.planning,
-            plans=may_plan(ask, transcript, offered),
+            plans=ask.plans,
             offered=offered,
             most_steps=self.settings.max_steps_per_plan,
             end=found.end,

@@ -15,7 +15,6 @@ from activities.model.functions import functions_for
 from activities.model.message import Beside
 from activities.model.observations import Way
 from activities.model.opaque import FIELD, with_beside
-from activities.model.planning import PLANS
 from activities.model.transcript import Item, Transcript
 from backstay.canonical import canonical, with_texts
 from backstay.digests.broken_up import break_up, break_up_own
@@ -131,7 +130,7 @@ def request_for(
     if ask.perception:
         most = min(most, PERCEPTION_OUTPUT)
         return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
-    offers = _offers(ask, transcript, offered)
+    offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
     cap_tokens = _room(cap_tokens, room, most, functions)
     sent = [*map(partial(_with_own, beside), transcript.items)]
@@ -145,15 +144,10 @@ def request_for(
     return request | _json_answer(messages, functions, role, way), dropped
 
 
-def _offers(ask: AskModel, transcript: Transcript, offered: Mapping[str, PlanDefinition]) -> dict[str, bool]:
+def _offers(ask: AskModel, transcript: Transcript) -> dict[str, bool]:
     """Return which functions of the engine a model is offered beside those that it always has."""
-    known = {"programs": ask.programs, "planning": ask.planning}
-    return known | {"plans": may_plan(ask, transcript, offered), "reading": _may_read_on(transcript)}
-
-
-def may_plan(ask: AskModel, transcript: Transcript, offered: Mapping[str, PlanDefinition]) -> bool:
-    """Return whether the model may propose plans; one that has proposed one, in whichever way, may amend it."""
-    return ask.plans or ask.planning or not transcript.called.isdisjoint({*PLANS, *offered})
+    known = {"programs": ask.programs, "planning": ask.planning, "plans": ask.plans}
+    return known | {"reading": _may_read_on(transcript)}
 
 
 def _may_read_on(transcript: Transcript) -> bool:

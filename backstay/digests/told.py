@@ -27,21 +27,9 @@ LEAST_REF = 512
 """A whole answer of fewer characters is told without its ref: a model can as well repeat it."""
 OWN = frozenset(
     {
-        *(
-            "answer",
-            "answers",
-            "began",
-            "data",
-            "decided_by_people",
-            "dropped",
-            "error",
-            "left_out",
-            "note",
-            "notes",
-            "output",
-        ),
-        *("plan", "plan_id", "reason", "ref", "rest", "sample", "state", "steps", "storage_ref", "texts", "tools"),
-        *("truncated", "type"),
+        *("answer", "answers", "began", "data", "decided_by_people", "done_and_stands_do_not_repeat", "dropped"),
+        *("error", "left_out", "note", "notes", "output", "plan", "plan_id", "reason", "ref", "rest", "sample"),
+        *("state", "steps", "storage_ref", "texts", "tools", "truncated", "type"),
     }
 )
 """Each object that the engine itself answers has one of these fields."""

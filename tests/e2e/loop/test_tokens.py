@@ -61,16 +61,17 @@ async def test_each_request_begins_with_the_bytes_of_the_one_before(open_engine)
 @promise("plans:ordinary")
 async def test_an_ordinary_run_is_offered_no_plans_and_is_told_so_when_it_proposes_one(open_engine):
     proposes = Reply(calls=[("propose_plan", {"plan": PLAN}), ("mark_step", {"idx": 0, "status": "done"})])
-    async with open_engine([proposes, FINISH], policy=ALLOWS) as engine:
+    async with open_engine([proposes, proposes, FINISH], policy=ALLOWS) as engine:
         handle = await engine.start({"text": "look"})
         result = await ended(handle)
         requests = engine.model.requests
         assert await handle.query("plan") is None
 
-    assert not {*PLANNING} & {*names(requests[0])}
-    first, second = told(requests[1])
-    assert json.loads(first)["error"] == "propose_plan: this run makes no plans; call the tools directly"
-    assert json.loads(second)["error"] == "mark_step: this run makes no plans; call the tools directly"
+    # Asking for them brings them no nearer.
+    assert [not {*PLANNING} & {*names(request)} for request in requests] == [True, True, True]
+    refused = ("propose_plan", "mark_step") * 2
+    says = "this run makes no plans; call the tools directly"
+    assert [json.loads(answer)["error"] for answer in told(requests[2])] == [f"{name}: {says}" for name in refused]
     assert (result["outcome"], result["usage"]["tool_calls"]) == ("completed", 0)
 
 

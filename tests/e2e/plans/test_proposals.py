@@ -477,6 +477,9 @@ async def test_a_definition_that_is_offered_is_a_function_and_its_call_is_a_plan
         assert request["calls"][0]["arguments"]["to"] == "b@one.example"
         await decide(handle, request)
         assert (await ended(handle))["outcome"] == "completed"
+        # Now that there is a plan, the model may amend it.
+        offered = [{tool["function"]["name"] for tool in given["tools"]} for given in opened.model.requests]
+        assert ["update_plan" in names for names in offered] == [False, False, False, True]
         assert subjects(opened, handle) == ["told", "after"]
         ran = (await handle.query("plan"))["plan"]
         assert (ran["continue_on_failure"], ran["allowed_side_effects"]) == (True, ["mail.send_*"])
