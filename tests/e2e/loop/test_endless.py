@@ -30,11 +30,19 @@ def mail(to):
 
 
 async def executions_of(opened, workflow_id):
-    """Return the histories of all executions of a run, the first one first."""
-    found = [e async for e in opened.client.list_workflows(f"WorkflowId = '{workflow_id}'")]
-    found.sort(key=lambda execution: execution.start_time)
-    handles = [opened.client.get_workflow_handle(workflow_id, run_id=execution.run_id) for execution in found]
-    return [await handle.fetch_history() for handle in handles]
+    """Return the histories of all executions of a run, the first one first; the list of workflows may lack some yet."""
+    described = await opened.client.get_workflow_handle(workflow_id).describe()
+    run_id, histories = described.raw_description.workflow_execution_info.first_run_id, []
+    while run_id:
+        histories.append(await opened.client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history())
+        last = histories[-1].events[-1]
+        # One that failed is followed by another one where it is repeated by a schedule.
+        ends = (
+            last.workflow_execution_continued_as_new_event_attributes,
+            last.workflow_execution_failed_event_attributes,
+        )
+        run_id = next((end.new_execution_run_id for end in ends if end.new_execution_run_id), "")
+    return histories
 
 
 @promise("runs:endless")
