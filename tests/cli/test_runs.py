@@ -282,16 +282,16 @@ async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
     await waiting(backstay, "parked")
-    cannot_be_recalled(opened.mailbox, "parked")
+    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "parked")
     assert (await run("reject", "parked", "r1", "--stop", "--by", "ana")).code == 0
     in_run = [(await run("attach", "parked")).err, (await run("show", "parked")).out]
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "over-parked")
-    cannot_be_recalled(opened.mailbox, "over-parked")
+    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "over-parked")
     after_end = await run("undo", "over-parked", "--by", "ana")
     shown = (await run("show", "over-parked")).out
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="open-parked")
     await waiting(backstay, "open-parked")
-    cannot_be_recalled(opened.mailbox, "open-parked")
+    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "open-parked")
     while_open = await run("undo", "open-parked", "--by", "ana")
     await run("cancel", "open-parked")
 
@@ -309,7 +309,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
 @promise("undo:done-by-hand")
 async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, opened):
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "by-hand")
-    cannot_be_recalled(opened.mailbox, "by-hand")
+    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "by-hand")
     early = await run("undo", "by-hand", "--done", "1", "--by", "ana")
     assert (await run("undo", "by-hand", "--by", "ana")).code == 6
     wrong = await run("undo", "by-hand", "--done", "1", "--to-step", "1", "--by", "ana")

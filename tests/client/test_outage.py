@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,19 @@ async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     assert (names.count("approval.asked"), names[-1]) == (1, "run.ended")
 
 
+async def stopped(pid):
+    """Stop a process, and wait until its last thread has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    async with asyncio.timeout(150):
+        while not _is_still(pid):
+            await asyncio.sleep(0.01)
+
+
+def _is_still(pid):
+    states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 @promise("clients:outages")
 async def test_a_temporal_that_is_silent_is_told_from_a_worker_that_is(tmp_path, monkeypatch):
     monkeypatch.setattr(client_run, "ANSWERED_WITHIN", timedelta(seconds=1))
@@ -75,7 +89,7 @@ async def test_a_temporal_that_is_silent_is_told_from_a_worker_that_is(tmp_path,
         run = await Backstay(await server.client(), task_queue="no worker polls this").start("Do it.")
         with pytest.raises(Unreachable, match="no worker answers"):
             await run.status()
-        os.kill(server.child.process.pid, signal.SIGSTOP)
+        await stopped(server.child.process.pid)
         with pytest.raises(Unreachable, match="Temporal does not answer"):
             await run.cancel()
     finally:

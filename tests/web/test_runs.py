@@ -412,7 +412,8 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
             async with asyncio.timeout(150):
                 while not running.mailbox.rows("SELECT 1 FROM sent WHERE effect_id LIKE ?", f"{handle.id}/%/{number}"):
                     await asyncio.sleep(0.1)
-            cannot_be_recalled(running.mailbox, handle, number)
+            # The mailbox is served from this loop, and may be in the midst of writing.
+            await asyncio.to_thread(cannot_be_recalled, running.mailbox, handle, number)
         async with asyncio.timeout(150):
             while "r2" not in [request["id"] for request in await pending(stopped)]:
                 await asyncio.sleep(0.1)
