@@ -70,6 +70,11 @@ class Mailbox:
         with sqlite3.connect(self.path, timeout=10) as connection:
             return connection.execute(query, named or values).fetchall()
 
+    async def refuse_recall(self, workflow_id: str, number: int = 1) -> None:
+        """Let it refuse to recall what an effect of a run sent; it may be served from this loop, amid a write."""
+        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
+        await asyncio.to_thread(self.rows, gone, f"{workflow_id}/%/{number}")
+
     def sent(self) -> list[str]:
         return [row[0] for row in self.rows("SELECT recipient FROM sent WHERE recalled_at IS NULL ORDER BY id")]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 
 import pytest
 from temporalio.client import WorkflowFailureError
@@ -42,13 +41,6 @@ async def waiting(run, workflow_id):
             if event.name == "approval.asked":
                 return event.data["request"]
     raise AssertionError("the run ended without asking")
-
-
-def cannot_be_recalled(mailbox, workflow_id):
-    """Let the mailbox refuse to recall what the first effect of a run sent."""
-    with sqlite3.connect(mailbox.path, timeout=10) as connection:
-        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
-        connection.execute(gone, (f"{workflow_id}/%/1",))
 
 
 @promise("clients:cli-streams")
@@ -282,16 +274,16 @@ async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
     await waiting(backstay, "parked")
-    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "parked")
+    await opened.mailbox.refuse_recall("parked")
     assert (await run("reject", "parked", "r1", "--stop", "--by", "ana")).code == 0
     in_run = [(await run("attach", "parked")).err, (await run("show", "parked")).out]
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "over-parked")
-    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "over-parked")
+    await opened.mailbox.refuse_recall("over-parked")
     after_end = await run("undo", "over-parked", "--by", "ana")
     shown = (await run("show", "over-parked")).out
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="open-parked")
     await waiting(backstay, "open-parked")
-    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "open-parked")
+    await opened.mailbox.refuse_recall("open-parked")
     while_open = await run("undo", "open-parked", "--by", "ana")
     await run("cancel", "open-parked")
 
@@ -309,7 +301,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
 @promise("undo:done-by-hand")
 async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, opened):
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "by-hand")
-    await asyncio.to_thread(cannot_be_recalled, opened.mailbox, "by-hand")
+    await opened.mailbox.refuse_recall("by-hand")
     early = await run("undo", "by-hand", "--done", "1", "--by", "ana")
     assert (await run("undo", "by-hand", "--by", "ana")).code == 6
     wrong = await run("undo", "by-hand", "--done", "1", "--to-step", "1", "--by", "ana")

@@ -4,7 +4,6 @@ import asyncio
 import html
 import json
 import re
-import sqlite3
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
@@ -389,13 +388,6 @@ async def test_people_pause_resume_tell_and_raise_limits_in_their_own_name(open_
 BY_HAND = "a person must take it back by hand: mail.recall_email(message_id="
 
 
-def cannot_be_recalled(mailbox, handle, number):
-    """Let the mailbox refuse to recall what an effect of a run sent."""
-    with sqlite3.connect(mailbox.path, timeout=10) as connection:
-        gone = "UPDATE sent SET recalled_at = 'before' WHERE effect_id LIKE ?"
-        connection.execute(gone, (f"{handle.id}/%/{number}",))
-
-
 def card(text, name):
     return text.partition(f'id="h-{name}"')[2].partition("</section>")[0]
 
@@ -412,8 +404,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_
             async with asyncio.timeout(150):
                 while not running.mailbox.rows("SELECT 1 FROM sent WHERE effect_id LIKE ?", f"{handle.id}/%/{number}"):
                     await asyncio.sleep(0.1)
-            # The mailbox is served from this loop, and may be in the midst of writing.
-            await asyncio.to_thread(cannot_be_recalled, running.mailbox, handle, number)
+            await running.mailbox.refuse_recall(handle.id, number)
         async with asyncio.timeout(150):
             while "r2" not in [request["id"] for request in await pending(stopped)]:
                 await asyncio.sleep(0.1)
