@@ -16,6 +16,7 @@ PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u MAKEFLAGS -u MFLAGS $(RUN)
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 NODE := build/node/installed
 SERVERS := build/servers/installed
+PEERS := build/peers/installed
 ROOT := build/image/base/.made
 TYPESCRIPT := build/typescript/installed
 BROWSER := build/browser/small
@@ -35,7 +36,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 # as that of a container) says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-crash test quick lint bench soak mutants image-check test-matrix conformance screenshots promises
+.PHONY: help install demo demo-crash test quick lint bench bench-peers soak mutants image-check test-matrix conformance screenshots promises
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +90,9 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.inbox
 	$(RUN) -m benchmarks.search
 
+bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in half an hour; TRY=1 tries a tenth
+	$(RUN) -m benchmarks.peers $(if $(TRY),--quick)
+
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and at full size what test samples
 	FULL_SIZE=1 $(PYTEST) -m soak
 	FULL_SIZE=1 ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
@@ -127,10 +131,12 @@ $(NODE): tests/node/package.json tests/node/package-lock.json | $(STAMP)
 # Public MCP servers, which only `conformance` starts; those written for an older SDK have an environment of their own.
 $(SERVERS): $(wildcard tests/conformance/servers/*.json tests/conformance/servers/*.lock) | $(STAMP)
 	@$(call install_node_packages,tests/conformance/servers,$(@D))
-	@for name in current older; do \
-		$(RUN) -m venv --clear $(@D)/$$name; \
-		$(@D)/$$name/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/conformance/servers/$$name.lock; \
-	done
+	@$(call make_locked_venvs,tests/conformance/servers,$(@D),current older)
+	@touch $@
+
+# The engines that `bench-peers` measures beside backstay, each in an environment of its own.
+$(PEERS): $(wildcard benchmarks/peers/*.lock) | $(STAMP)
+	@$(call make_locked_venvs,benchmarks/peers,$(@D),openai_agents pydantic_ai)
 	@touch $@
 
 $(TYPESCRIPT): $(wildcard examples/typescript/*.json) | $(STAMP)
@@ -179,6 +185,15 @@ $(1)/bin/python -m pip install --require-hashes -r requirements.lock | { found=0
 	esac; done; echo; }; \
 $(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .; \
 echo "Installed into $(1)"
+endef
+
+# $(1): the folder with the locks. $(2): where to. $(3): the names of the locks.
+define make_locked_venvs
+for name in $(3); do \
+	echo "Installing $(1)/$$name.lock"; \
+	$(RUN) -m venv --clear $(2)/$$name; \
+	$(2)/$$name/bin/python -m pip install --quiet --no-deps --require-hashes -r $(1)/$$name.lock; \
+done
 endef
 
 # $(1): the folder with the lock. $(2): where to.

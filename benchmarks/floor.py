@@ -23,11 +23,15 @@ async def act(text: str) -> str:
 @workflow.defn
 class Floor:
     @workflow.run
-    async def run(self, steps: int, together: int = 1, aside: str | None = None) -> int:
-        """Per step, think once and act `together` times at once; think on the queue `aside` if there is one."""
+    async def run(self, steps: int, together: int = 1, aside: str | None = None, park: bool = False) -> int:  # noqa: FBT001, FBT002  # Temporal hands arguments over by their place
+        """Per step, think once and act `together` times at once; think on the queue `aside` if there is one.
+
+        At the end, stay for ever if the run is to be parked.
+        """
         for _ in range(steps):
             await self._do(think, aside)
             await asyncio.gather(*(self._do(act) for _ in range(together)))
+        await workflow.wait_condition(lambda: not park)
         return steps
 
     def _do(self, call: Callable[[str], Awaitable[str]], queue: str | None = None) -> Awaitable[str]:

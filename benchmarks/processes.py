@@ -1,10 +1,12 @@
 """Start each measured part as a process of its own, and read its CPU and memory."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +18,44 @@ PRICES = {"scripted": {"input": 0.1, "cached": 0.01, "output": 0.4}}
 
 
 def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that it and they have started."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                children[int(_stat(int(entry.name))[1])].append(int(entry.name))
+    found = [pid]
+    for known in found:
+        found.extend(children[known])
+    return found
+
+
+def family_cpu_seconds(pid: int) -> float:
+    """Return what a process and its children have used, those that ended and were waited for included."""
+    used = 0
+    for member in family(pid):
+        with contextlib.suppress(OSError):
+            used += sum(int(field) for field in _stat(member)[11:15])
+    return used / TICKS
+
+
+def family_memory_kb(pid: int) -> int:
+    """Return what a process and its children hold."""
+    held = 0
+    for member in family(pid):
+        with contextlib.suppress(OSError):
+            held += memory_kb(member)
+    return held
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process that stand behind its name, the first of which is its state."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
 def memory_kb(pid: int) -> int:
@@ -36,14 +74,16 @@ def process(command: list[str], ready: str, **env: str) -> Iterator[tuple[subpro
         stderr=subprocess.STDOUT,
         text=True,
     )
+    said: list[str] = []
     try:
         for line in started.stdout or ():
+            said.append(line)
             if ready in line:
                 # A process that writes into a full pipe stands still.
                 threading.Thread(target=_drain, args=(started,), daemon=True).start()
                 yield started, line.strip()
                 return
-        raise SystemExit(f"{command} did not get ready")
+        raise SystemExit(f"{command} did not get ready:\n{''.join(said[-20:])}")
     finally:
         started.terminate()
         try:

@@ -40,10 +40,10 @@ def floor(address: str, queue: str = "floor") -> Iterator[int]:
 
 
 @contextmanager
-def model(script: str) -> Iterator[str]:
+def model(script: str, **env: str) -> Iterator[str]:
     """Run a scripted model; yield its address."""
     command = [sys.executable, "-m", "backstay.testing", "--script", script, "--port", "0"]
-    with process(command, "ready") as (_, line):
+    with process(command, "ready", **env) as (_, line):
         yield line.rpartition(" ")[2]
 
 

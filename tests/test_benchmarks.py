@@ -1,9 +1,11 @@
 """The published figures are those that were measured, and keep what they promise."""
 
 import json
+import re
 
 import pytest
 
+from backstay.testing import Conversation
 from benchmarks import (
     calls,
     compare,
@@ -19,6 +21,9 @@ from benchmarks import (
     tokens,
 )
 from benchmarks.page import PAGE, RESULTS
+from benchmarks.peers import figures as peers
+from benchmarks.peers.engines import KINDS, LOCKS, packages
+from benchmarks.peers.script import BODIES, Script
 from benchmarks.processes import ROOT
 from benchmarks.tasks import TASKS
 from tests.requirements import promise
@@ -159,3 +164,84 @@ def test_a_call_is_looked_up_in_5_ms_and_a_megabyte_of_new_answer_indexed_in_50_
     assert found["lookup_ms"]["p95"] <= 5
     assert [row["ms_per_mb"] for row in found["rows"] if row["megabytes"] <= 2 and row["ms_per_mb"] > 50] == []
     assert [row for row in found["rows"] if row["own_ms_per_mb"] > 2 * row["ms_per_mb"]] == []
+
+
+@promise("testing:peers")
+def test_the_published_comparison_is_that_of_the_last_whole_run():
+    found = RESULTS / "peers.json"
+    published = (
+        PAGE.read_text(encoding="utf-8").partition("<!-- peers: begin -->")[2].partition("<!-- peers: end -->")[0]
+    )
+
+    assert published.strip() == (peers.render(measured("peers")) if found.exists() else "")
+
+
+def of_a_kind(worker_ms, **more):
+    spent = {"wall_ms": 2 * worker_ms, "worker_ms": worker_ms, "server_ms": 1, "bytes": 100 * worker_ms}
+    at_once = spent | {"steps_per_s": worker_ms, "runs_per_s": worker_ms}
+    return {"in_turn": {"10": spent, "50": spent}, "loaded": at_once} | more
+
+
+def compared(**worker_ms):
+    tokens = {"10": 1000, "50": 9000}
+    kinds = {
+        kind: of_a_kind(worker_ms[kind.replace("-", "_")], many={"runs_per_s": 7}, parked_kb=10, replay_ms=20)
+        | ({} if kind == "floor" else {"tokens": tokens})
+        for kind in KINDS
+    }
+    return {
+        "kinds": kinds | {"backstay, writes": of_a_kind(1)},
+        "sizes": [10, 50],
+        "loaded": {"runs": 50, "steps": 10},
+        "many": {"runs": 500, "steps": 2},
+        "parked": 500,
+        "rounds": 3,
+        "packages": {"pydantic-ai-slim": "2"},
+    }
+
+
+@promise("testing:peers")
+def test_the_best_engine_of_a_row_is_marked_and_never_the_floor_nor_what_only_one_engine_does():
+    lines = peers.render(compared(floor=2, openai_agents=30, pydantic_ai=40, backstay=20)).splitlines()
+    rows = {
+        line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ")[1:] for line in lines if line.startswith("| ")
+    }
+
+    assert rows["CPU ms a step, worker + server, runs of 50"] == ["2 + 1", "30 + 1", "40 + 1", "**20 + 1**", "1 + 1"]
+    assert rows["50 runs of 10 at once, steps/s"] == ["2.0", "30.0", "**40.0**", "20.0", "1.0"]
+    assert rows["wall a step, runs of 50, against the floor"] == ["1.00", "15.00", "20.00", "**10.00**", "0.50"]
+    assert rows["prompt tokens of a run of 50"][:2] == ["", "**9,000**"]
+    assert len(rows) == 1 + 12
+
+
+@promise("testing:peers")
+@pytest.mark.parametrize("prefix", ["", "mail__"])
+def test_the_script_makes_the_same_calls_whatever_an_engine_names_them_and_ends_as_the_engine_ends(
+    prefix, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(BODIES, str(tmp_path / "bodies"))
+    script, tool = Script(), f"{prefix}list_customers"
+    functions = [{"type": "function", "function": {"name": name}} for name in (tool, "finish")[: 2 if prefix else 1]]
+    asked = [{"role": "user", "content": "count 2"}]
+    call = {"id": "1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    answered = [
+        *asked,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "{}"},
+    ]
+
+    first, last = (script(Conversation({"tools": functions, "messages": said})) for said in (asked, answered))
+
+    assert [name for name, _ in first.calls] == [tool]
+    assert ([name for name, _ in last.calls], last.text) == ((["finish"], None) if prefix else ([], "done"))
+    assert len((tmp_path / "bodies").read_text(encoding="utf-8").splitlines()) == 2
+
+
+@promise("testing:peers")
+def test_each_peer_is_pinned_with_all_that_it_needs():
+    for lock in LOCKS:
+        text = lock.read_text(encoding="utf-8")
+        pins = re.findall(r"^[a-z0-9].*", text, re.MULTILINE)
+        assert all("==" in pin and pin.endswith("\\") for pin in pins)
+        assert "://" not in text
+    assert set(packages()) >= {"openai-agents", "pydantic-ai-slim"}
