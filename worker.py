@@ -77,8 +77,8 @@ from backstay.version import version
 from sandbox.isolation.way import make_home
 from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
-from store.blobs.marker import await_marker, read_marker
-from store.blobs.shown import ShownBlobStore
+from store.blobs.marker import await_marker
+from store.blobs.shown import FileBlobStore, ShownBlobStore
 from system.places import Place, lost
 
 Role = Literal["all", "runs", "sandbox"]
@@ -91,6 +91,8 @@ _STORE_DIGITS = 6
 """How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
 _MARKER_S = 10
 """How long the sandbox role waits for the first worker of a new installation to make the folder of payloads."""
+STORE = "--store"
+"""The option by which a worker tells its child which store it has; the child cannot ask before it serves."""
 SEARCH_ATTRIBUTES = {
     "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
@@ -111,6 +113,8 @@ async def open_fit_store(settings: Settings, client: Client) -> AsyncGenerator["
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
         await store.deltas.sweep()
+        if settings.payloads == "database":
+            await store.blobs.move_spilled()
         yield store
 
 
@@ -151,6 +155,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
     Temporal's workflow sandbox looks for nondeterminism at run time; it loads the workflow code anew for every run,
     which costs half a megabyte each. The house rules and the tests of replay, which run sandboxed, look for it instead.
     """
+    from activities.programs.payload_server import payload_activities
     from activities.registry import run_activities
     from workflows import WORKFLOWS
 
@@ -160,7 +165,7 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
         client,
         task_queue=resources.settings.task_queue,
         workflows=WORKFLOWS,
-        activities=run_activities(resources),
+        activities=[*run_activities(resources), *payload_activities(resources)],
         workflow_runner=runner,
         identity=identity_of(client, resources.store.identity.id),
         # Else heartbeats, and with them cancellations, would wait for most of the heartbeat timeout.
@@ -202,13 +207,14 @@ def limits_of(settings: Settings) -> Limits:
 
 
 @contextlib.asynccontextmanager
-async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
+async def open_sandbox_worker(
+    client: Client, settings: Settings, sandbox: Sandbox, blobs: ShownBlobStore, store: str
+) -> AsyncGenerator[None]:
     """Serve programs: new ones from the common queue, those kept here from a queue of this worker's own."""
     queue = sandbox_queue(settings)
-    blobs = blobs_of(settings)
     resources = SandboxResources(
         sandbox=sandbox,
-        blobs=ShownBlobStore(blobs),
+        blobs=blobs,
         redactor=Redactor(()),
         queue=f"{queue}-{uuid.uuid4().hex}",
         transient_s=settings.transient_seconds,
@@ -217,11 +223,26 @@ async def open_sandbox_worker(client: Client, settings: Settings, sandbox: Sandb
     options: dict[str, Any] = {
         "activities": sandbox_activities(resources),
         "max_concurrent_activities": PROGRAMS_AT_ONCE,
-        "identity": identity_of(client, await asyncio.to_thread(read_marker, blobs)),
+        "identity": identity_of(client, store),
         **_EVERY_WORKER,
     }
     async with Worker(client, task_queue=queue, **options), Worker(client, task_queue=resources.queue, **options):
         yield
+
+
+async def find_blobs(client: Client, settings: Settings, store: str) -> tuple[ShownBlobStore, str]:
+    """Return the payloads that the sandbox role works on, and the id of their store, which its parent may know.
+
+    Raises WorkerMisfit.
+    """
+    if settings.payloads == "files":
+        store = store or await await_marker(blobs_of(settings), _MARKER_S)
+        return FileBlobStore(blobs_of(settings)), store
+    from activities.programs.fetched_blobs import FetchedBlobStore, RunsRole
+
+    runs_role = RunsRole(client, settings.task_queue)
+    store = store or await runs_role.find_store()
+    return FetchedBlobStore(runs_role, store), store
 
 
 def sandbox_queue(settings: Settings) -> str:
@@ -299,8 +320,11 @@ async def register_search_attributes(client: Client) -> frozenset[str]:
     return known
 
 
-async def serve(role: Role, *, tells_jails: bool = False) -> int:
-    """Serve until a signal comes, then drain; return the exit code."""
+async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> int:
+    """Serve until a signal comes, then drain; return the exit code.
+
+    `store` is the id of the store of the worker that this one is a child of.
+    """
     # The sandbox role reads no file that may hold a secret.
     settings = Settings.load(None) if role == "sandbox" else Settings.load()
     configure_logs(Redactor(settings.secrets()))
@@ -324,7 +348,7 @@ async def serve(role: Role, *, tells_jails: bool = False) -> int:
         connect(place.get("address"), namespace=place.get("namespace"), runtime=telemetry.runtime) as backstay,
         contextlib.AsyncExitStack() as stack,
     ):
-        begin = _begin_sandbox if role == "sandbox" else partial(_begin_runs, role=role)
+        begin = partial(_begin_sandbox, store=store) if role == "sandbox" else partial(_begin_runs, role=role)
         places, ready = await begin(stack, settings, backstay.client, telemetry)
         gc.freeze()
         gc.enable()
@@ -337,14 +361,14 @@ async def serve(role: Role, *, tells_jails: bool = False) -> int:
 
 
 async def _begin_sandbox(
-    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry
+    stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, store: str
 ) -> tuple[list[Place], str]:
     """Serve programs from now on; return what must not be lost under them, and what to say."""
-    store = await await_marker(blobs_of(settings), _MARKER_S)
+    blobs, store = await find_blobs(client, settings, store)
     await demand_same_store(client, settings.task_queue, store)
     opening = open_sandbox(nsjail=settings.nsjail, home=settings.home, image=settings.image, limits=limits_of(settings))
     sandbox = await stack.enter_async_context(opening)
-    await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox))
+    await stack.enter_async_context(open_sandbox_worker(client, settings, sandbox, blobs, store))
     await stack.enter_async_context(telemetry.watching_jails(lambda: sandbox.ready))
     return places_of(settings), f"backstay sandbox ready: {client.namespace} {sandbox_queue(settings)}"
 
@@ -361,7 +385,15 @@ async def _begin_runs(
     store = await stack.enter_async_context(open_fit_store(settings, client))
     starting = None
     if role == "all":
-        command = [sys.executable, str(HERE / "worker.py"), "--role", "sandbox", *telemetry.flags]
+        command = [
+            sys.executable,
+            str(HERE / "worker.py"),
+            "--role",
+            "sandbox",
+            STORE,
+            store.identity.id,
+            *telemetry.flags,
+        ]
         child = sandbox_child(settings, command, DRAIN, heard=telemetry.listener())
         starting = await stack.enter_async_context(child)
     resources = await stack.enter_async_context(open_resources(settings, client, store))
@@ -378,7 +410,8 @@ async def _begin_runs(
 
 def places_of(settings: Settings) -> list[Place]:
     """Return the folders that a worker keeps open; one that is replaced under it would part it from the others."""
-    return [Place("BACKSTAY_HOME", settings.home.absolute()), Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())]
+    home = Place("BACKSTAY_HOME", settings.home.absolute())
+    return [home, Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())] if settings.payloads == "files" else [home]
 
 
 def main() -> int:
@@ -390,6 +423,7 @@ def main() -> int:
         default="all",
         help="runs: workflows, model and tools; sandbox: programs, in a process that holds no secret; all: both",
     )
+    parser.add_argument(STORE, default="", help=argparse.SUPPRESS)
     parser.add_argument(TELLS_JAILS, action="store_true", help=argparse.SUPPRESS)
     return asyncio.run(serve(**vars(parser.parse_args())))
 

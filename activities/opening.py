@@ -68,7 +68,11 @@ def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
 
     keys = [key.get_secret_value() for key in settings.encryption_keys]
     return open_store(
-        database_url=settings.database_url_text, home=settings.home, blobs=settings.blobs, encryption_keys=keys
+        database_url=settings.database_url_text,
+        home=settings.home,
+        blobs=settings.blobs,
+        payloads_in_database=settings.payloads == "database",
+        encryption_keys=keys,
     )
 
 

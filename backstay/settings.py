@@ -61,6 +61,7 @@ def _blank_as_none(data: Any) -> Any:
 
 SecretList = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_as_none)]
+PayloadPlace = Literal["files", "database"]
 Text = Annotated[str | None, BeforeValidator(_blank_as_none)]
 
 
@@ -161,6 +162,8 @@ class Settings(BaseSettings):
     """None: SQLite in `home`."""
     blobs: Path | None = None
     """None: a folder in `home`."""
+    payloads: PayloadPlace = "files"
+    """Where payloads are that are large or that programs use; `database` needs Postgres, and no shared folder."""
     workspaces: Path | None = None
     """None: a folder in `home`."""
     nsjail: Path | None = None

@@ -7,12 +7,12 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 from sqlalchemy import Connection, delete, exists, insert, select
 
 from backstay.errors import WorkerMisfit
+from store.blobs.blobs import BlobStore
 from store.blobs.marker import NAME, read_marker, write_marker
 from store.database.database import Database
 from store.database.identity import StoreIdentity, lock_epoch
@@ -20,6 +20,7 @@ from store.database.schema import fingerprints, runs
 from store.database.transactions import writing
 
 BLOBS = "BACKSTAY_BLOBS"
+PAYLOADS = "BACKSTAY_PAYLOADS"
 TOOLBOX = "BACKSTAY_TOOLBOX"
 ADOPT = "backstay store adopt-settings"
 _DIGITS = 12
@@ -43,11 +44,12 @@ class Fitness:
     """Record what the workers of a store have in common, and refuse one that differs."""
 
     def __init__(
-        self, database: Database, blobs: Path, clock: Callable[[], float], identity: Callable[[], StoreIdentity]
+        self, database: Database, blobs: BlobStore, clock: Callable[[], float], identity: Callable[[], StoreIdentity]
     ) -> None:
         """Work on one store."""
         self.database = database
-        self._blobs = blobs
+        self._blobs = blobs.root
+        self._place = "database" if blobs.in_database else "files"
         self._clock = clock
         self._identity = identity
 
@@ -56,7 +58,7 @@ class Fitness:
 
         Raises WorkerMisfit naming every difference and its fix, and then nothing has changed.
         """
-        marker = await asyncio.to_thread(read_marker, self._blobs)
+        marker = "" if self._in_database else await asyncio.to_thread(read_marker, self._blobs)
         mine = await asyncio.to_thread(self._fingerprints, brought)
         if await self._toolbox_differs(marker, mine):
             _log.warning("worker.toolbox_differs", toolbox=mine[TOOLBOX][0], fix="give all workers the same file")
@@ -64,8 +66,13 @@ class Fitness:
     async def adopt(self, brought: Belongings) -> None:
         """Record what is brought along, whatever was recorded before; an operator does so while no worker runs."""
         mine = await asyncio.to_thread(self._fingerprints, brought)
-        await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
+        if not self._in_database:
+            await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
         await self._record(mine)
+
+    @property
+    def _in_database(self) -> bool:
+        return self._place == "database"
 
     @writing
     def _toolbox_differs(self, connection: Connection, marker: str, mine: Recorded) -> bool:
@@ -73,21 +80,22 @@ class Fitness:
         lock_epoch(connection)
         known = _recorded(connection)
         store = self._identity().id
-        faults = [self._blobs_differ(marker, store, known, connection)]
-        faults += [_keys_differ(name, mine[name], known[name]) for name in mine if name in known and name != TOOLBOX]
+        faults = [_places_differ(self._place, known) or self._blobs_differ(marker, store, known, connection)]
+        keys = mine.keys() & known.keys() - {TOOLBOX, PAYLOADS, BLOBS}
+        faults += [_keys_differ(name, mine[name], known[name]) for name in sorted(keys)]
         if any(faults):
             raise WorkerMisfit(
                 f"this worker does not fit store {store}, so it takes no work. {' '.join(filter(None, faults))} "
                 f"If every worker is to change, stop them all and run `{ADOPT}` with the new settings."
             )
-        if not marker:
+        if not marker and not self._in_database:
             write_marker(self._blobs, store)
         if any(known.get(what) != some for what, some in mine.items()):
             self._record.within(connection, mine)
         return TOOLBOX in known and known[TOOLBOX] != mine[TOOLBOX]
 
     def _blobs_differ(self, marker: str, store: str, known: Recorded, connection: Connection) -> str:
-        if marker == store:
+        if marker == store or self._in_database:
             return ""
         if marker:
             return (
@@ -121,7 +129,8 @@ class Fitness:
             for name, keys in brought.keys.items()
         }
         toolbox = hashlib.sha256(brought.toolbox).hexdigest()[:_DIGITS]
-        return {**mine, TOOLBOX: (toolbox,), BLOBS: (identity.id,)}
+        folder = {} if self._in_database else {BLOBS: (identity.id,)}
+        return {**mine, TOOLBOX: (toolbox,), PAYLOADS: (self._place,), **folder}
 
 
 def _fingerprint(salt: bytes, key: str) -> str:
@@ -130,6 +139,12 @@ def _fingerprint(salt: bytes, key: str) -> str:
         key.strip().encode("utf-8", "surrogatepass"), salt=salt, n=2**14, r=8, p=1, dklen=_DIGITS // 2
     )
     return found.hex()
+
+
+def _places_differ(mine: str, known: Recorded) -> str:
+    """Say that others would not find the payloads that this worker writes."""
+    theirs = known.get(PAYLOADS, (mine,))[0]
+    return "" if mine == theirs else f"{PAYLOADS}: this worker has {mine}, and the store's workers have {theirs}."
 
 
 def _keys_differ(name: str, mine: Sequence[str], known: Sequence[str]) -> str:

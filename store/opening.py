@@ -21,6 +21,10 @@ from store.store import Store
 
 MIGRATIONS = Path(__file__).parent / "database" / "migrations"
 _log = structlog.get_logger(__name__)
+NEEDS_POSTGRES = (
+    "BACKSTAY_PAYLOADS: database needs Postgres, and the store is SQLite, which one host uses; name a database in "
+    "BACKSTAY_DATABASE_URL, or remove BACKSTAY_PAYLOADS"
+)
 _alembic = threading.Lock()
 """alembic keeps the current migration in module globals."""
 
@@ -77,6 +81,7 @@ async def open_store(
     database_url: str | None,
     home: Path,
     blobs: Path | None = None,
+    payloads_in_database: bool = False,
     encryption_keys: Sequence[str] = (),
     clock: Callable[[], float] | None = None,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
@@ -88,21 +93,38 @@ async def open_store(
     """
     seal = Seal(encryption_keys)
     place = place_of(database_url, home)
-    if place.file is not None:
-        make_ready(place.file)
-        database: Database = SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
-    else:
-        from store.database.postgres import PostgresDatabase  # noqa: PLC0415 - brings SQLAlchemy's mapper of objects
-
-        database = PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
+    if payloads_in_database and place.file is not None:
+        raise SettingsInvalid(NEEDS_POSTGRES)
+    database = _database(place, busy_timeout_s)
     try:
         async with database.alone():
             identity = await database.write(partial(_migrated, place))
             now = await database.timekeeper() if clock is None else lambda _: clock()
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
-        yield Store(database, identity, seal, blobs or home / "blobs", now=now, clock=clock or time.time)
+        store = Store(
+            database,
+            identity,
+            seal,
+            blobs or home / "blobs",
+            payloads_in_database=payloads_in_database,
+            now=now,
+            clock=clock or time.time,
+        )
+        try:
+            yield store
+        finally:
+            await store.blobs.close()
     finally:
         await database.close()
+
+
+def _database(place: Place, busy_timeout_s: float) -> Database:
+    if place.file is not None:
+        make_ready(place.file)
+        return SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
+    from store.database.postgres import PostgresDatabase  # noqa: PLC0415 - brings SQLAlchemy's mapper of objects
+
+    return PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
 
 
 def _migrated(place: Place, connection: Connection) -> StoreIdentity:

@@ -43,6 +43,7 @@ class Store:
         seal: Seal,
         blobs: Path,
         *,
+        payloads_in_database: bool = False,
         now: Callable[[Connection], float],
         clock: Callable[[], float],
     ) -> None:
@@ -52,7 +53,7 @@ class Store:
         """
         self._database = database
         self.identity = identity
-        self.blobs = BlobStore(blobs, database, seal, identity)
+        self.blobs = BlobStore(blobs, database, seal, identity, in_database=payloads_in_database)
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
@@ -70,7 +71,7 @@ class Store:
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self.pruning = Pruning(database, self.blobs, clock)
-        self.fitness = Fitness(database, blobs, clock, lambda: self.identity)
+        self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
 
     @property
     def stamp(self) -> str:

@@ -39,6 +39,7 @@ from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults
 from sandbox.programs.sandbox import Sandbox
+from store.blobs.shown import FileBlobStore
 from tests.mailbox_server import open_mailbox
 from tests.whole_ends import WholeEnds
 from workflows import WORKFLOWS
@@ -243,7 +244,12 @@ async def replay_all(client: Client, ran: Ran) -> None:
 @asynccontextmanager
 async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> AsyncGenerator[None]:
     """Serve programs beside the engine, in jails."""
-    async with worker.open_sandbox_worker(client, settings, sandbox):
+    if settings.payloads == "files":
+        # Engines of tests mark no folder as that of their store.
+        blobs, store = FileBlobStore(worker.blobs_of(settings)), ""
+    else:
+        blobs, store = await worker.find_blobs(client, settings, "")
+    async with worker.open_sandbox_worker(client, settings, sandbox, blobs, store):
         async with asyncio.timeout(150):
             while not await worker.find_sandbox(client, settings):
                 await asyncio.sleep(0.05)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
@@ -72,8 +72,8 @@ class Programs:
         self._ended_live = 0
 
     def together(self) -> AbstractAsyncContextManager[None]:
-        """Keep nothing back: this role writes files only."""
-        return nullcontext()
+        """Keep what an activity writes together, where its payloads go through the runs role."""
+        return self.resources.blobs.together()
 
     @implements(calls.resume_program)
     async def resume_program(self, ask: calls.ResumeProgram) -> Halt:
@@ -147,6 +147,7 @@ class Programs:
         asked: Sequence[dict[str, Any]] = json.loads(journal.last.came)["calls"] if journal.last is not None else ()
         results: list[bytes] = []
         left = ANSWERS_BYTES
+        await self.resources.blobs.of(run).expect([answer.ref for answer in answers.values() if answer.ref])
         for call in asked:
             answer = _encoded(await self._result(run, call, answers))
             if len(answer) > left:

@@ -84,6 +84,7 @@ async def sandbox_child(
     places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
     variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
     variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
+    variables["BACKSTAY_PAYLOADS"] = settings.payloads
     variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
     log = settings.home / "logs" / "sandbox.log"
     options = {"environment": variables, "log": log, "ready": "backstay sandbox ready", "heard": heard}

@@ -1,8 +1,8 @@
 """The Python client: connect to Temporal, start runs, follow them, decide requests.
 
 May import: backstay.approvals, backstay.authority, backstay.effects, backstay.errors, backstay.frozen,
-backstay.redaction, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts, backstay.task,
-backstay.tools.
+backstay.redaction, backstay.requests, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts,
+backstay.task, backstay.tools.
 """
 
 import importlib

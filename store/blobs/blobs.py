@@ -3,20 +3,23 @@
 import asyncio
 import hashlib
 import hmac
+import json
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backstay.canonical import canonical
 from backstay.errors import StoreUnavailable
 from store.blobs.rows import MOST_BYTES, SEALED, PayloadKey, PayloadRows, unwritten
 from store.blobs.shown import (
     DAMAGED,
     DIGITS,
+    FileBlobs,
+    FileBlobStore,
     Recent,
     RunDirectory,
-    ShownBlobs,
-    ShownBlobStore,
     decode,
     encode,
     missing,
@@ -27,8 +30,12 @@ from store.database.identity import StoreIdentity
 from store.database.waiting import waiting_for
 from store.faults import disk_faults
 from store.secrets.seal import Seal
+from system.files import make_private_directory, remove_durably, write_whole
 
 _MOST_SHARED = 1000
+_SPILLED = "spilled"
+"""The folder that names payloads which wait as files for a database; no run's folder is called so."""
+_MOVE_PAUSE_S = 1.0
 
 
 class SharedRuns:
@@ -62,9 +69,11 @@ class _Common(NamedTuple):
     file_seal: Seal
     key: bytes
     shared: SharedRuns
+    in_database: bool
+    """Whether payloads of every size are rows, and none is a file for programs."""
 
 
-class Blobs(ShownBlobs):
+class Blobs(FileBlobs):
     """Store the payloads of one run: shown ones under their hash, sealed ones under a keyed hash."""
 
     def __init__(self, root: Path, run: str, recent: Recent, common: _Common) -> None:
@@ -75,7 +84,7 @@ class Blobs(ShownBlobs):
 
     async def seal(self, data: bytes) -> str:
         """Store a raw payload, encrypted if there are keys; its ref does not reveal its hash."""
-        if len(data) > MOST_BYTES:
+        if self._is_file(data):
             return await asyncio.to_thread(self._seal_file, data)
         ref = self._keyed_hash(data)
         await self._keep(f"{ref}{SEALED}", self._common.row_seal.close(data), lambda: None)
@@ -98,13 +107,20 @@ class Blobs(ShownBlobs):
         """Return a sealed JSON value."""
         return decode(await self.unseal(ref))
 
+    async def follow(self, run: str) -> None:
+        """Let this run read what another one, which has ended, has stored."""
+        if not self._common.in_database:
+            await super().follow(run)
+        else:
+            await self._common.rows.follow(self._run, run)
+
     async def share(self) -> None:
         """Keep what is shown of the run, and of those that it follows, as files as well, from now on.
 
         Programs read them, and the role that runs programs has no database. What an attempt that was lost still
         writes at this moment may have no file; its refs reach nobody.
         """
-        if self._common.shared.is_whole(self._run):
+        if self._common.in_database or self._common.shared.is_whole(self._run):
             return
         await self._common.rows.share(self._run)
         run: str | None = self._run
@@ -116,11 +132,11 @@ class Blobs(ShownBlobs):
         self._common.shared.add(self._run, whole=True)
 
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
-        if len(data) > MOST_BYTES and not name.endswith(SEALED):
+        if self._is_file(data):
             await super()._keep(name, data, kept)
             return
         # What is sealed is of no use to programs.
-        is_copied = name.endswith(SEALED)
+        is_copied = self._common.in_database or name.endswith(SEALED)
         if not is_copied and self._common.shared.has(self._run):
             await asyncio.to_thread(self._write, {name: data})
             is_copied = True
@@ -139,12 +155,16 @@ class Blobs(ShownBlobs):
     async def _found(self, name: str) -> bytes:
         run: str | None = self._run
         while run is not None:
-            data = await self._common.rows.get(run, name)
+            before, data = run, await self._common.rows.get(run, name)
             if data is None:
                 data, run = await asyncio.to_thread(self._in_folder, run, name)
             if data is not None:
                 return data
+            run = run or await self._common.rows.followed(before)
         raise missing(name)
+
+    def _is_file(self, data: bytes) -> bool:
+        return len(data) > MOST_BYTES and not self._common.in_database
 
     def _in_files(self, run: str) -> tuple[set[str], str | None]:
         """Return which payloads are files where programs of this run look, and which run a run follows."""
@@ -186,23 +206,32 @@ class Blobs(ShownBlobs):
         return hmac.new(self._common.key, data, hashlib.sha256).hexdigest()[:DIGITS]
 
 
-class BlobStore(ShownBlobStore):
+class BlobStore(FileBlobStore):
     """Give access to the payloads of all runs, shown and sealed."""
 
-    def __init__(self, root: Path, database: Database, seal: Seal, identity: StoreIdentity) -> None:
+    def __init__(
+        self, root: Path, database: Database, seal: Seal, identity: StoreIdentity, *, in_database: bool
+    ) -> None:
         """Use this directory, which is created at the first write, and this database."""
         super().__init__(root)
         self.rows = PayloadRows(database)
         own = seal.with_own(identity.key("\0payloads"))
         key = identity.key("\0sealed payloads")
-        self._common = _Common(self.rows, row_seal=own, file_seal=seal, key=key, shared=SharedRuns())
+        self.in_database = in_database
+        self._moving: asyncio.Task[None] | None = None
+        self._common = _Common(
+            self.rows, row_seal=own, file_seal=seal, key=key, shared=SharedRuns(), in_database=in_database
+        )
 
     def of(self, run: str) -> Blobs:
         """Return the payloads of one run."""
         return Blobs(self.root, run, self._recent, self._common)
 
     async def spill(self) -> None:
-        """Keep as files what waits for a database that cannot be written to, so that it is not lost."""
+        """Keep as files what waits for a database that cannot be written to, so that it is not lost.
+
+        Where payloads have no shared folder, they are moved into the database once it can be written to again.
+        """
         if (waiting := waiting_for(self.rows.database)) is None:
             return
         for key in waiting.keys:
@@ -210,6 +239,54 @@ class BlobStore(ShownBlobStore):
                 await asyncio.to_thread(self._spill, key, waiting.value(key))
                 waiting.drop(key)
 
+        if self.in_database and (self._moving is None or self._moving.done()):
+            self._moving = asyncio.create_task(self._move_when_possible())
+
+    async def move_spilled(self) -> int:
+        """Move into the database what was kept as files while it could not be written to; return how many."""
+        spilled = await asyncio.to_thread(self._spilled)
+        for marker, key in spilled:
+            data = await asyncio.to_thread(RunDirectory(self.root, key.run).read, key.name)
+            if data is not None:
+                await self.rows.put(key.run, key.name, data, _nothing)
+            await asyncio.to_thread(self._forget_spilled, marker, key)
+        return len(spilled)
+
+    async def close(self) -> None:
+        """Stop what goes on in the background; what was not moved is moved by the next worker of this host."""
+        if self._moving is not None:
+            self._moving.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._moving
+
+    async def _move_when_possible(self) -> None:
+        while True:
+            await asyncio.sleep(_MOVE_PAUSE_S)
+            try:
+                await self.move_spilled()
+            except StoreUnavailable:
+                continue
+            return
+
     def _spill(self, key: PayloadKey, data: bytes) -> None:
         with disk_faults():
+            if self.in_database:
+                marker = self.root / _SPILLED / hashlib.sha256(canonical(key).encode()).hexdigest()
+                make_private_directory(marker.parent)
+                write_whole(marker, canonical(key).encode())
             RunDirectory(self.root, key.run).write(key.name, data)
+
+    def _spilled(self) -> list[tuple[Path, PayloadKey]]:
+        folder = self.root / _SPILLED
+        with disk_faults():
+            markers = sorted(folder.iterdir()) if folder.is_dir() else []
+            return [(marker, PayloadKey(*json.loads(marker.read_bytes()))) for marker in markers]
+
+    def _forget_spilled(self, marker: Path, key: PayloadKey) -> None:
+        with disk_faults():
+            RunDirectory(self.root, key.run).remove(key.name)
+            remove_durably(marker)
+
+
+async def _nothing(_: bool) -> None:  # noqa: FBT001 - what the transaction answers
+    pass

@@ -6,18 +6,21 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, LargeBinary, bindparam, delete, func, select, text
 
+from store.blobs.shown import FOLLOWS
 from store.database.database import Database
 from store.database.schema import Words, payloads
 from store.database.transactions import reading, writing
 from store.database.waiting import waiting_for, write_later
 
 MOST_BYTES = 65_536
-"""Larger payloads are files: databases read and write them slower than a file system does."""
+"""Larger payloads are files, unless all are rows: databases read and write them slower than a file system does."""
 SEALED = ".sealed"
 """The end of the name of a payload that is sealed."""
 SHARED = "shared"
 """The name of an empty payload, which says that a run's payloads are files as well; it is no ref."""
 AT_ONCE = 100
+_PART = "{}.part{:012d}"
+"""The name of a part of a payload that is still being sent; no ref."""
 
 _KEEP = text((Path(__file__).parent / "keep.sql").read_text(encoding="utf-8")).bindparams(
     bindparam("run", type_=Words), bindparam("name", type_=Words), bindparam("data", type_=LargeBinary)
@@ -31,6 +34,9 @@ _RUNS = select(payloads.c.run).distinct()
 _SIZE = select(func.count(), func.coalesce(func.sum(func.length(payloads.c.data)), 0)).where(
     payloads.c.run == bindparam("run_")
 )
+_IS_PART = (payloads.c.run == bindparam("run_"), payloads.c.name.like(bindparam("like")))
+_PARTS = select(payloads.c.data).where(*_IS_PART).order_by(payloads.c.name)
+_DROP_PARTS = delete(payloads).where(*_IS_PART)
 _DELETE = delete(payloads).where(payloads.c.run == bindparam("run_"))
 
 
@@ -68,6 +74,17 @@ class PayloadRows:
         return None if data is None else bytes(data)
 
     @writing
+    def follow(self, connection: Connection, run: str, followed: str) -> None:
+        """Say which run a run follows."""
+        _keep(connection, PayloadKey(run, FOLLOWS), followed.encode("utf-8", "surrogatepass"))
+
+    @reading
+    def followed(self, connection: Connection, run: str) -> str | None:
+        """Return the run that a run follows, where a row says so."""
+        data = connection.execute(_FIND, {"run_": run, "name_": FOLLOWS}).scalar()
+        return None if data is None else bytes(data).decode("utf-8", "surrogatepass")
+
+    @writing
     def share(self, connection: Connection, run: str) -> None:
         """Mark the payloads of a run as shared."""
         _keep(connection, PayloadKey(run, SHARED), b"")
@@ -76,7 +93,7 @@ class PayloadRows:
     def shown(self, connection: Connection, run: str) -> list[str]:
         """Return the names of all payloads of a run that are not sealed."""
         names = connection.execute(_NAMES, {"run_": run}).scalars()
-        return [name for name in names if name != SHARED and not name.endswith(SEALED)]
+        return [name for name in names if name not in {SHARED, FOLLOWS} and not name.endswith(SEALED)]
 
     @reading
     def some(self, connection: Connection, run: str, names: Sequence[str]) -> dict[str, bytes]:
@@ -88,6 +105,22 @@ class PayloadRows:
     def runs(self, connection: Connection) -> frozenset[str]:
         """Return every run that has payloads here."""
         return frozenset(connection.execute(_RUNS).scalars())
+
+    @writing
+    def keep_part(self, connection: Connection, run: str, name: str, offset: int, data: bytes) -> None:
+        """Keep a part of a payload until the others have come; the same part may come again."""
+        _keep(connection, PayloadKey(run, _PART.format(name, offset)), data)
+
+    @reading
+    def joined(self, connection: Connection, run: str, name: str) -> bytes:
+        """Return the parts of a payload that have come, in their order."""
+        parts = connection.execute(_PARTS, {"run_": run, "like": f"{name}.part%"}).scalars()
+        return b"".join(bytes(part) for part in parts)
+
+    @writing
+    def drop_parts(self, connection: Connection, run: str, name: str) -> None:
+        """Remove the parts of a payload that is whole now."""
+        connection.execute(_DROP_PARTS, {"run_": run, "like": f"{name}.part%"})
 
     @writing
     def free(self, connection: Connection, run: str, *, dry_run: bool = False) -> tuple[int, int]:

@@ -9,8 +9,10 @@ import asyncio
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,8 @@ class Missing(WorkerMisfit):
 
 
 DIGITS = 40
-_FOLLOWS = "follows"
-"""The file that names the run which a run follows; no ref is called so."""
+FOLLOWS = "follows"
+"""The name under which a run says which one it follows; no ref is called so."""
 DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
 
 
@@ -99,11 +101,15 @@ class RunDirectory:
         if new_directory:
             sync(self._root.parent)
 
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self._root / name).unlink(missing_ok=True)
+
     def follow(self, run: str) -> None:
         """Let this run read what another one has stored."""
         new_directory = not self._root.is_dir()
         make_private_directory(self._root)
-        write_whole(self._root / _FOLLOWS, run.encode("utf-8", "surrogatepass"))
+        write_whole(self._root / FOLLOWS, run.encode("utf-8", "surrogatepass"))
         if new_directory:
             sync(self._root.parent)
 
@@ -121,7 +127,7 @@ class RunDirectory:
     def followed(self) -> str | None:
         """Return the run that this one follows, or None."""
         try:
-            return (self._root / _FOLLOWS).read_bytes().decode("utf-8", "surrogatepass")
+            return (self._root / FOLLOWS).read_bytes().decode("utf-8", "surrogatepass")
         except FileNotFoundError:
             return None
 
@@ -136,23 +142,22 @@ def require_ref(ref: str) -> None:
 def missing(name: str) -> Missing:
     """Return the error for a payload that is nowhere."""
     return Missing(
-        f"no stored result {name[:DIGITS]} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS, "
-        "or restore the folder"
+        f"no stored result {name[:DIGITS]} in the payloads of this worker; give all workers the same BACKSTAY_BLOBS "
+        "and BACKSTAY_PAYLOADS, or restore the folder"
     )
 
 
-class ShownBlobs:
+class ShownBlobs(ABC):
     """Store the shown payloads of one run, each under its hash."""
 
-    def __init__(self, root: Path, run: str, recent: Recent) -> None:
+    def __init__(self, run: str, recent: Recent) -> None:
         """Use `ShownBlobStore.of` instead."""
-        self._folder = RunDirectory(root, run)
         self._run = run
         self._recent = recent
 
     async def put(self, data: bytes) -> str:
         """Store bytes durably and return their ref; the same bytes have the same ref."""
-        ref = _hash(data)
+        ref = ref_of(data)
         if self._recent.get((self._run, ref)) is None:
             await self._keep(ref, data, lambda: self._recent.put((self._run, ref), data))
         return ref
@@ -168,14 +173,10 @@ class ShownBlobs:
         if data is None:
             require_ref(ref)
             data = await self._found(ref)
-            if _hash(data) != ref:
+            if ref_of(data) != ref:
                 raise StoreUnavailable(DAMAGED.format(ref))
             self._recent.put((self._run, ref), data)
         return data
-
-    async def follow(self, run: str) -> None:
-        """Let this run read what another one, which has ended, has stored."""
-        await asyncio.to_thread(self._follow, run)
 
     async def put_json(self, value: Any) -> str:
         """Store a JSON value in its canonical form."""
@@ -213,17 +214,40 @@ class ShownBlobs:
             case _:
                 return await self.result(ref)
 
+    async def expect(self, _refs: Collection[str]) -> None:
+        """Prepare to read several results, where reading them one by one takes longer; nothing to do for files."""
+        return
+
+    @abstractmethod
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
         """Keep a payload durably, and say so once it is."""
-        await asyncio.to_thread(self._write, {name: data})
-        kept()
 
     def _held(self, _name: str) -> bytes | None:
         """Return a payload that is not kept yet; it must not count as one that is."""
         return None
 
+    @abstractmethod
     async def _found(self, name: str) -> bytes:
         """Return a payload as it is kept; raises Missing."""
+
+
+class FileBlobs(ShownBlobs):
+    """Store the shown payloads of one run in the folder of the run."""
+
+    def __init__(self, root: Path, run: str, recent: Recent) -> None:
+        """Use `FileBlobStore.of` instead."""
+        super().__init__(run, recent)
+        self._folder = RunDirectory(root, run)
+
+    async def follow(self, run: str) -> None:
+        """Let this run read what another one, which has ended, has stored."""
+        await asyncio.to_thread(self._follow, run)
+
+    async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
+        await asyncio.to_thread(self._write, {name: data})
+        kept()
+
+    async def _found(self, name: str) -> bytes:
         return await asyncio.to_thread(self._find, name)
 
     def _follow(self, run: str) -> None:
@@ -241,20 +265,37 @@ class ShownBlobs:
             return self._folder.find(name)
 
 
-class ShownBlobStore:
+class ShownBlobStore(ABC):
     """Give access to the shown payloads of all runs, without keys and without a database."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self._recent = Recent()
+
+    @abstractmethod
+    def of(self, run: str) -> ShownBlobs:
+        """Return the payloads of one run."""
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """Open a block of which the payloads may be kept at its end, together."""
+        return nullcontext()
+
+
+class FileBlobStore(ShownBlobStore):
+    """Keep payloads as files."""
 
     def __init__(self, root: Path) -> None:
         """Use this directory; it is created at the first write."""
+        super().__init__()
         self.root = root
-        self._recent = Recent()
 
-    def of(self, run: str) -> ShownBlobs:
+    def of(self, run: str) -> FileBlobs:
         """Return the payloads of one run."""
-        return ShownBlobs(self.root, run, self._recent)
+        return FileBlobs(self.root, run, self._recent)
 
 
-def _hash(data: bytes) -> str:
+def ref_of(data: bytes) -> str:
+    """Return the ref of a payload that may be shown."""
     return hashlib.sha256(data).hexdigest()[:DIGITS]
 
 

@@ -42,10 +42,10 @@ class Case:
     ceiling_usd: float
     workers: int = 0
 
-    async def worker(self, kill_at: str = "", sign: str = "KILL", skew: float = 0) -> Child:
+    async def worker(self, kill_at: str = "", sign: str = "KILL", skew: float = 0, **changed: str) -> Child:
         """Raise a worker; with `kill_at` it dies by itself at that point, or is stopped there.
 
-        By `skew` seconds its clock is ahead of all others, or behind them.
+        By `skew` seconds its clock is ahead of all others, or behind them; `changed` are settings of its own.
         """
         self.workers += 1
         kill = {
@@ -55,7 +55,7 @@ class Case:
             "KILL_WITNESS": str(self.folder / "witness"),
         }
         log = self.folder / f"worker-{self.workers}.log"
-        more = (kill if kill_at else {}) | (skewed(skew) if skew else {})
+        more = (kill if kill_at else {}) | (skewed(skew) if skew else {}) | changed
         return await self.nursery.worker(self.environment | more, log)
 
     async def start(self, **more: Any) -> WorkflowHandle[Any, Any]:

@@ -61,7 +61,9 @@ class Pair:
 
     async def _keep(self, skew: float) -> None:
         while not self.over:
-            self.living[skew] = child = await self.case.worker(skew=skew)
+            # A host of its own: nothing but Postgres and Temporal is shared.
+            home = self.case.folder / f"home {skew}"
+            self.living[skew] = child = await self.case.worker(skew=skew, BACKSTAY_HOME=str(home))
             await asyncio.shield(child.died)
 
     def kill(self, victim: str) -> None:
@@ -132,7 +134,7 @@ class Chaos:
         options: dict[str, Any] = {"shape": shape, "ceiling_usd": 4, "notify": self.notify}
         # A mailbox that takes its time, so that many kills find a mail under way.
         options["faults"] = Faults(slow_seconds=0.5)
-        options["BACKSTAY_DATABASE_URL"] = database
+        options |= {"BACKSTAY_DATABASE_URL": database, "BACKSTAY_PAYLOADS": "database"}
         async with open_case(self.client, self.nursery, self.hosts.folder / str(number), **options) as case:
             case.person.patience_s = 300
             pair = Pair(case, self.dice)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstay.errors import ArgumentsInvalid, SettingsInvalid, StoreUnavailable, WorkerMisfit
-from store.blobs.shown import Recent, ShownBlobStore
+from store.blobs.shown import FileBlobStore, Recent
 from store.opening import open_store
 from tests.requirements import promise
 
@@ -118,7 +118,7 @@ async def test_what_is_shown_of_a_run_with_programs_is_files_as_well_and_nothing
         later = await second.put(b"later"), await other.blobs.of("w/2").put(b"by another worker")
         await second.seal(b"raw later")
         # The role that runs programs reads files only.
-        sandbox = ShownBlobStore(tmp_path / "blobs").of("w/2")
+        sandbox = FileBlobStore(tmp_path / "blobs").of("w/2")
         for ref in (of_first, own, waiting, *later):
             assert await sandbox.get(ref) == await store.blobs.of("w/2").get(ref)
     names = {path.name for path in files(tmp_path)}

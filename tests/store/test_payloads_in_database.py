@@ -1,0 +1,109 @@
+"""Payloads of every size in Postgres: no folder is shared, and none is needed."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
+from store.fitness import Belongings
+from store.opening import open_store
+from tests.requirements import promise
+
+LARGE = b"l" * 300_000
+
+
+@pytest_asyncio.fixture
+async def options(postgres):
+    return {"database_url": await postgres.new_store(), "payloads_in_database": True}
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@promise("store:blob-no-folder")
+async def test_hosts_without_a_shared_folder_read_each_others_payloads_and_those_of_runs_that_a_run_follows(
+    options, tmp_path
+):
+    async with open_store(home=tmp_path / "a", **options) as here, open_store(home=tmp_path / "b", **options) as there:
+        first, second = here.blobs.of("w/1"), there.blobs.of("w/2")
+        refs = [await first.put(data) for data in (b"small", LARGE)]
+        sealed = [await first.seal(data) for data in (b"small", LARGE)]
+        await second.follow("w/1")
+        await second.share()
+        for blobs in (there.blobs.of("w/1"), second):
+            assert [await blobs.get(ref) for ref in refs] == [b"small", LARGE]
+            assert [await blobs.unseal(ref) for ref in sealed] == [b"small", LARGE]
+        with pytest.raises(WorkerMisfit):
+            await there.blobs.of("w/3").get(refs[0])
+        freed = await here.pruning.free_payloads(["w/1"])
+        assert (freed.payloads, freed.bytes > 2 * len(LARGE)) == (4, True)
+    assert files(tmp_path) == []
+
+
+@promise("store:blob-no-folder")
+async def test_what_was_kept_as_files_while_the_database_was_away_is_moved_into_it(options, tmp_path):
+    async with open_store(home=tmp_path / "a", **options) as store, store.together():
+        shown, sealed = await store.blobs.of("w/r").put(b"shown"), await store.blobs.of("w/r").seal(LARGE)
+        await store.blobs.spill()
+        assert len(files(tmp_path)) == 4
+        store.forget_waiting()
+        assert await store.blobs.of("w/r").get(shown) == b"shown"
+        # The worker ends before the database is back, and another one of this host begins.
+    async with open_store(home=tmp_path / "a", **options) as store:
+        assert await store.blobs.move_spilled() == 2
+    assert files(tmp_path) == []
+    async with open_store(home=tmp_path / "b", **options) as other:
+        assert await other.blobs.of("w/r").get(shown) == b"shown"
+        assert await other.blobs.of("w/r").unseal(sealed) == LARGE
+
+
+@promise("store:blob-no-folder")
+async def test_a_worker_that_lives_on_moves_them_as_soon_as_the_database_is_back(options, tmp_path, monkeypatch):
+    failing = [1]
+    async with open_store(home=tmp_path, **options) as store:
+        write = store.blobs.rows.database.write
+
+        async def failing_write(work):
+            if failing:
+                failing.pop()
+                raise StoreUnavailable("away")
+            return await write(work)
+
+        monkeypatch.setattr(store.blobs.rows.database, "write", failing_write)
+        async with store.together():
+            ref = await store.blobs.of("w/r").put(b"shown")
+            await store.blobs.spill()
+        async with asyncio.timeout(60):
+            while files(tmp_path):
+                await asyncio.sleep(0.05)
+        assert failing == []
+        assert await store.blobs.rows.get("w/r", ref) == b"shown"
+
+
+@promise("store:blob-no-folder")
+async def test_with_sqlite_the_setting_is_refused(tmp_path):
+    with pytest.raises(SettingsInvalid, match="BACKSTAY_PAYLOADS: database needs Postgres"):
+        async with open_store(database_url=None, home=tmp_path, payloads_in_database=True):
+            pass
+    assert files(tmp_path) == []
+
+
+@promise("workers:misfit-place")
+async def test_a_worker_that_keeps_payloads_elsewhere_than_the_others_is_refused_until_an_operator_adopts_it(
+    options, tmp_path
+):
+    brought = Belongings(keys={"BACKSTAY_ENCRYPTION_KEYS": []})
+    as_files = options | {"payloads_in_database": False}
+    async with open_store(home=tmp_path / "a", **options) as store:
+        await store.fitness.demand(brought)
+    async with open_store(home=tmp_path / "b", **as_files) as store:
+        with pytest.raises(WorkerMisfit, match="BACKSTAY_PAYLOADS: this worker has files, and the store's workers"):
+            await store.fitness.demand(brought)
+        assert files(tmp_path) == []
+        await store.fitness.adopt(brought)
+        await store.fitness.demand(brought)
+    async with open_store(home=tmp_path / "a", **options) as store:
+        with pytest.raises(WorkerMisfit, match="BACKSTAY_PAYLOADS: this worker has database"):
+            await store.fitness.demand(brought)
