@@ -153,7 +153,8 @@ def main() -> int:
     if environment.get("WAITS") != "shipped":
         waits.shorten()
     carrying.MOST_EVENTS = int(environment.get("SWITCH_AT", carrying.MOST_EVENTS))
-    return asyncio.run(worker.serve("sandbox" if environment.get("ROLE") == "sandbox" else "runs"))
+    roles: dict[str, worker.Role] = {"sandbox": "sandbox", "all": "all"}
+    return asyncio.run(worker.serve(roles.get(environment.get("ROLE", ""), "runs")))
 
 
 if __name__ == "__main__":
