@@ -56,7 +56,8 @@ def workspace_access_of(ask: OfRun, limits: WorkspaceLimits | None = None) -> Wo
     """Return the workspace that the calls of a run use, or None if it has none."""
     if not ask.workspace:
         return None
-    return WorkspaceAccess(run=ask.run, workspace=ask.workspace, writable=True, limits=limits)
+    place = ask.workspace_place
+    return WorkspaceAccess(run=ask.run, workspace=ask.workspace, place=place, writable=True, limits=limits)
 
 
 def jail_limits(settings: Settings) -> WorkspaceLimits:

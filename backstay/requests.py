@@ -46,6 +46,8 @@ class OfRun(Message):
     """Decisions that no activity has written yet."""
     workspace: str = ""
     """The workspace of the run; empty when it has none."""
+    workspace_place: str = ""
+    """Where it is, `<host>/<id>`; a worker of another place is refused."""
     builtin: tuple[str, ...] = ()
     """Which providers of the workspace the run may use."""
 
@@ -54,7 +56,7 @@ class OfRun(Message):
         return part.model_copy(update={name: getattr(self, name) for name in _OF_EACH_PART})
 
 
-_OF_EACH_PART = ("run", "store", "user_id", "session_id", "workspace", "builtin")
+_OF_EACH_PART = ("run", "store", "user_id", "session_id", "workspace", "workspace_place", "builtin")
 
 
 class FindTools(OfRun):

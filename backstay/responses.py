@@ -75,6 +75,8 @@ class Opened(Message):
     """Where programs run; empty when no worker there answers, so that none is offered."""
     workspace: str = ""
     """The workspace that the run holds until it ends."""
+    workspace_place: str = ""
+    """Where it is, `<host>/<id>`."""
     builtin: tuple[str, ...] = ()
     """Which providers of the workspace the run may use."""
     jail: WorkspaceLimits = WorkspaceLimits()

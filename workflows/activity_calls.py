@@ -211,6 +211,7 @@ class ActivityCalls:
             "session_id": task.session_id,
             "store": ask.store or opened.store,
             "workspace": opened.workspace,
+            "workspace_place": opened.workspace_place,
             "builtin": opened.builtin,
         }
 

@@ -79,9 +79,8 @@ class Runs(Activities):
         more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
-        more["output_schema"] = await self._output_schema(ask)
+        more |= {"output_schema": await self._output_schema(ask), "accepted": await self._accepted(task)}
         chosen = self._chosen(task, profile)
-        more["accepted"] = await self._accepted(task)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
         _require_granted(task, catalog)
@@ -105,6 +104,7 @@ class Runs(Activities):
             step_timeout_s=self.settings.step_timeout_seconds,
             transient_s=self.transient_s,
             workspace=task.workspace or "",
+            workspace_place=self.resources.workspaces.place if task.workspace else "",
             builtin=builtin,
             jail=jail_limits(self.settings) if builtin else WorkspaceLimits(),
             **more,
@@ -232,7 +232,9 @@ class Runs(Activities):
     async def end_rehearsal(self, ask: calls.EndRehearsal) -> int:
         """Throw away the copies of the workspace in which something was rehearsed; return how many there were."""
         await self.begin(ask)
-        return await self.resources.workspaces.end_rehearsal(ask.workspace, ask.run) if ask.workspace else 0
+        if not ask.workspace:
+            return 0
+        return await self.resources.workspaces.end_rehearsal(ask.workspace, ask.run, place=ask.workspace_place)
 
     async def _is_closed(self, run: str) -> bool:
         """Return whether the run that holds a workspace has ended; a terminated run does not release it."""
@@ -250,7 +252,7 @@ class Runs(Activities):
         if not ask.workspace:
             return
         try:
-            await self.resources.workspaces.release(ask.workspace, ask.run)
+            await self.resources.workspaces.release(ask.workspace, ask.run, place=ask.workspace_place)
         except BackstayError as error:
             # The next run that claims it sees that this run is closed.
             _log.warning("workspace.kept", run=ask.run, reason=str(error))

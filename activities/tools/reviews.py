@@ -97,7 +97,12 @@ class Reviews(Activities):
 
     async def _in_workspace(self, ask: calls.ReviewWork, tool: str, seconds: float, **arguments: Any) -> dict[str, Any]:
         said = await self.resources.workspaces.call(
-            workspace=ask.workspace, run=ask.run, tool=tool, arguments=arguments, seconds=seconds
+            workspace=ask.workspace,
+            place=ask.workspace_place,
+            run=ask.run,
+            tool=tool,
+            arguments=arguments,
+            seconds=seconds,
         )
         if "ok" not in said:
             raise CannotCheck(said["error"])

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import BackstayError, InternalError, SandboxLost, WorkspaceBusy, error_type
+from backstay.errors import BackstayError, InternalError, SandboxLost, WorkerMisfit, WorkspaceBusy, error_type
 from sandbox.workspaces.workspace import MOST_FRAME, WorkspaceSettings
 from system.children import end_group, launched
 from system.frames import json_frame, read_json_frame
@@ -35,6 +35,8 @@ class WorkspaceClient:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._hearing: dict[int, Hearing] = {}
         self._last = 0
+        self.place = ""
+        """Where these workspaces are, `<host>/<id>`; known once the host has started."""
         self.reason: str | None = None
         """Why there are no workspaces here; None as long as nothing speaks against them."""
 
@@ -69,27 +71,42 @@ class WorkspaceClient:
         return await self._ask("show", given)
 
     async def claim(
-        self, workspace: str, run: str, *, is_closed: Callable[[str], Awaitable[bool]] | None = None
+        self,
+        workspace: str,
+        run: str,
+        *,
+        place: str = "",
+        is_closed: Callable[[str], Awaitable[bool]] | None = None,
     ) -> str:
         """Claim the workspace for the run, also from a run that is known to be closed; return the full name.
 
-        Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable.
+        Raises WorkspaceInvalid, WorkspaceBusy naming the holder, IsolationUnavailable, and as all methods WorkerMisfit
+        for a run whose workspace is in another place.
         """
         try:
-            return await self._ask("claim", {"name": workspace, "run": run})
+            return await self._ask("claim", {"name": workspace, "run": run, "place": place})
         except WorkspaceBusy as error:
             holder = str(error.facts.get("holder", ""))
             if is_closed is None or not await is_closed(holder):
                 raise
         return await self._ask("claim", {"name": workspace, "run": run, "instead_of": holder})
 
-    async def release(self, workspace: str, run: str) -> bool:
-        """Release the run's claim; return whether there was one."""
-        return await self._ask("release", {"name": workspace, "run": run})
+    async def require_place(self, place: str) -> None:
+        """Raise WorkerMisfit, which names the host, for a run whose workspace is in another place."""
+        await self.start()
+        if place and place != self.place:
+            raise WorkerMisfit(
+                f"workspace: the one of this run is at {place}, and those of this worker are at {self.place}; start "
+                "a worker there, with the BACKSTAY_HOME that it had"
+            )
 
-    async def end_rehearsal(self, workspace: str, run: str) -> int:
+    async def release(self, workspace: str, run: str, *, place: str = "") -> bool:
+        """Release the run's claim; return whether there was one."""
+        return await self._ask("release", {"name": workspace, "run": run, "place": place})
+
+    async def end_rehearsal(self, workspace: str, run: str, *, place: str = "") -> int:
         """Throw away the copies that the run rehearsed in; return how many there were."""
-        return await self._ask("end_rehearsal", {"name": workspace, "run": run})
+        return await self._ask("end_rehearsal", {"name": workspace, "run": run, "place": place})
 
     async def holder(self, workspace: str) -> str | None:
         """Return the run that has the workspace."""
@@ -139,6 +156,7 @@ class WorkspaceClient:
         if said is None or "ready" not in said:
             await end_group(self._process, ask_s=0)
             raise _error(said["error"]) if said else SandboxLost(f"the host of workspaces does not start; read {log}")
+        self.place = str(said.get("place", ""))
         self._reading = asyncio.create_task(self._read(self._process, self._process.stdout))
 
     async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
@@ -164,7 +182,7 @@ class WorkspaceClient:
             answer.set_result(said["said"])
 
     async def _ask(self, do: str, given: dict[str, Any], hearing: Hearing | None = None) -> Any:
-        await self.start()
+        await self.require_place(str(given.pop("place", "")))
         assert self._process is not None  # noqa: S101 - started
         assert self._process.stdin is not None  # noqa: S101 - made with pipes
         self._last += 1

@@ -5,10 +5,13 @@ back, and so is the host: `python -m sandbox.workspaces.host`.
 """
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import sys
 import traceback
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -27,7 +30,9 @@ from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.owner import prepare
 from sandbox.workspaces.workspace import MOST_FRAME, Workspace, WorkspaceCall, WorkspaceSettings
 from sandbox.workspaces.workspaces import Workspaces
+from system.files import read_json, write_whole
 from system.frames import json_frame, read_json_frame
+from system.locks import file_lock
 
 
 async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
@@ -39,7 +44,7 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     nsjail = Nsjail.find(None if settings.nsjail is None else str(settings.nsjail))
     image = await asyncio.to_thread(build_image, "shell", home / "images")
     cgroups = await asyncio.to_thread(find_cgroups)
-    folder, state = home / "jails", home / "workspace-state"
+    folder, state = home / "jails", state_of(settings)
     # Where workspaces are is where it must be possible to work.
     trial = settings.workspaces.absolute() / ".trial"
     trial.mkdir(parents=True, exist_ok=True)
@@ -66,6 +71,25 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     )
     kept = replace(SnapshotLimits(), file_bytes=max(SnapshotLimits().file_bytes, settings.artifacts_mb << 20))
     return Workspaces(settings.workspaces.absolute(), state, jails, partial(_snapshots, home / "snapshots", kept))
+
+
+def state_of(settings: WorkspaceSettings) -> Path:
+    """Return the folder of what is known of workspaces."""
+    return settings.home.absolute() / "workspace-state"
+
+
+def place_of(state: Path) -> str:
+    """Return the name of this host's workspaces, `<host>/<id>`; it is made once and stays with what is known of them.
+
+    On another host a workspace of the same name is another folder, of which nothing is known.
+    """
+    path = state / "place.json"
+    with file_lock(state / "place.lock"):
+        held = read_json(path)
+        if not isinstance(held, dict):
+            held = {"place": f"{socket.gethostname()}/{uuid.uuid4().hex[:12]}"}
+            write_whole(path, json.dumps(held).encode())
+    return str(held["place"])
 
 
 def _snapshots(folder: Path, limits: SnapshotLimits, workspace: Workspace) -> Snapshots:
@@ -160,12 +184,13 @@ async def serve() -> int:
     if first is None:
         return 0
     try:
-        workspaces = await open_workspaces(WorkspaceSettings.model_validate(first))
+        settings = WorkspaceSettings.model_validate(first)
+        workspaces = await open_workspaces(settings)
     except BackstayError as error:
         send({"error": _plain(error)})
         out.close()
         return 2
-    send({"ready": True})
+    send({"ready": True, "place": await asyncio.to_thread(place_of, state_of(settings))})
     server = WorkspaceServer(workspaces, send)
     stop = asyncio.current_task()
     assert stop is not None  # noqa: S101 - this runs in a task

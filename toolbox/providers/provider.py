@@ -23,6 +23,8 @@ class WorkspaceAccess:
 
     run: str
     workspace: str
+    place: str = ""
+    """Where the workspace is; a worker of another place refuses the call."""
     writable: bool = False
     rehearsal: str = ""
     """The rehearsal whose copy of the workspace is used instead; empty outside of rehearsals."""

@@ -46,7 +46,11 @@ class WorkspaceHost(Protocol):
         """Return what would change, as `ok` with `diff`, or `error` with the reason."""
         ...
 
-    async def claim(self, workspace: str, run: str) -> str:
+    async def require_place(self, place: str) -> None:
+        """Raise WorkerMisfit for a run whose workspace is in another place."""
+        ...
+
+    async def claim(self, workspace: str, run: str, *, place: str = "") -> str:
         """Claim the workspace for the run. Raises WorkspaceBusy, which names the holder."""
         ...
 
@@ -103,8 +107,9 @@ class WorkspaceProvider:
             told = ExecutionResult(exit_code=_NOT_ALLOWED, stderr=fault, allowed=False)
             return Answer(success=False, data=told.plain(), error=fault)
         try:
+            await self._host.require_place(place.place)
             if not self._tools[call.tool].hidden:
-                await self._host.claim(place.workspace, place.run)
+                await self._host.claim(place.workspace, place.run, place=place.place)
         except Transient as error:
             raise ToolUnavailable(str(error)) from None
         except Final as error:
@@ -139,6 +144,7 @@ def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
     given: dict[str, Any] = {
         "workspace": place.workspace,
         "run": place.run,
+        "place": place.place,
         "writable": place.writable,
         "tool": call.tool,
         "arguments": {name: value for name, value in call.arguments.items() if name != "timeout_s"},
