@@ -22,6 +22,7 @@ from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
 from store.notices.requests import Requests
+from store.pauses import Pauses
 from store.runs.decisions import Decisions
 from store.runs.events import Events
 from store.runs.parked import ParkedUndos
@@ -67,6 +68,7 @@ class Store:
         self.looks = Looks(database, now)
         self.outbox = Outbox(database, clock, now)
         self.posts = Posts(database, now)
+        self.pauses = Pauses(database, now)
         self.runs = Runs(database, clock, lambda: self.identity)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)

@@ -1,4 +1,4 @@
 """Know the model endpoints: what models.yaml says, a client for each, and what models cost.
 
-May import: backstay.
+May import: backstay, store, system.
 """

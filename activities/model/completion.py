@@ -47,6 +47,10 @@ class RequestRefused(ModelRefused):
     refusal: Refusal = Refusal(0, "")
 
 
+class TooManyRequests(ModelUnavailable):
+    """The endpoint takes no request for the time in `retry_after`, from nobody with its key."""
+
+
 class ContextTooLong(RequestRefused):
     """The request is longer than the model takes."""
 
@@ -273,7 +277,8 @@ def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUna
     known = cause not in {"", "unknown_model"} and status not in {*_OF_THE_KEY, 429}
     if not known and (status in {200, 408, 409, 429} or status >= 500):
         text = f"the model endpoint says {said}{refusal.told}"
-        return ModelUnavailable(text, unbilled=unbilled, retry_after=wait)
+        kind = TooManyRequests if status == 429 and wait else ModelUnavailable
+        return kind(text, unbilled=unbilled, retry_after=wait)
     hint = (_FIXES_OF_LISTED if listed else _FIXES).get(status, "check the model's settings")
     kind = RequestRefused if known or cause == "unknown_model" or status in {400, 422} else ModelRefused
     return _of(kind(f"the model endpoint says {said}; {hint}{refusal.told}", unbilled=unbilled), refusal)

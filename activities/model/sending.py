@@ -7,6 +7,7 @@ from typing import Any
 
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Endpoints, Target, names_at
+from activities.endpoints.pausing import Pausing
 from activities.model.bills import Bills
 from activities.model.completion import (
     ChatRequest,
@@ -15,6 +16,7 @@ from activities.model.completion import (
     Post,
     Request,
     RequestRefused,
+    TooManyRequests,
     complete,
     usage_in,
     written,
@@ -132,6 +134,7 @@ class Sending:
         self.observations = observations
         self.bills = Bills(self.settings.home)
         self.learned = LearnedDialects(self.settings.home)
+        self.pausing = Pausing(resources.store.pauses)
         self.forgotten = observations.forgotten
         load_natives(resources.endpoints)
 
@@ -142,6 +145,9 @@ class Sending:
             prepared = await self._prepared(ask, loaded, trial)
             try:
                 completion = await self._completed(ask, loaded.held, prepared, trial)
+            except TooManyRequests as error:
+                await self.pausing.note(_limited(target), float(error.facts["retry_after"]))
+                raise
             except RequestRefused as error:
                 if not _costs_nothing(error) and error.refusal.cause != "bad_generation":
                     # What may have been billed is charged, and not sent again here.
@@ -250,6 +256,7 @@ class Sending:
         """Send a request once; where somebody watches the run, what the model says is passed on while it arrives."""
         target, way = trial.target, trial.ways[0]
         trial.streamed = {}
+        await self.pausing.wait(_limited(target))
         client = await target.client.opened()
         whole = partial(complete, client, prepared.post, listed=target.listed)
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
@@ -384,6 +391,11 @@ def native_model(target: Target) -> Any:
 def dialect_of(target: Target) -> Dialect:
     """Return how an endpoint is spoken to before anything was learned; vendors' own APIs are no dialects."""
     return (shipped(target.where) if target.api == "chat" else PLAIN).taught(target.dialect)
+
+
+def _limited(target: Target) -> str:
+    """Return whose requests an endpoint counts together: those for one model, with one key."""
+    return f"{target.name} at {target.where}"
 
 
 def _costs_nothing(error: RequestRefused) -> bool:

@@ -230,6 +230,13 @@ looks = Table(
     Index("looks_by_age", "until"),
 )
 
+pauses = Table(
+    "endpoint_pauses",
+    metadata,
+    Column("endpoint", Words, primary_key=True),
+    Column("until", Double, nullable=False),
+)
+
 fingerprints = Table(
     "worker_fingerprints",
     metadata,

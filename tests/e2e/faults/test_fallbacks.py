@@ -9,6 +9,7 @@ import pytest_asyncio
 import yaml
 from temporalio.client import WorkflowFailureError
 
+from activities.endpoints import pausing
 from backstay.testing import Reply, ScriptedModel
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
@@ -50,6 +51,14 @@ SPARE = Labelled(
     narrow=[DONE],
     steps=[Reply(text="what was done")],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_run_waits_alone():
+    """Let no run wait for what the endpoint, which all of them share, has told another one."""
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(pausing, "LONGEST_PAUSE_S", 0.0)
+        yield
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -3,8 +3,10 @@
 import asyncio
 import socket
 
+import pytest
 import pytest_asyncio
 
+from activities.endpoints import pausing
 from backstay.testing import Reply
 from tests.e2e.labelled import DONE, Labelled, call, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
@@ -30,6 +32,14 @@ SCRIPTS = Labelled(
     ],
     endless=[Reply(status=400, code="context_length_exceeded")] * 4 + [DONE],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_run_waits_alone():
+    """Let no run wait for what the endpoint, which all of them share, has told another one."""
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(pausing, "LONGEST_PAUSE_S", 0.0)
+        yield
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -70,6 +70,11 @@ CREATE TABLE effects (
 );
 CREATE INDEX effects_of_run ON effects (run, n);
 CREATE INDEX effects_unknown ON effects (effect_id) WHERE state = 'unknown';
+CREATE TABLE endpoint_pauses (
+    endpoint TEXT NOT NULL,
+    until DOUBLE NOT NULL,
+    PRIMARY KEY (endpoint)
+);
 CREATE TABLE events (
     run TEXT NOT NULL,
     n INTEGER NOT NULL,
