@@ -8,6 +8,9 @@ from store.database.database import Database
 from store.database.schema import pauses
 from store.database.transactions import reading, writing
 
+LONGEST_PAUSE_S = 60.0
+"""How long all are held up by what one was told; after that the next one asks again."""
+
 
 class Pauses:
     """Keep how long endpoints have asked to be left alone."""
@@ -25,8 +28,11 @@ class Pauses:
 
     @writing
     def pause(self, connection: Connection, endpoint: str, seconds: float) -> None:
-        """Leave an endpoint alone for so many seconds, or for longer if that was said before; forget what is over."""
-        now = self._now(connection)
+        """Leave an endpoint alone for so many seconds, or for longer if that was said before; forget what is over.
+
+        No pause is longer than `LONGEST_PAUSE_S`, whatever an endpoint has said.
+        """
+        now, seconds = self._now(connection), min(seconds, LONGEST_PAUSE_S)
         connection.execute(delete(pauses).where(pauses.c.until < now))
         named = pauses.c.endpoint == endpoint
         known = connection.execute(select(pauses.c.until).where(named)).scalar()

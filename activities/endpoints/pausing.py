@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 
 from backstay.errors import ModelUnavailable, StoreUnavailable
-from store.pauses import Pauses
+from store.pauses import LONGEST_PAUSE_S, Pauses
 from system.clock import uptime
 
 LONGEST_WAIT_S = 10.0
@@ -19,8 +19,6 @@ LOOK_S = 1.0
 SPREAD = 0.25
 """The part of a pause over which those who waited for its end are spread, so that they do not all come at once."""
 MOST_SPREAD_S = 5.0
-LONGEST_PAUSE_S = 60.0
-"""How long all are held up by what one was told; after that the next one asks again."""
 
 
 class Pausing:
