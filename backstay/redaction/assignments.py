@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from backstay.data_files import data_beside
+from backstay.redaction.bare_tokens import tells_of_work
 from backstay.redaction.entropy import is_name, is_path, is_random, is_telling, is_uuid, is_version, looks_secret
 from backstay.redaction.harmless import (
     PASSWORDS,
@@ -25,17 +26,19 @@ from backstay.redaction.vendor_tokens import Span
 
 _LISTS = data_beside(__file__)
 _BARE = re.compile(r"""(?:(?:bearer|basic|digest|token|apikey|key)[ \t]{1,4})?[^\s"'`,;&<>{}\[\]\\|]+""", re.IGNORECASE)
+_CHOSEN = re.compile(r"[^\s\"'`,{}\[\]<>]+")
+"""What a person chose ends at a blank."""
 _OPENING = re.compile(r"""[\\]{0,8}["'`]""")
 _REST_OF_LINE = re.compile(r"""[^\r\n"'`<>{}\[\]\\|]+""")
 _WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
 """Kinds whose values continue to the end of the line."""
 
 
-def _value_at(text: str, at: int, *, whole_line: bool) -> tuple[int, int]:
+def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[int, int]:
     """Return where the value behind a sign begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
-        bare = (_REST_OF_LINE if whole_line else _BARE).match(text, at)
+        bare = (_REST_OF_LINE if whole_line else _CHOSEN if chosen else _BARE).match(text, at)
         end = len(text[: bare.end()].rstrip()) if bare and whole_line else (bare.end() if bare else at)
         return at, end
     quote, start = opening.group(), opening.end()
@@ -95,12 +98,22 @@ _TRAILING = ".,;:!?)]}*`\"'>|"
 _FIGURES = frozenset(
     ("pin", "otp", "cvv", "cvc", "passcode", "security_code", "recovery_code", "backup_code", "pass", *PASSWORDS)
 )
+_PHRASES = frozenset(("mnemonic", "seed_phrase", "recovery_phrase"))
+_WALLET = re.compile(
+    r"""[^\n]{0,24}?[\s"'`:=](?P<value>
+    (?:(?!(?:the|and|was|for|from|your|are|not|but|has|were|with)\b)[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b""",
+    re.VERBOSE,
+)
+"""Twelve to 24 words in no sentence."""
+_CODES = frozenset(("recovery_code", "backup_code"))
+_MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9]).*[!#$%&*?@^]")
+_DIGEST = re.compile(r"[0-9a-f]{32,128}")
 _LEAST_BARE = 3
 _ANOTHER = re.compile(r"[A-Za-z_][\w.-]{0,40}=[^=\s]")
 _ARROWS = ("=>", "->", "=", ":", "\u2192")
 _VERBS = frozenset[str](_LISTS["verbs"].split())
 _BACK = re.compile(
-    r"""(?P<value>[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^-]{7,300})[`"'*)\]\s|]{1,6}
+    r"""(?P<value>[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^&?#*-]{7,300})[`"'*)\]\s|]{1,6}
         (?:that[ ]|which[ ]|\u2014[ ]|-[ ]|,[ ])?(?:is|was|as|for|=|becomes|\u2190|<-)[ ]
         (?:(?:the|my|our|your|new|a|an|this|old|his|her|their|current|its)[ ]){0,3}(?:[A-Za-z][\w-]{0,30}[ ]){0,3}$""",
     re.VERBOSE,
@@ -161,12 +174,18 @@ def _in_resource_name(text: str, at: int) -> bool:
 
 
 def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[int, int]]:
+    wallet = _WALLET.match(text, name.end) if name.kind in _PHRASES else None
+    if wallet is not None:
+        yield wallet.span("value")
+        return
     sign = _SIGN.match(text, name.end)
     is_flag = text.startswith("--", name.start) or text[name.start - 2 : name.start] == "--"
     if sign is not None and (sign["sign"] or (is_flag and sign.start("flag") == name.end)):
-        start, end = _value_at(text, sign.end(), whole_line=name.kind in _WHOLE_LINE)
+        spaced = sign["sign"] == ":" and sign.group().endswith((" ", "\t"))
+        start, end = _value_at(
+            text, sign.end(), whole_line=name.kind in _WHOLE_LINE, chosen=spaced and name.kind in PASSWORDS
+        )
         if end > start:
-            spaced = sign["sign"] == ":" and sign.group().endswith((" ", "\t"))
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
                 yield start, end
             # A value right behind the sign is the only one that is meant.
@@ -191,6 +210,8 @@ def _is_meant(form: re.Pattern[str], found: re.Match[str], name: _Name) -> bool:
     if form is _FORM_PART and name.certain:
         return True
     after_comma = form is _QUOTED and found["gap"] == ","
+    if form is _QUOTED and name.certain and name.kind in PASSWORDS and found["gap"].isspace():
+        return any(map(str.isdecimal, found["value"])) and " " not in found["value"]
     return form is not _CELL and not after_comma and name.kind in PASSWORDS and name.text.isupper()
 
 
@@ -227,10 +248,13 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
         far = len(words) > _NEARBY
         if _OTHER_THINGS.isdisjoint(words) and not is_placeholder(value) and "://" not in value:
             looks_drawn = is_random(value) and not (far and is_uuid(value)) and not is_path(value)
+            if words and _DIGEST.fullmatch(value) and (tells_of_work(words[::-1]) or tells_of_work(words[:1])):
+                return
             if (
                 looks_drawn
                 or ((marked or said) and is_telling(value))
                 or (said and not far and _is_chosen(value, name.kind))
+                or (not words and _is_right_behind(value, name.kind))
             ):
                 yield start, end
                 return
@@ -248,6 +272,13 @@ def _is_chosen(value: str, kind: str) -> bool:
     """Return whether a person may have chosen these letters and digits as a password."""
     figures = any(map(str.isdecimal, value)) and not value[0].isdecimal() and any(map(str.isalpha, value))
     return kind in PASSWORDS and len(value) >= _LEAST_CHOSEN and figures and "/" not in value
+
+
+def _is_right_behind(value: str, kind: str) -> bool:
+    """Return whether a value right behind a name is its secret: `password Maple98&`, `backup code 4f2a-9c1d`."""
+    return (kind in PASSWORDS and _MIXED.match(value) is not None) or (
+        kind in _CODES and any(map(str.isdecimal, value))
+    )
 
 
 def _is_alone(text: str, gap: str, end: int) -> bool:

@@ -118,7 +118,7 @@ def _compact(name: str) -> str:
 
 
 def _kind(name: str) -> str:
-    kind = "_".join(words_of(name))
+    kind = unicodedata.normalize("NFKD", "_".join(words_of(name)))
     return "".join(sign for sign in kind if sign.isascii())[:40] or "secret"
 
 

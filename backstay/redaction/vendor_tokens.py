@@ -87,7 +87,7 @@ def _is_inside(text: str, at: int, prefix: str) -> bool:
 def _is_issued(prefix: str, body: str) -> bool:
     """Return whether a random text behind a prefix is a token and no identifier."""
     words = re.split(r"[_-]", prefix.lower())
-    if not is_random(body) or words[0] in _THING_PREFIXES:
+    if not is_random(body) or words[0] in _THING_PREFIXES or prefix.lower() in _THING_PREFIXES:
         return False
     if not _SECRET_PREFIXES.isdisjoint(words):
         return True
