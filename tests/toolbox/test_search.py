@@ -178,6 +178,21 @@ def test_meaning_finds_what_shares_no_word_with_the_query_and_fetches_nothing(mo
     assert build(tools, [], {}).search("is snow coming?")[0].tool == "sky.forecast"
 
 
+@promise("tools:search-meaning")
+def test_each_word_of_a_query_is_looked_for_in_each_of_the_first_tools():
+    # By its direction alone, get_file_contents is nearer: much of what issues are about pulls create_issue away.
+    assert CATALOG.search("report a bug")[0].tool == "github.create_issue"
+
+
+@promise("tools:search-meaning")
+def test_the_names_of_parameters_tell_what_a_tool_is_about():
+    tools = [
+        listed("a", "read", "Read values.", ["invoice", "customer"]),
+        listed("b", "read", "Read values.", ["celsius", "rainfall"]),
+    ]
+    assert build(tools, [], {}).search("how is the weather?")[0].tool == "b.read"
+
+
 @promise("tools:search")
 async def test_ten_thousand_tools_are_searched():
     nouns = ["invoice", "message", "ticket", "customer", "report", "backup", "device", "order", "page", "branch"]

@@ -1,9 +1,13 @@
-"""Rank tools by meaning, with word vectors from an installed wheel; nothing is ever downloaded."""
+"""Rank tools by meaning, with word vectors from an installed wheel; nothing is ever downloaded.
 
-from collections.abc import Sequence
+All tools are ranked by one direction each. The first are ranked anew, word by word: by how near the nearest of a tool's
+words comes to each word of the query, of which rare ones count more.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +27,37 @@ _NEAR = 0.5
 _NEARNESS = 60.0
 """What a cosine counts beside a score of BM25: how near a tool is, and how much its words tell, are added up."""
 _LEAST = 1e-3
+_PARAMETERS = 0.3
+"""What the name of a parameter counts beside a word of the description."""
+_MOST_PARAMETERS = 60
+_FIRST = 32
+"""How many tools are ranked word by word."""
+_WORD_BY_WORD = 20.0
+"""What it counts beside a score of BM25 that each word of the query is found in a tool."""
+_UNKNOWN = 4.0
+"""What a word of the query counts that no tool has: as much as one that one tool of fifty has."""
 
 
 class Embeddings:
-    """Hold one direction per tool: that of the words of its provider, its name and its description."""
+    """Hold one direction per tool: that of the words of its provider, its name, its description and its parameters."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        self._tools = _unit(_sums([_words_of(definition) for definition in definitions]))
+        texts = [_words_of(definition) for definition in definitions]
+        parameters = [_parameters_of(definition) for definition in definitions]
+        known = {word: place for place, word in enumerate(dict.fromkeys(chain(*texts, *parameters)))}
+        vectors = _vectors_of(list(known))
+        places = [[known[word] for word in text] for text in texts]
+        named = [[known[word] for word in names] for names in parameters]
+        self._tools = _unit(_sums(places, vectors) + _PARAMETERS * _sums(named, vectors))
+        self._words = _Words(known, places, vectors)
 
-    def ranked(self, query: str, by_words: Sequence[tuple[int, float]], limit: int) -> list[int]:
-        """Return the places of the tools nearest to the query by meaning and words, best first."""
+    def ranked(
+        self, query: str, telling: Sequence[str], by_words: Sequence[tuple[int, float]], limit: int
+    ) -> list[int]:
+        """Return the places of the tools nearest to a query and to its telling words, best first."""
         asked = list(dict.fromkeys(words_of(query)))[:_WORDS_OF_A_QUERY]
-        scores = self._tools @ _unit(_vectors_of(asked).sum(axis=0, keepdims=True))[0]
+        vectors = _vectors_of(asked)
+        scores = self._tools @ _unit(vectors.sum(axis=0, keepdims=True))[0]
         kept = scores >= max(_NEAR * float(scores.max()), 1e-6)
         scores = np.maximum(scores * _NEARNESS, _LEAST)
         if by_words:
@@ -42,6 +65,11 @@ class Embeddings:
             scores[found] += np.array([score for _, score in by_words])
             kept[found] = True
         scores[~kept] = 0
+        first = _first(scores.round(3))
+        first = first[kept[first]]
+        told = [place for place, word in enumerate(asked) if word in telling]
+        if told and len(first):
+            scores[first] += _WORD_BY_WORD * self._words.found([asked[place] for place in told], vectors[told], first)
         scores = scores.round(3)
         limit = min(limit, len(scores))
         least = max(float(np.partition(scores, -limit)[-limit]), _LEAST)
@@ -49,9 +77,42 @@ class Embeddings:
         return [int(place) for place in near[np.argsort(-scores[near], kind="stable")][:limit]]
 
 
+def _first(scores: Any) -> Any:
+    """Return the places of the highest scores, in any order."""
+    least = np.partition(scores, -_FIRST)[-_FIRST] if len(scores) > _FIRST else 0
+    return np.flatnonzero(scores >= least)
+
+
+class _Words:
+    """Hold the words of each tool, to find in them what is nearest to a word that is asked for."""
+
+    def __init__(self, known: Mapping[str, int], places: Sequence[Sequence[int]], vectors: Any) -> None:
+        self._known = known
+        self._vectors = _unit(vectors)
+        self._of_tools = [np.unique(np.array(words, dtype=np.int32)) for words in places]
+        spread = np.bincount(np.concatenate([np.zeros(0, dtype=np.int32), *self._of_tools]), minlength=len(known))
+        self._rarity = np.log(1 + (len(places) - spread + 0.5) / (spread + 0.5))
+
+    def found(self, words: Sequence[str], vectors: Any, tools: Any) -> Any:
+        """Return for each of some tools the share of the words that is found in it, by what they mean."""
+        inner = [self._of_tools[tool] for tool in tools]
+        starts = [0, *accumulate(map(len, inner[:-1]))]
+        # Tools share many words: each is looked at once.
+        seen, places = np.unique(np.concatenate(inner), return_inverse=True)
+        near = self._vectors[seen] @ _unit(vectors).T
+        best = np.maximum(np.maximum.reduceat(near[places], starts, axis=0), 0).T
+        weights = np.array([self._rarity[self._known[word]] if word in self._known else _UNKNOWN for word in words])
+        return weights @ best / weights.sum()
+
+
 def _words_of(definition: Definition) -> list[str]:
     named = [*words_of(definition.provider), *words_of(definition.mcp_name)]
     return [*named, *words_of(definition.description[:_CHARACTERS])[:_DESCRIBED]]
+
+
+def _parameters_of(definition: Definition) -> list[str]:
+    properties = definition.parameters.get("properties")
+    return words_of(" ".join(map(str, properties)))[:_MOST_PARAMETERS] if isinstance(properties, dict) else []
 
 
 @cache
@@ -65,14 +126,12 @@ def _vectors() -> tuple[Any, Any]:
     return tokenizer, load_file(str(wheel / "weights" / "l2_supercat_256.safetensors"))["embedding.weight"]
 
 
-def _sums(texts: Sequence[Sequence[str]]) -> Any:
-    """Return for each list of words the sum of their vectors."""
-    known = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
-    vectors = _vectors_of(list(known))
+def _sums(texts: Sequence[Sequence[int]], vectors: Any) -> Any:
+    """Return for each list of places of words the sum of their vectors."""
     # The longest first: so each round adds the next word of all texts that still have one, in one go.
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
     summed = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
-    ordered = [[known[word] for word in texts[place]] for place in order]
+    ordered = [texts[place] for place in order]
     left = len(ordered)
     for at in range(len(ordered[0]) if ordered else 0):
         while len(ordered[left - 1]) <= at:

@@ -43,18 +43,18 @@ class Index:
     def find(self, query: str, limit: int) -> list[str]:
         """Return the names of matching tools, best first; nothing in the query is ever syntax."""
         text = query[:_INDEXED]
+        words = list(dict.fromkeys(words_of(text)))
+        telling = ([word for word in words if len(word) > 1 and word not in _STOP] or words)[:_QUERY_WORDS]
         if self._meaning is None:
-            return [self._names[place] for place, _ in self._by_words(text, limit)]
-        ranked = self._meaning.ranked(text, self._by_words(text, max(limit, _BY_WORDS)), limit)
+            return [self._names[place] for place, _ in self._by_words(telling, limit)]
+        ranked = self._meaning.ranked(text, telling, self._by_words(telling, max(limit, _BY_WORDS)), limit)
         return [self._names[place] for place in ranked]
 
-    def _by_words(self, text: str, limit: int) -> list[tuple[int, float]]:
-        words = list(dict.fromkeys(words_of(text)))
-        telling = [word for word in words if len(word) > 1 and word not in _STOP] or words
+    def _by_words(self, telling: list[str], limit: int) -> list[tuple[int, float]]:
         if not telling:
             return []
         with self._lock:
-            rare = self._rarest([f'"{word}"' for word in telling[:_QUERY_WORDS]])
+            rare = self._rarest([f'"{word}"' for word in telling])
             return self._database.execute(self._search, (" OR ".join(rare), limit)).fetchall()
 
     def _rarest(self, words: list[str]) -> list[str]:
