@@ -323,6 +323,21 @@ def test_what_only_has_to_do_with_a_secret_stays(payload):
 @pytest.mark.parametrize(
     "text",
     [
+        f"AKIA{'Q7ZK' * 4}\n{'q7Zk+X4t0W' * 4}",
+        "seed phrase: gossip ladder tuna zebra lizard able oyster dilemma globe catalog economy umbrella",
+        "https://example.com/reset-password/q7ZkX4t0Wm9rB2vKx8Lw1Dj5Nc3Hs6Pf",
+        "unlock it with the passphrase 'pepper_orbit_walnut_garden2'",
+        "the backup code 4f2ac-19770 opens it",
+    ],
+)
+def test_a_secret_is_told_by_what_leads_to_it(text):
+    assert "[REDACTED:" in redact_payload(text)
+
+
+@promise("secrets:from-afar")
+@pytest.mark.parametrize(
+    "text",
+    [
         f"the token for the portal: {SECRET}",
         f"## API key\n\n    {SECRET}\n",
         f"<tr><th>API token</th><td>{SECRET}</td></tr>",
@@ -337,10 +352,12 @@ def test_a_secret_is_found_where_a_text_names_it_from_afar(text):
 
 
 SMALL, CAPITALS, UUID = "k3v9x0q7w2z8m4t6r1y5b0n7", "Q7ZK" * 9 + "X4T0", "9f3c1a7e-5b2d-4e8f-a6c0-7d1b3e5f9a2c"
+BASE64, FOR_ADDRESSES = "q7Zk+X4t0Wm9/rB2vKx8Lw1Dj5Nc3Hs6Pf0Gy7Ua4Qe=", "q7Zk-X4t0Wm9_rB2vKx8Lw1Dj5Nc3Hs6Pf0Gy7Ua4Qe"
+DIGEST = "0a1b2c3d4e" * 4
 
 
 @promise("secrets:bare")
-@pytest.mark.parametrize("secret", [SMALL, SMALL * 2, CAPITALS, UUID])
+@pytest.mark.parametrize("secret", [SMALL, SMALL * 2, SMALL * 4, CAPITALS, UUID, BASE64, FOR_ADDRESSES])
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -348,6 +365,9 @@ SMALL, CAPITALS, UUID = "k3v9x0q7w2z8m4t6r1y5b0n7", "Q7ZK" * 9 + "X4T0", "9f3c1a
         "Never show {} to anybody else, please.",
         "La clé du service : {}, ne la donne pas.",
         '{{"id": 7, "note": "we have to rotate {} soon"}}',
+        "Key for the weather service \u2192 {}",
+        "Hi Ana,\n\nthis is what you will be asked for:\n\n{}\n\nKeep it to yourself.",
+        "10:41 <mika> what was the token?\n10:42 <joon> {}",
     ],
 )
 def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
@@ -367,6 +387,15 @@ def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
         f"worker {UUID} started\nhttps://example.com/x/{SMALL} was opened by Ana",
         f"The commit before was {'0a1b2c3d4e' * 4}, as far as we know.",
         "Das ist die Rechtsschutzversicherungsgesellschaft12 und sonst nichts.",
+        f"The token refresh was fixed in {DIGEST} by Ana.",
+        f"auth fix: {DIGEST}",
+        f"userId: {SMALL} was seen today",
+        f"{SMALL} was published and nobody saw it",
+        f"lookup key {UUID} not found in the table",
+        f"I found these for you:\n- {UUID}\n- {UUID[::-1]}",
+        f"Please open documents/users/{SMALL}Xy and read it to me.",
+        f"the sha256 in base64 is {BASE64}",
+        "the decoded form of bWVhZG93IG9yYml0IHJvY2tldCBtYXBsZSBsYW50ZXJu is easy to read",
     ],
 )
 def test_what_a_sentence_calls_a_thing_or_has_as_a_field_beside_it_stays(payload):
