@@ -52,7 +52,7 @@ _SPEAKER = re.compile(r"[\s<>*\[(]*(?:[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?[\])]?\s+
 """Who says a line of a chat, and when."""
 _OF_LIST = re.compile(r"(?:\A|(?<=\s))[^\s:?]{20,}\s*\Z")
 """A line beside a token that is nothing but another one."""
-_LAST_PART = re.compile(r".*['\u2019-]")
+_LAST_PART = re.compile(r".*['\u2019-]|.*(?=(?:schl\u00fcssel|passwort|kennwort|token)\Z)")
 _FIELD = re.compile(r"(?:[a-z]I[Dd]|_(?:id|ID)|[Uu]uid|UUID)s?[\"'`]?[ ]?[:=][ ]?[\"'`]?\Z")
 """Names an identifier right before a token."""
 _WORD = re.compile(
@@ -178,6 +178,8 @@ def _is_secret(sort: str, around: _Around) -> bool:
 def _is_said_to_be_secret(behind: list[str]) -> bool | None:
     """Return what is said of a token behind it: `is an order`, `(order)`, but not `for an order` or `orders`."""
     near = takewhile(lambda word: word not in _JOINING, behind)
+    if behind[:1] and behind[0] in _STATES:
+        return False
     said = _THINGS | _STATES if behind[:1] and behind[0] in _COPULAS else frozenset[str]()
     return next((word in _CUES for word in near if word in _CUES or word in said), None)
 
@@ -195,7 +197,8 @@ def _is_called_secret(words: list[str]) -> bool | None:
     if words[0] in _COPULAS:
         # In "the key of the service is", what comes first is meant.
         return next((tells for tells in reversed(told) if tells is not None), None)
-    reach = 0 if words[0] in _HAVING else _NEXT_TO
+    # "They run it" has a verb, "Run it" at the beginning of a sentence does not.
+    reach = 0 if words[0] in _HAVING and len(words) > 1 else _NEXT_TO
     return next((tells for away, tells in enumerate(told) if tells or (tells is False and away < reach)), None)
 
 
@@ -205,6 +208,6 @@ def _tells(words: list[str], at: int) -> bool | None:
     word = whole if whole in _CUES else _LAST_PART.sub("", whole)
     if word not in _CUES:
         return False if whole in _THINGS else None
-    if not _OPENS_NOTHING.get(word, frozenset()).isdisjoint([whole[: -len(word) - 1], *words[at + 1 : at + 2]]):
+    if not _OPENS_NOTHING.get(word, frozenset()).isdisjoint([whole[: -len(word)].rstrip("-"), *words[at + 1 : at + 2]]):
         return False
     return None if at and words[at - 1] in _WORK else True

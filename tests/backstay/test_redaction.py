@@ -391,6 +391,8 @@ def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
         f"auth fix: {DIGEST}",
         f"userId: {SMALL} was seen today",
         f"{SMALL} was published and nobody saw it",
+        f"Run {SMALL} succeeded",
+        f"preload app-{SMALL}.js",
         f"lookup key {UUID} not found in the table",
         f"I found these for you:\n- {UUID}\n- {UUID[::-1]}",
         f"Please open documents/users/{SMALL}Xy and read it to me.",
