@@ -264,7 +264,8 @@ def _near(text: str, name: _Name) -> Iterator[tuple[int, int]]:
         before = _BACK.search(text, least, name.start) if drawn else None
         if before is not None:
             start, end = _trimmed(text, *before.span("value"))
-            if is_random(text[start:end]):
+            of_work = _DIGEST.fullmatch(text[start:end]) and " for " in before.group()
+            if is_random(text[start:end]) and not of_work:
                 yield start, end
 
 

@@ -389,6 +389,7 @@ def test_a_secret_in_a_sentence_is_found_without_a_name(sentence, secret):
         "Das ist die Rechtsschutzversicherungsgesellschaft12 und sonst nichts.",
         f"The token refresh was fixed in {DIGEST} by Ana.",
         f"auth fix: {DIGEST}",
+        f"see commit {DIGEST} for the token cleanup",
         f"userId: {SMALL} was seen today",
         f"{SMALL} was published and nobody saw it",
         f"Run {SMALL} succeeded",
