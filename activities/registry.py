@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from activities.batches import Batches
 from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.resources import Resources
@@ -21,6 +22,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     searches = Searches(resources)
     runs = Runs(resources, transcripts, searches)
     tools = Tools(resources)
+    batches = Batches(resources, tools)
     model = Model(resources, transcripts)
     outcomes = Outcomes(resources)
     return [
@@ -33,7 +35,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         tools.preview_calls,
         runs.keep_plan,
         tools.call_tool,
-        Steps(resources, tools, model).act_and_ask,
+        batches.call_together,
+        Steps(resources, batches, model).act_and_ask,
         runs.end_rehearsal,
         outcomes.settle_effect,
         outcomes.load_effects,

@@ -1,6 +1,6 @@
 """What the activities work with; built once per worker."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -140,10 +140,15 @@ class Activities:
         self.store.check(ask.store)
         await self.store.decisions.append(ask.run, await self.records.cleaned(ask.run, ask.decisions))
 
-    async def tell(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
-        """Write the events that came with a call and the drafts of its own, and log what is new."""
+    async def tell(
+        self, ask: OfRun, left: Sequence[Event] = (), outcomes: Mapping[int, Mapping[str, Any]] | None = None
+    ) -> None:
+        """Write the events that came with a call and the drafts of its own, and log what is new.
+
+        `outcomes` are kept with those drafts, by their number.
+        """
         append, whole = self.store.events.append, await self._whole(ask, left)
-        self._log(ask.run, await append(ask.run, whole, ask.numbered))
+        self._log(ask.run, await append(ask.run, whole, ask.numbered, outcomes))
 
     async def tell_later(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
         """Do the same with the next transaction of the activity, or at its end."""

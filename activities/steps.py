@@ -9,16 +9,15 @@ import structlog
 from temporalio import activity
 from temporalio.service import RPCError
 
+from activities.batches import Batches, Found, by_run, calls_of, drafts_of, finished
 from activities.model.model import Model
 from activities.resources import Activities, Resources
 from activities.retrying import implements, told_of
 from activities.telemetry.calls import call_span
-from activities.tools.tools import Tools
 from backstay import calls
 from backstay.errors import BackstayError, InternalError, StoreUnavailable
 from backstay.requests import CallTool
 from backstay.task.context import answered, answers_first
-from backstay.task.event import as_drafts
 from backstay.tools.tool import ToolResult
 from system.clock import uptime
 
@@ -32,10 +31,10 @@ _log = structlog.get_logger("backstay.activities")
 class Steps(Activities):
     """Implement `act_and_ask`."""
 
-    def __init__(self, resources: Resources, tools: Tools, model: Model) -> None:
-        """Use the bodies of `call_tool` and `ask_model`."""
+    def __init__(self, resources: Resources, batches: Batches, model: Model) -> None:
+        """Use the bodies of `call_together` and `ask_model`."""
         super().__init__(resources)
-        self.tools = tools
+        self.batches = batches
         self.model = model
 
     @implements(calls.act_and_ask)
@@ -72,7 +71,8 @@ class Steps(Activities):
     async def _acted_and_asked(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
         began = uptime()
         acting = asyncio.ensure_future(self._acted(ask, first=first))
-        interrupted = await self._finished(acting)
+        # Only a run that is cancelled lets go of calls that were not sent yet: pauses and undos wait for them.
+        interrupted = await finished(acting, self._run_is_cancelled)
         acted = acting.result()
         if not first or interrupted or acted.unwritten or not _all_known(acted.results):
             return acted
@@ -82,16 +82,15 @@ class Steps(Activities):
 
     async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
         """Make the calls, and write their events; what was not made has no result."""
-        inner = [ask.shared_with(call) for call in ask.calls]
-        found: dict[int, ToolResult] = {}
+        inner, found = calls_of(ask), Found()
         unwritten = False
         try:
             ask = await self._begun(ask, inner)
-            await self._each_made(ask, inner, found, first=first)
+            await self.batches.each_made(inner, found, lets_go=first, ordered=ask.ordered)
             if len(found) < len(inner) or any(result.question is not None for result in found.values()):
                 # Without an intent, nothing else has written what people decided.
                 await self.admit(ask)
-            left = [_drafts(call, found.get(place)) for place, call in enumerate(inner)]
+            left = [drafts_of(call, found.get(place)) for place, call in enumerate(inner)]
             # In one transaction with what the model decides; effects are settled by now.
             await self.tell_later(ask, [draft for drafts in left for draft in drafts])
             unwritten = any(result.untold for result in found.values())
@@ -114,58 +113,6 @@ class Steps(Activities):
         await self.tell_later(ask)
         return ask.model_copy(update={"events": (), "numbered": ()})
 
-    async def _each_made(
-        self, ask: calls.ActAndAsk, inner: Sequence[CallTool], found: dict[int, ToolResult], *, first: bool
-    ) -> None:
-        """Make calls at the same time, but for those that are ordered; each of them is waited for."""
-        ending = False
-
-        async def chain(places: Iterable[int]) -> None:
-            for place in places:
-                call = inner[place].model_copy(update={"decisions": ask.decisions})
-                try:
-                    with call_span(call) as note:
-                        found[place] = await self.tools.performed(call)
-                        note(found[place])
-                except Exception as error:
-                    if not first:
-                        raise
-                    # The call is made again by itself, and there waits, or is told, as every call.
-                    _log.warning("call.put_off", tool=call.tool, kind=type(error).__name__)
-                    return
-                if ending or _is_asked_about(found[place]):
-                    # What waits for it is made by itself, after it.
-                    return
-
-        tasks = [asyncio.ensure_future(chain(places)) for places in _chains(inner, ask.ordered)]
-        while not all(task.done() for task in tasks):
-            try:
-                await asyncio.wait(tasks)
-            except asyncio.CancelledError:
-                ending = True
-                for task in tasks:
-                    task.cancel()
-        for task in tasks:
-            if not task.cancelled():
-                task.result()
-
-    async def _finished(self, acting: "asyncio.Future[Any]") -> bool:
-        """Wait for the calls; return whether the run was interrupted meanwhile.
-
-        Only a run that is cancelled lets go of calls that were not sent yet: pauses and undos wait for them.
-        """
-        interrupted = False
-        while not acting.done():
-            try:
-                await asyncio.wait([acting])
-            except asyncio.CancelledError:
-                interrupted = True
-                if not _by_run() or await self._run_is_cancelled():
-                    acting.cancel()
-        if interrupted and not _by_run():
-            raise asyncio.CancelledError
-        return interrupted
-
     async def _held_up(self, ask: calls.ActAndAsk, took_s: float) -> bool:
         """Return whether the model must not be asked now: the run is held up, out of time, or was told something."""
         info = activity.info()
@@ -177,7 +124,7 @@ class Steps(Activities):
         try:
             says = await self._run_says()
         except asyncio.CancelledError:
-            if not _by_run():
+            if not by_run():
                 raise
             return True
         return says.get("held_up") != "" or says.get("news") != ask.news
@@ -204,7 +151,7 @@ class Steps(Activities):
         try:
             return acted.model_copy(update={"asked": True, **await self._answer(ask, acted)})
         except asyncio.CancelledError:
-            if not _by_run():
+            if not by_run():
                 raise
             return acted.model_copy(update={"asked": True})
 
@@ -227,12 +174,6 @@ class Steps(Activities):
         return {"fault": told_of(fault, await self.resources.redactor_of(ask.run))}
 
 
-def _by_run() -> bool:
-    """Return whether the run itself asked for the cancellation, and no worker that stops."""
-    details = activity.cancellation_details()
-    return details is not None and details.cancel_requested
-
-
 def _untold(acted: calls.Acted) -> calls.Acted:
     """Return what was done where the store cannot be written to: that counts more than its events.
 
@@ -249,22 +190,3 @@ def _all_known(results: Iterable[ToolResult | None]) -> bool:
 
 def _is_known(result: ToolResult) -> bool:
     return result.question is None and (result.success or result.error_type == "ToolError")
-
-
-def _is_asked_about(result: ToolResult) -> bool:
-    """Return whether people are asked before the call is made, so that it is not over."""
-    return result.question is not None or result.error_type == "ToolChanged"
-
-
-def _drafts(call: CallTool, result: ToolResult | None) -> list[Any]:
-    if result is None or result.question is not None or result.untold:
-        return []
-    return as_drafts(call.happened(result), call.draft)
-
-
-def _chains(inner: Sequence[CallTool], ordered: Sequence[int]) -> list[list[int]]:
-    """Return the places of calls that are made one after the other, in their order."""
-    chains: dict[Any, list[int]] = {}
-    for place, call in enumerate(inner):
-        chains.setdefault(call.tool.partition(".")[0] if place in ordered else place, []).append(place)
-    return list(chains.values())

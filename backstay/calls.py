@@ -18,6 +18,7 @@ from backstay.requests import (
     ActAndAsk,
     Announce,
     AskModel,
+    CallTogether,
     CallTool,
     CarryOver,
     CheckCall,
@@ -43,6 +44,7 @@ from backstay.requests import (
 )
 from backstay.responses import (
     Acted,
+    Called,
     CarriedOver,
     CheckedCall,
     Closed,
@@ -136,6 +138,12 @@ async def keep_plan(ask: KeepPlan) -> int:
 @_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
+    raise NotImplementedError
+
+
+@_entry
+async def call_together(ask: CallTogether) -> Called:
+    """Make calls that only read at the same time; the answer of each is recorded as soon as it is known."""
     raise NotImplementedError
 
 

@@ -253,11 +253,16 @@ class CallTool(OfArguments):
         return call_drafts(self.tool, self.arguments, result, effect=self.effect, sources=self.sources, step=self.step)
 
 
-class ActAndAsk(OfRun):
-    """Make the calls of one decision, and ask the model for the next when each of them succeeded."""
+class CallTogether(OfRun):
+    """Make several calls in one activity."""
 
     calls: tuple[CallTool, ...]
     """What they have in common with this request is not said again."""
+
+
+class ActAndAsk(CallTogether):
+    """Make the calls of one decision, and ask the model for the next when each of them succeeded."""
+
     answers: tuple[ContextItem, ...]
     """What the model is told of each call beside its result."""
     ordered: tuple[int, ...] = ()

@@ -124,11 +124,16 @@ class Fault(Message):
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
-class Acted(Message):
-    """Hold what calls led to, and what the model decided next."""
+class Called(Message):
+    """Hold what calls led to that were made in one activity."""
 
     results: tuple[ToolResult | None, ...]
     """In the order of the calls; None for one that was not made, which is free to be made again."""
+
+
+class Acted(Called):
+    """Hold what the model decided after calls, too."""
+
     decision: Decision | None = None
     fault: Fault | None = None
     """Why the model was asked in vain; None where it decided, or was not asked."""

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 TOGETHER = "act_and_ask"
 """The activity that makes calls and asks the model after them."""
+READS = "call_together"
+"""The activity that makes reads which travel together."""
 
 
 class Made(NamedTuple):
@@ -33,14 +35,14 @@ def activities_in(events: Iterable[Any]) -> list[Made]:
     found: list[Made] = []
     for number, given in scheduled.items():
         made = Made(given.activity_type.name, json.loads(given.input.payloads[0].data), answers.get(number))
-        found.extend(_apart(made) if made.name == TOGETHER else [made])
+        found.extend(_apart(made) if made.name in {TOGETHER, READS} else [made])
     return found
 
 
 def _apart(made: Made) -> list[Made]:
     """Return the calls that an activity has made, and its question to the model where it was asked."""
     given, answer = dict(made.given), made.answer or {}
-    asked, ask = given.pop("calls"), given.pop("ask")
+    asked, ask = given.pop("calls"), given.pop("ask", None)
     results = answer.get("results") or [None] * len(asked)
     parts = [Made("call_tool", {**given, **call}, result) for call, result in zip(asked, results, strict=True)]
     return [*parts, Made("ask_model", {**given, **ask}, answer.get("decision"))] if answer.get("asked") else parts

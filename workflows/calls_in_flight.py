@@ -1,9 +1,10 @@
 """Calls between their intent and their outcome."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from backstay.authority import Authority
+from backstay.bounds import size_of
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.requests import CallTool
 from backstay.task.result import Failure
@@ -11,6 +12,11 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.work import BegunBatch, BegunCall
+
+MOST_TOGETHER = 32
+"""How many calls share one activity at most; all of them are under way at the same time."""
+MOST_BYTES = 250_000
+"""The arguments of calls that share an activity, as history holds them; a single call may have more."""
 
 
 @dataclass
@@ -91,3 +97,27 @@ class BatchInFlight:
     def begun(self) -> BegunBatch:
         """Return what the next execution needs to go on."""
         return BegunBatch(refused=self.refused, calls=tuple(call.begun() for call in self.calls))
+
+
+def may_travel(flight: CallInFlight) -> bool:
+    """Return whether a call may share an activity with others: it only reads, waits for none, and is new."""
+    is_new = not (flight.tried or flight.begun_before or flight.done or flight.raised)
+    return is_new and flight.rehearsal is None and not (flight.call.effectful or flight.call.tool.serial)
+
+
+def parts_of(flights: Sequence[CallInFlight]) -> list[list[int]]:
+    """Return the places of calls by the activity that makes them, each part in order: reads travel together."""
+    parts: list[list[int]] = []
+    open_part: list[int] = []
+    filled = 0
+    for place, flight in enumerate(flights):
+        if not may_travel(flight):
+            parts.append([place])
+            continue
+        size = size_of(flight.call.arguments)
+        if not open_part or len(open_part) == MOST_TOGETHER or filled + size > MOST_BYTES:
+            open_part, filled = [], 0
+            parts.append(open_part)
+        open_part.append(place)
+        filled += size
+    return parts

@@ -67,6 +67,8 @@ TABLE: dict[str, Options] = {
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "keep_plan": Options(heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
+    # As long as the slowest of its calls may take.
+    "call_together": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
     # For the model; the calls before it add their deadlines.
     "act_and_ask": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, cancellation=WAIT),
     "end_rehearsal": Options(heartbeat=HEARTBEAT),

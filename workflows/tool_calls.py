@@ -4,9 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from backstay import calls, errors
 from backstay.approvals import deciding
@@ -24,9 +26,10 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
+from workflows.activity_calls import TooLarge
 from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
-from workflows.calls_in_flight import BatchInFlight, CallInFlight
+from workflows.calls_in_flight import BatchInFlight, CallInFlight, parts_of
 from workflows.changing import commented
 from workflows.consent import Answered, Consent, refused, rejected, ruling_of
 from workflows.model_calls import Ahead, ModelCalls
@@ -41,6 +44,8 @@ SHOWN = 160
 """Characters of the arguments of an effect that are kept for those who are told what stands."""
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
+
+Made = TypeVar("Made")
 
 
 class ToolCalls:
@@ -104,7 +109,7 @@ class ToolCalls:
             with self.context.doing(State.CALLING):
                 if then is not None and ahead is not None:
                     await self._act_and_ask(flights.calls, then, ahead)
-                return await self._together([self._made(call) for call in flights.calls])
+                return await self._each_made(flights.calls)
         finally:
             self.context.calls_in_flight -= 1
             self.context.batch = None
@@ -121,9 +126,36 @@ class ToolCalls:
             summary=summary,
             deadline_s=sum(flight.deadline_s for flight in flights),
         )
-        results = [None] * len(asks) if acted is None else acted.results
-        for flight, ask, result in zip(flights, asks, results, strict=True):
-            flight.go_on_with(ask, result)
+        _go_on(flights, asks, acted)
+
+    async def _each_made(self, flights: Sequence[CallInFlight]) -> list[Performed]:
+        """Make calls at the same time, in as few activities as may be; results keep the order of calls."""
+        parts = parts_of(flights)
+        made = await self._together([self._part_made([flights[place] for place in part]) for part in parts])
+        places = [place for part in parts for place in part]
+        by_place = dict(zip(places, chain.from_iterable(made), strict=True))
+        return [by_place[place] for place in range(len(flights))]
+
+    async def _part_made(self, flights: Sequence[CallInFlight]) -> list[Performed]:
+        """Make calls that travel together; what their activity leaves undone is made as usual."""
+        if len(flights) == 1:
+            return [await self._made(flights[0])]
+        await self._call_together(flights)
+        return await self._together([self._made(flight) for flight in flights])
+
+    async def _call_together(self, flights: Sequence[CallInFlight]) -> None:
+        """Make reads in one activity, which takes as long as the slowest of them may."""
+        asks = [self._request_for(flight) for flight in flights]
+        summary = one_line(f"{len(flights)} reads: {'; '.join(map(_summary, flights))}", 120)
+        seconds, activities = max(flight.deadline_s for flight in flights), self.context.activities
+        called = None
+        try:
+            together = calls.CallTogether(calls=tuple(asks))
+            called = await activities.execute_once(calls.call_together, together, summary=summary, deadline_s=seconds)
+        except ApplicationError as error:
+            if not isinstance(error, TooLarge):
+                await activities.ask_whether_again(calls.call_together, error)
+        _go_on(flights, asks, called)
 
     def _deadline(self, call: ToolCall, given: float | None, most: float | None, *, usual: bool) -> float:
         """Return how long a call may take; a tool's own time stands against usual ones only, which nobody chose."""
@@ -166,13 +198,13 @@ class ToolCalls:
             return None
         return BatchInFlight(batch.refused, [flight(begun.call).go_on(begun) for begun in batch.calls])
 
-    async def _together(self, running: Sequence[Coroutine[Any, Any, Performed]]) -> list[Performed]:
+    async def _together(self, running: Sequence[Coroutine[Any, Any, Made]]) -> list[Made]:
         # Every call is waited for, even when one of them fails: nothing may be in flight afterwards.
         done = await asyncio.gather(*running, return_exceptions=True)
         for outcome in done:
             if isinstance(outcome, BaseException):
                 raise outcome
-        return [outcome for outcome in done if isinstance(outcome, Performed)]
+        return [outcome for outcome in done if not isinstance(outcome, BaseException)]
 
     async def _made(self, flight: CallInFlight) -> Performed:
         """Run one call from its intent to its outcome."""
@@ -396,6 +428,13 @@ def _fit_for_one_activity(flights: BatchInFlight) -> bool:
             flight.begun_before or flight.done or flight.raised or flight.call.tool.serial for flight in flights.calls
         )
     )
+
+
+def _go_on(flights: Sequence[CallInFlight], asks: Sequence[calls.CallTool], called: calls.Called | None) -> None:
+    """Go on with what an activity for several calls brought; without it each call is made by itself."""
+    results = [None] * len(asks) if called is None else called.results
+    for flight, ask, result in zip(flights, asks, results, strict=True):
+        flight.go_on_with(ask, result)
 
 
 def keep_order(flights: Sequence[CallInFlight]) -> None:

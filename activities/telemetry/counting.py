@@ -141,7 +141,7 @@ class _Calls(WorkflowOutboundInterceptor):
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
         handle = super().start_activity(input)
         ask = calls.asked(input.args)
-        if isinstance(ask, calls.AskModel | calls.CallTool | calls.ActAndAsk):
+        if isinstance(ask, calls.AskModel | calls.CallTool | calls.CallTogether):
             handle.add_done_callback(lambda done: self._answered(ask, done))
         return handle
 
@@ -154,6 +154,9 @@ class _Calls(WorkflowOutboundInterceptor):
                 for call, result in zip(ask.calls, answer.results, strict=True):
                     self._called(call, result)
                 self._asked(ask.ask, answer.decision)
+            case calls.CallTogether(), calls.Called():
+                for call, result in zip(ask.calls, answer.results, strict=True):
+                    self._called(call, result)
             case calls.AskModel(), _:
                 self._asked(ask, answer)
             case calls.CallTool(), _:

@@ -35,12 +35,12 @@ from activities.telemetry.calls import kind_of, place_spans, span_under
 from backstay.calls import asked
 from backstay.client.exporting import Exporting
 from backstay.client.tracing import HEADER, WORKFLOW_ID, context_in, header_of
-from backstay.requests import ActAndAsk
+from backstay.requests import ActAndAsk, CallTogether
 
 _CONTINUED = "backstay-trace"
 """The header in which an execution tells the next one when the run and its last step began."""
-_THEN = "backstay-then"
-"""The header in which an activity that asks the model after calls is told the step of the question."""
+_OTHER = "backstay-step-{}"
+"""The headers in which an activity that is a part of several steps is told those after the first."""
 _UNTRACED = frozenset({"ReadRun"})
 _IN_JAILS = frozenset({"resume_program", "verify_program"})
 
@@ -176,10 +176,12 @@ class _Activity(ActivityInboundInterceptor):
         parent, ask = context_in(input.headers), input.args[0] if input.args else None
         if parent is None:
             return await super().execute_activity(input)
-        if isinstance(ask, ActAndAsk):
-            # Its calls and its question are parts of two steps, as if each were made by itself.
-            then = context_in({HEADER: input.headers[_THEN]}) if _THEN in input.headers else None
-            place_spans({ask.calls[0].step: parent, ask.ask.step: then or parent})
+        if isinstance(ask, CallTogether):
+            # Its calls and its question are parts of their steps, as if each were made by itself.
+            numbers = _steps_of(ask)
+            others = {number: input.headers.get(_OTHER.format(number)) for number in numbers[1:]}
+            placed = {number: context_in({HEADER: header}) for number, header in others.items() if header is not None}
+            place_spans({number: placed.get(number) or parent for number in numbers})
         with span_under(parent, activity.info().activity_type, ask) as note:
             answer = await super().execute_activity(input)
             note(answer)
@@ -228,10 +230,11 @@ class _Calls(WorkflowOutboundInterceptor):
             return super().start_activity(input)
         traced, began = self._inbound.trace, workflow.time_ns()
         ask = asked(input.args)
-        steps = [traced.begin(number, began) for number in _steps_of(ask)]
+        numbers = _steps_of(ask)
+        steps = [traced.begin(number, began) for number in numbers]
         step, headers = steps[0], {HEADER: header_of(traced.place(steps[0]))}
-        if len(steps) > 1:
-            headers[_THEN] = header_of(traced.place(steps[1]))
+        others = zip(numbers[1:], steps[1:], strict=True)
+        headers |= {_OTHER.format(number): header_of(traced.place(other)) for number, other in others}
         input.headers = {**input.headers, **headers}
         handle = super().start_activity(input)
 
@@ -254,8 +257,9 @@ class _Calls(WorkflowOutboundInterceptor):
 
 def _steps_of(ask: Any) -> list[int]:
     """Return the steps that an activity is a part of; 0 stands for the step under way."""
-    if isinstance(ask, ActAndAsk):
-        return [ask.calls[0].step, ask.ask.step]
+    if isinstance(ask, CallTogether):
+        asked_at = [ask.ask.step] if isinstance(ask, ActAndAsk) else []
+        return list(dict.fromkeys([*(call.step for call in ask.calls), *asked_at]))
     return [int(getattr(ask, "step", 0) or 0)]
 
 

@@ -81,6 +81,7 @@ events = Table(
     Column("n", Integer, primary_key=True, autoincrement=False),
     Column("at", Words, nullable=False),
     Column("body", JSON, nullable=False),
+    Column("outcome", JSON(none_as_null=True)),
 )
 
 parked_undos = Table(

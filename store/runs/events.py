@@ -1,7 +1,7 @@
 """Store the timelines of runs."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
@@ -15,6 +15,7 @@ from store.secrets.handles import count_of_run
 _OF = (events.c.run == bindparam("run_"), events.c.n.in_(bindparam("numbers", expanding=True)))
 _KNOWN = select(events.c.n, events.c.at).where(*_OF)
 _DRAFTS = select(events.c.n, events.c.body).where(*_OF)
+_OUTCOMES = select(events.c.n, events.c.outcome).where(*_OF, events.c.outcome.is_not(None))
 _DELETE = delete(events).where(*_OF)
 _INSERT = insert(events)
 _OF_RUN = (
@@ -50,13 +51,18 @@ class Events:
     @only_with("new", "numbered")
     @writing
     def append(
-        self, connection: Connection, run: str, new: Sequence[Event], numbered: Sequence[NumberedDraft] = ()
+        self,
+        connection: Connection,
+        run: str,
+        new: Sequence[Event],
+        numbered: Sequence[NumberedDraft] = (),
+        outcomes: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> Written | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
         An event with a number below zero is a draft: it joins the timeline when it is `numbered`. After a workflow
         reset, a number can come again with another event. An attempt from before the reset must not bring the old one
-        back. None without events.
+        back. `outcomes` are kept with drafts, by their number, until they join the timeline. None without events.
         """
         named = _named(connection, run, numbered)
         latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
@@ -68,7 +74,11 @@ class Events:
         if stale:
             connection.execute(_DELETE, {"run_": run, "numbers": stale})
         if kept:
-            rows = [{"run": run, "n": event.n, "at": event.at, "body": event.plain()} for event in kept]
+            kept_with = outcomes or {}
+            rows = [
+                {"run": run, "n": event.n, "at": event.at, "body": event.plain(), "outcome": kept_with.get(-event.n)}
+                for event in kept
+            ]
             connection.execute(_INSERT, rows)
         told = [event for event in kept if event.n > 0 and event.n not in known]
         note_undos(connection, run, told)
@@ -79,6 +89,12 @@ class Events:
         """Return the events with a number above `after`, in order; at most `limit`."""
         bodies = connection.execute(_OF_RUN.limit(limit), {"run_": run, "after": after}).scalars()
         return [Event.model_validate(body) for body in bodies]
+
+    @reading
+    def outcomes(self, connection: Connection, run: str, drafts: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return what is kept with drafts that have not joined the timeline yet, by their number."""
+        asked = {"run_": run, "numbers": [-draft for draft in drafts]}
+        return {-row.n: row.outcome for row in connection.execute(_OUTCOMES, asked)}
 
     @reading
     def requests(self, connection: Connection, run: str, effects: Sequence[int]) -> dict[int, str]:

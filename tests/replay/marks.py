@@ -55,12 +55,16 @@ def holds(history: WorkflowHistory, wanted: list[str]) -> bool:
 
 
 def _parts_of(event: Any) -> list[str]:
-    """Return what an activity that asks the model after calls is kept for, as if each were an activity of its own."""
+    """Return what an activity that makes several calls is kept for, as if each were an activity of its own."""
     match event.WhichOneof("attributes"):
         case "activity_task_scheduled_event_attributes":
             scheduled = event.activity_task_scheduled_event_attributes
             ask = json.loads(scheduled.input.payloads[0].data)
-            return ["call_tool"] * len(ask["calls"]) if scheduled.activity_type.name == "act_and_ask" else []
+            return (
+                ["call_tool"] * len(ask["calls"])
+                if scheduled.activity_type.name in {"act_and_ask", "call_together"}
+                else []
+            )
         case "activity_task_completed_event_attributes":
             said = json.loads(event.activity_task_completed_event_attributes.result.payloads[0].data)
             if not isinstance(said, dict) or "results" not in said:

@@ -19,6 +19,11 @@ sent = await mail.send_email(to=page["customers"][0]["email"], subject="s", body
 await mail.send_email(to="b@example.com", subject="s", body=sent["message_id"])
 return page["total"]
 """
+READS = """
+import asyncio
+pages = await asyncio.gather(*(mail.list_customers(offset=n, limit=1) for n in range(3)))
+return [page["total"] for page in pages]
+"""
 ASKED_BACK = """
 return await office.give_away(room="cellar")
 """
@@ -26,6 +31,7 @@ SCRIPTS: dict[str, Script] = {
     "program": [[("run_program", {"code": PROGRAM})], [FINISH]],
     "program-fed": [[("run_program", {"code": PROGRAM})], [FINISH]],
     "program-asked-back": [[("run_program", {"code": ASKED_BACK})], [FINISH]],
+    "program-reads": [[("run_program", {"code": READS})], [FINISH]],
     "program-rehearsed": [[("run_program", {"code": REHEARSED})], [FINISH]],
 }
 
@@ -65,6 +71,14 @@ async def program_asked_back(engine: Engine) -> Handle:
     return handle
 
 
+async def program_reads(engine: Engine) -> Handle:
+    """Reads that are awaited together are one activity."""
+    async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
+        handle = await engine.start({"text": "program-reads"}, "golden-program-reads")
+        await ended(handle)
+    return handle
+
+
 async def program_rehearsed(engine: Engine) -> Handle:
     """Approve what the rehearsal of a program foretells."""
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
@@ -78,5 +92,6 @@ SHAPES: dict[str, Play] = {
     "program": program,
     "program-fed": program_fed,
     "program-asked-back": program_asked_back,
+    "program-reads": program_reads,
     "program-rehearsed": program_rehearsed,
 }

@@ -85,6 +85,7 @@ HOLDS = {
     "undo-run-lost-2": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "undo-by-hand": ["load_effects", "hide_secrets", "settle_effect taken_back", "load_effects"],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
+    "program-reads": ["resume_program", "call_together", *["call_tool"] * 3, "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
     "lifelines": [
         *["ask_model", "ask_model", "resume_program", "digest", "ask_model", "resume_program"],

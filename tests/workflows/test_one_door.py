@@ -18,6 +18,8 @@ REQUEST = ("workflows/tool_calls.py", "ToolCalls._request_for")
 DOOR = ("workflows/tool_calls.py", "ToolCalls._order")
 TOGETHER = ("workflows/tool_calls.py", "ToolCalls._act_and_ask")
 """What hands the calls of one decision over together, with the question to the model that follows."""
+READING = ("workflows/tool_calls.py", "ToolCalls._call_together")
+"""What hands reads over that travel together."""
 
 
 @cache
@@ -60,6 +62,7 @@ def named(node, name):
 def test_one_function_makes_the_request_for_a_call():
     assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTool")) == {REQUEST}
     assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "ActAndAsk")) == {TOGETHER}
+    assert places(lambda node: isinstance(node, ast.Call) and named(node.func, "CallTogether")) == {READING}
 
 
 def is_menu_entry(node, entry="call_tool"):
@@ -80,6 +83,10 @@ def test_one_function_orders_the_activity_that_calls_a_tool():
     assert places(lambda node: is_menu_entry(node, "act_and_ask")) == {
         ("workflows/model_calls.py", "ModelCalls.ask_after"),
         ("activities/steps.py", "Steps.@act_and_ask"),
+    }
+    assert places(lambda node: is_menu_entry(node, "call_together")) == {
+        READING,
+        ("activities/batches.py", "Batches.@call_together"),
     }
     orders = {"execute_activity", "start_activity"}
     assert places(lambda node: any(named(node, name) for name in orders) and not passes_on(node)) == {

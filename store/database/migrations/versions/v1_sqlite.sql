@@ -80,6 +80,7 @@ CREATE TABLE events (
     n INTEGER NOT NULL,
     at TEXT NOT NULL,
     body JSON NOT NULL,
+    outcome JSON,
     PRIMARY KEY (run, n)
 );
 CREATE TABLE looks (
