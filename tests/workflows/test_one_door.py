@@ -21,6 +21,9 @@ TOGETHER = ("workflows/tool_calls.py", "ToolCalls._act_and_ask")
 READING = ("workflows/tool_calls.py", "ToolCalls._call_together")
 """What hands reads over that travel together."""
 
+ASKING = "activities/programs/fetched_blobs.py"
+"""What asks the runs role for payloads, beside all workflows."""
+
 
 @cache
 def modules():
@@ -90,8 +93,14 @@ def test_one_function_orders_the_activity_that_calls_a_tool():
     }
     orders = {"execute_activity", "start_activity"}
     assert places(lambda node: any(named(node, name) for name in orders) and not passes_on(node)) == {
-        ("workflows/activity_calls.py", "ActivityCalls.execute_once")
+        ("workflows/activity_calls.py", "ActivityCalls.execute_once"),
+        ("backstay/client/standalone.py", "execute_standalone"),
     }
+    # Without a workflow only payloads are asked for, and nothing of the menu.
+    assert places(lambda node: named(node, "execute_standalone")) == {(ASKING, "RunsRole.ask")}
+    sources = [node.module for node in ast.walk(modules()[ASKING]) if isinstance(node, ast.ImportFrom)]
+    assert "activities.programs.payload_calls" in sources
+    assert not [source for source in sources if source in {"backstay", "backstay.calls"}]
 
 
 @promise("runs:one-door")
