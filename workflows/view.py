@@ -222,6 +222,9 @@ def _undo(workflow_id: str, state: RunState) -> str:
     return "\n".join(lines)
 
 
+CENT_MICRO = 10_000
+
+
 class SearchAttributes:
     """Upsert search attributes only when they tell something new."""
 
@@ -231,7 +234,10 @@ class SearchAttributes:
         self.cost = 0
 
     def show(self, state: RunState, pending: int) -> None:
-        """Upsert state and pending count when they changed, cost when it doubled and at the end."""
+        """Upsert state and pending count when they changed, cost at the end and, from a cent on, when it doubled.
+
+        Each change costs Temporal as much as an activity, and most runs cost less than a cent when they begin.
+        """
         if not state.opened.search_attributes:
             return
         now = (_state_word(state.state, pending), pending)
@@ -242,7 +248,7 @@ class SearchAttributes:
         if now != self.shown:
             updates += [STATE.value_set(now[0]), PENDING.value_set(now[1])]
         spent = state.ledger.spent
-        if (state.state is State.DONE and spent != self.cost) or (spent and spent >= 2 * self.cost):
+        if (state.state is State.DONE and spent != self.cost) or spent >= max(2 * self.cost, CENT_MICRO):
             updates.append(COST.value_set(round(spent / MICRO, 6)))
             self.cost = spent
         if updates:
