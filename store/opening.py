@@ -14,6 +14,7 @@ from backstay.errors import SettingsInvalid
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import Place, make_ready, place_of
+from store.database.schema import metadata
 from store.database.sqlite import SqliteDatabase
 from store.glance import REVISION, is_unreleased
 from store.secrets.seal import Seal
@@ -21,6 +22,10 @@ from store.store import Store
 
 MIGRATIONS = Path(__file__).parent / "database" / "migrations"
 _log = structlog.get_logger(__name__)
+NEW_STORE = (
+    "Start with a new, empty store: name a new folder in BACKSTAY_HOME, or an empty database and folder in "
+    "BACKSTAY_DATABASE_URL and BACKSTAY_BLOBS"
+)
 NEEDS_POSTGRES = (
     "BACKSTAY_PAYLOADS: database needs Postgres, and the store is SQLite, which one host uses; name a database in "
     "BACKSTAY_DATABASE_URL, or remove BACKSTAY_PAYLOADS"
@@ -38,11 +43,15 @@ def migrate(connection: Connection, place: Place) -> None:
     if is_unreleased(revision):
         raise SettingsInvalid(
             f"BACKSTAY_DATABASE_URL: {place.shown} is a store of revision {revision}, from before the first release, "
-            "which this version does not read; it was left as it is. Start with a new, empty store: name a new folder "
-            "in BACKSTAY_HOME, or an empty database and folder in BACKSTAY_DATABASE_URL and BACKSTAY_BLOBS"
+            f"which this version does not read; it was left as it is. {NEW_STORE}"
         )
     if revision != _newest():
         _upgrade(connection)
+    elif lacking := _lacking(connection):
+        raise SettingsInvalid(
+            f"BACKSTAY_DATABASE_URL: {place.shown} lacks {lacking}: it was made before the first release, by an "
+            f"earlier state of this version; it was left as it is. {NEW_STORE}"
+        )
 
 
 def _revision(connection: Connection) -> str:
@@ -50,6 +59,14 @@ def _revision(connection: Connection) -> str:
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.exec_driver_sql(REVISION).scalar_one() or "")
+
+
+def _lacking(connection: Connection) -> str:
+    """Return a column that the database lacks; until the first release the first migration is edited in place."""
+    columns = (Path(__file__).parent / f"columns_{connection.dialect.name}.sql").read_text(encoding="utf-8")
+    found = {(table, column) for table, column in connection.exec_driver_sql(columns)}
+    wanted = ((table.name, column.name) for table in metadata.tables.values() for column in table.columns)
+    return next((f"{table}.{column}" for table, column in wanted if (table, column) not in found), "")
 
 
 def _newest() -> str:

@@ -95,6 +95,29 @@ async def test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is(
 
 
 @promise("store:unreleased")
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [
+        ("ALTER TABLE events DROP COLUMN outcome", "events.outcome"),
+        ("DROP TABLE endpoint_pauses", "endpoint_pauses.endpoint"),
+    ],
+)
+async def test_a_store_that_an_earlier_state_of_the_first_migration_made_is_refused_and_left_as_it_is(
+    tmp_path, database_url, change, lacking
+):
+    options = {"database_url": database_url, "home": tmp_path}
+    async with open_store(**options) as old:
+        await old._database.write(lambda connection: connection.execute(text(change)))
+    for _ in range(2):
+        with pytest.raises(SettingsInvalid) as refused:
+            async with open_store(**options):
+                pass
+        said = str(refused.value)
+        assert f"{place_of(database_url, tmp_path).shown} lacks {lacking}: " in said
+        assert "Start with a new, empty store" in said
+
+
+@promise("store:unreleased")
 def test_an_address_is_shown_without_its_password_wherever_that_stands():
     for url in ("postgresql://u:hidden@host/name", "postgresql://u@host/name?password=hidden&host=%2Ftmp"):
         shown = place_of(url, Path()).shown
