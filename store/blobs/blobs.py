@@ -132,7 +132,8 @@ class Blobs(FileBlobs):
         self._common.shared.add(self._run, whole=True)
 
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
-        if self._is_file(data):
+        # What is sealed is a little longer than what it holds, by which its place was chosen.
+        if self._is_file(data) and not name.endswith(SEALED):
             await super()._keep(name, data, kept)
             return
         # What is sealed is of no use to programs.
@@ -238,7 +239,6 @@ class BlobStore(FileBlobStore):
             if isinstance(key, PayloadKey):
                 await asyncio.to_thread(self._spill, key, waiting.value(key))
                 waiting.drop(key)
-
         if self.in_database and (self._moving is None or self._moving.done()):
             self._moving = asyncio.create_task(self._move_when_possible())
 
