@@ -65,5 +65,6 @@ class Pausing:
                 left = await self._pauses.left(endpoint)
             except StoreUnavailable:
                 left = 0.0
-            self._until[endpoint] = max(self._until.get(endpoint, 0.0), now + left) if left else 0.0
+            # What only this worker knows, since the store was away, still counts.
+            self._until[endpoint] = max(self._until.get(endpoint, 0.0), now + left)
         return max(0.0, self._until.get(endpoint, 0.0) - now)

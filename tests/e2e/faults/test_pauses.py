@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from sqlalchemy import text
 from temporalio.client import Client
 
 from activities.endpoints import pausing
@@ -17,6 +18,7 @@ from tests.requirements import promise
 
 RUNS = 12
 PAUSE_S = 5
+PAUSED = text("SELECT endpoint FROM endpoint_pauses")
 
 
 @promise("models:pause-of-all")
@@ -38,11 +40,9 @@ async def test_what_one_worker_is_told_holds_up_the_runs_of_all_until_it_is_over
         engine(other, tmp_path / "second", rules, openai_base_url=first.model.base_url, **shared),
     ):
         runs = [await first.start({"text": "first"})]
-        async with asyncio.timeout(60):
-            while not asked:
-                await asyncio.sleep(0.01)
-        # What the store was told is looked at once a second.
-        await asyncio.sleep(1.5)
+        async with open_store(database_url=None, home=shared["home"]) as store, asyncio.timeout(60):
+            while not await store._database.read(lambda connection: connection.execute(PAUSED).all()):
+                await asyncio.sleep(0.05)
         runs += [await first.start({"text": str(number)}) for number in range(RUNS)]
         results = await asyncio.gather(*(ended(run) for run in runs))
     assert {result["outcome"] for result in results} == {"completed"}
