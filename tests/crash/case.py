@@ -58,6 +58,15 @@ class Case:
         more = (kill if kill_at else {}) | (skewed(skew) if skew else {}) | changed
         return await self.nursery.worker(self.environment | more, log)
 
+    async def ready(self, environment: dict[str, str], log: str, said: str) -> Child:
+        """Raise a worker with an environment of its own, and wait until it has said that it is ready."""
+        child = await self.nursery.worker(environment, self.folder / log)
+        async with asyncio.timeout(150):
+            while said not in child.said():
+                assert not child.died.done(), child.said()
+                await asyncio.sleep(0.05)
+        return child
+
     async def start(self, **more: Any) -> WorkflowHandle[Any, Any]:
         task = {"plan": plan()} if self.shape == "plan" else {"text": "Remind the customers."}
         task |= {"budget": {"max_llm_cost_usd": self.ceiling_usd}, **more}

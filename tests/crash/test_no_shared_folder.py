@@ -49,12 +49,7 @@ async def raise_host(case, name, *roles):
         environment = {**case.environment, "BACKSTAY_HOME": str(home), "ROLE": role}
         if role == "sandbox":
             environment = {key: value for key, value in environment.items() if key not in NOT_FOR_SANDBOX}
-        child = await case.nursery.worker(environment, case.folder / f"{name} {role}.log")
-        async with asyncio.timeout(150):
-            while READY[role] not in child.said():
-                assert not child.died.done(), child.said()
-                await asyncio.sleep(0.05)
-        raised.append(child)
+        raised.append(await case.ready(environment, f"{name} {role}.log", READY[role]))
     return raised
 
 

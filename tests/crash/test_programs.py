@@ -62,17 +62,11 @@ class Workers:
         for item in self.living:
             await asyncio.wait_for(asyncio.shield(item.died), 150)
         self.pairs += 1
-        raising = (self._raise(role, said) for role, said in READY.items())
+        here = self.case.environment
+        raising = (
+            self.case.ready({**here, "ROLE": role}, f"{role}-{self.pairs}.log", said) for role, said in READY.items()
+        )
         self.living = await asyncio.gather(*raising)
-
-    async def _raise(self, role, said):
-        log = self.case.folder / f"{role}-{self.pairs}.log"
-        raised = await self.case.nursery.worker({**self.case.environment, "ROLE": role}, log)
-        async with asyncio.timeout(150):
-            while said not in raised.said():
-                assert not raised.died.done(), raised.said()
-                await asyncio.sleep(0.05)
-        return raised
 
 
 @promise("recovery:killed")

@@ -65,6 +65,19 @@ async def test_a_second_migration_keeps_what_is_there_under_a_process_of_before_
             pass
 
 
+async def refused_twice(options):
+    """Return why a store is not opened, which is the same at the second try."""
+    said = []
+    for _ in range(2):
+        with pytest.raises(SettingsInvalid) as refused:
+            async with open_store(**options):
+                pass
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+    assert "Start with a new, empty store" in said[0]
+    return said[0]
+
+
 @promise("store:unreleased")
 @pytest.mark.parametrize("revision", ["0001", "0007", "0015"])
 async def test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is(
@@ -79,13 +92,7 @@ async def test_a_store_of_before_the_first_release_is_refused_and_left_as_it_is(
             )
         )
         await old._database.write(lambda connection: connection.execute(text("DROP TABLE posts")))
-    for _ in range(2):
-        with pytest.raises(SettingsInvalid) as refused:
-            async with open_store(**options):
-                pass
-        said = str(refused.value)
-        assert f"{place_of(database_url, tmp_path).shown} is a store of revision {revision}" in said
-        assert "Start with a new, empty store" in said
+    assert f"{place_of(database_url, tmp_path).shown} is a store of revision {revision}" in await refused_twice(options)
     monkeypatch.setattr(store.opening, "migrate", lambda *_: None)
     async with open_store(**options) as left:
         assert left.stamp == old.stamp
@@ -108,13 +115,7 @@ async def test_a_store_that_an_earlier_state_of_the_first_migration_made_is_refu
     options = {"database_url": database_url, "home": tmp_path}
     async with open_store(**options) as old:
         await old._database.write(lambda connection: connection.execute(text(change)))
-    for _ in range(2):
-        with pytest.raises(SettingsInvalid) as refused:
-            async with open_store(**options):
-                pass
-        said = str(refused.value)
-        assert f"{place_of(database_url, tmp_path).shown} lacks {lacking}: " in said
-        assert "Start with a new, empty store" in said
+    assert f"{place_of(database_url, tmp_path).shown} lacks {lacking}: " in await refused_twice(options)
 
 
 @promise("store:unreleased")
