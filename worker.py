@@ -377,7 +377,7 @@ async def _begin_runs(
     stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, role: Role
 ) -> tuple[list[Place], str]:
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
-    from backstay.cli.sandbox_child import sandbox_child
+    from gateways.terminal.sandbox_child import sandbox_child
 
     settings.claim_home()
     if opened := make_home(settings.home):

@@ -8,7 +8,7 @@ from types import ModuleType
 from backstay.errors import SettingsInvalid
 
 _PACKAGE = Path(__file__).resolve().parent
-_ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
+ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 def house() -> Path:
@@ -27,7 +27,8 @@ def open_house(*names: str) -> Path:
                 f"{name!r} was imported from {_home_of(known)}, not from {place}; import backstay.library first, "
                 "or uninstall the package that provides it"
             )
-    if str(place) not in sys.path:
+    # A folder of one of the names where the program was started must not stand in front of ours.
+    if sys.path[:1] != [str(place)]:
         sys.path.insert(0, str(place))
     return place
 
@@ -37,7 +38,7 @@ def room(name: str) -> ModuleType:
 
     Raises as `open_house`, also for a foreign module that stands where the imported one would look for another room.
     """
-    open_house(name, *_ROOMS)
+    open_house(name, *ROOMS)
     return importlib.import_module(name)
 
 

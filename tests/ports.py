@@ -4,7 +4,7 @@ import secrets
 import socket
 from pathlib import Path
 
-from backstay.cli.local.ports import is_free
+from gateways.terminal.local.ports import is_free
 
 LOWEST = 10_000
 _claims: list[socket.socket] = []

@@ -9,7 +9,6 @@ from typing import Any
 
 from playwright.async_api import Browser, Page
 
-from backstay.cli.local.ports import free_port
 from backstay.client import Backstay, Run, connect
 from backstay.settings import Settings
 from backstay.task.task import Task
@@ -19,6 +18,7 @@ from docs.dashboard.prometheus import MONITORING, Prometheus, open_prometheus
 from docs.page_pictures import ANA, BO, CY, REMIND, waits
 from examples.demo.books import MailboxBooks
 from examples.demo.stage import MAILS_BEFORE_THE_KILL, Stage
+from gateways.terminal.local.ports import free_port
 
 WIDTH = 1240
 _WAIT_S = 120

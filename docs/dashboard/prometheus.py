@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import yaml
 
-from backstay.cli.local.ports import free_port
+from gateways.terminal.local.ports import free_port
 
 MONITORING = Path(__file__).resolve().parents[1] / "monitoring"
 _START_S, _ASK_S, _END_S = 60, 20, 30

@@ -13,11 +13,6 @@ from pathlib import Path
 # A script finds modules beside itself only; the checkout has to be added.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from backstay.cli.asking.prompt import Detached, Prompt
-from backstay.cli.follow import Follower
-from backstay.cli.render import ending_lines, result_text
-from backstay.cli.session import account_name
-from backstay.cli.terminal import Terminal
 from backstay.client import Run, connect
 from backstay.client.connecting import traced
 from backstay.errors import BackstayError
@@ -25,6 +20,11 @@ from backstay.settings import Settings
 from backstay.shown import shell_words
 from examples.demo.books import MailboxBooks
 from examples.demo.stage import MAILS_BEFORE_THE_KILL, ROOT, Stage
+from gateways.terminal.asking.prompt import Detached, Prompt
+from gateways.terminal.follow import Follower
+from gateways.terminal.render import ending_lines, result_text
+from gateways.terminal.session import account_name
+from gateways.terminal.terminal import Terminal
 
 TASK = "Remind every customer with an invoice overdue by more than 60 days, and tell me the total."
 _LONGEST_S = 300

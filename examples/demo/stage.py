@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from backstay.cli.local.child import Child
-from backstay.cli.local.embedded import Embedded, environment_for, start_temporal
-from backstay.cli.local.parts import start_page, start_worker
-from backstay.cli.local.ports import free_port
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
+from gateways.terminal.local.child import Child
+from gateways.terminal.local.embedded import Embedded, environment_for, start_temporal
+from gateways.terminal.local.parts import start_page, start_worker
+from gateways.terminal.local.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = "examples.mailbox.reminders:Reminders"

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from backstay.cli.app import run
+from gateways.terminal.app import run
 from tests.cli.commands import bare, forked
 from tests.requirements import promise
 

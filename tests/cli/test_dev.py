@@ -11,9 +11,9 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from backstay.cli.local import embedded
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply, ScriptedModel
+from gateways.terminal.local import embedded
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of, forked
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
 from tests.ports import own_port

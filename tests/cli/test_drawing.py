@@ -2,10 +2,10 @@
 
 import pytest
 
-from backstay.cli.render import ending_lines, event_line, style_of
 from backstay.effects.effect import Effect, EffectState
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
+from gateways.terminal.render import ending_lines, event_line, style_of
 from tests.requirements import promise
 
 READ = {"tool": "mail.read", "request": '{"id":1}'}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from backstay.cli.local.embedded import start_temporal
+from gateways.terminal.local.embedded import start_temporal
 from tests.ports import own_port
 from tests.requirements import promise
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from cyclopts import App
 
-from backstay.cli.app import TABLE
+from gateways.terminal.app import TABLE
 from tests.cli.commands import bare, command, environment_of
 from tests.requirements import promise
 
@@ -34,7 +34,7 @@ def loaded_by(done):
 def test_the_list_of_commands_says_what_a_command_says_of_itself(name):
     place, about = COMMANDS[name]
     module, _, function = place.partition(":")
-    command = getattr(importlib.import_module(f"backstay.cli.{module}"), function)
+    command = getattr(importlib.import_module(f"gateways.terminal.{module}"), function)
 
     if isinstance(command, App):
         assert command.name == (name,)
@@ -50,14 +50,14 @@ async def test_help_loads_no_command_and_no_client(tmp_path, arguments):
 
     loaded, files = loaded_by(done), {place.partition(":")[0] for place, _ in COMMANDS.values()}
     assert done.code == 0
-    assert "backstay.cli.app" in loaded
-    assert not loaded & {*HEAVY, "temporalio", "pydantic_settings", *(f"backstay.cli.{file}" for file in files)}
+    assert "gateways.terminal.app" in loaded
+    assert not loaded & {*HEAVY, "temporalio", "pydantic_settings", *(f"gateways.terminal.{file}" for file in files)}
 
 
 # The command itself becomes another program.
 FOUND = """
 import sys
-from backstay.cli.app import build
+from gateways.terminal.app import build
 words = ["worker", "--role", "sandbox"]
 build(words).parse_args(words)
 print(*sys.modules)
@@ -73,7 +73,7 @@ async def test_a_command_that_becomes_the_worker_loads_nothing_on_its_way(tmp_pa
 
     loaded = set(out.decode().split())
     assert process.returncode == 0
-    assert "backstay.cli.worker" in loaded
+    assert "gateways.terminal.worker" in loaded
     assert not loaded & {*HEAVY, "backstay.settings", "pydantic_settings", "temporalio"}
 
 

@@ -5,11 +5,11 @@ import json
 import pytest
 import pytest_asyncio
 
-from backstay.cli.policy import accept_here
 from backstay.client import Backstay
 from backstay.policies.accepted import AcceptedLine
 from backstay.settings import Settings
 from backstay.testing import Reply
+from gateways.terminal.policy import accept_here
 from store.opening import open_store
 from tests.cli.commands import BACKSTAY, at_terminal, environment_of, forked
 from tests.requirements import promise

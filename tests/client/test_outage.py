@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from backstay.cli.local.embedded import start_temporal
 from backstay.client import Backstay
 from backstay.client import run as client_run
 from backstay.errors import Unreachable
 from backstay.task.result import Outcome
 from backstay.testing import Reply
+from gateways.terminal.local.embedded import start_temporal
 from tests.engine import Scripts, engine
 from tests.ports import own_port
 from tests.requirements import promise

@@ -14,7 +14,6 @@ from activities.endpoints.models_file import EndpointEntry, ModelEntry, ModelsFi
 from backstay import errors
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.budgets.budget import Budget
-from backstay.cli.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from backstay.errors import BackstayError, Final, Transient
 from backstay.plans.definition import PlanDefinition
 from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules
@@ -27,6 +26,7 @@ from backstay.settings import Settings
 from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Outcome, Result
 from backstay.task.task import Task
+from gateways.terminal.exit_codes import DETACHED, DONE, ENDED, FAILED, USAGE
 from tests.docs.blocks import HOUSE, PAGES, names, prose, table
 from tests.requirements import promise
 from toolbox.configuration.configuration import Configuration, ProviderEntry, PythonEntry, ServerEntry

@@ -11,7 +11,7 @@ from cyclopts import CycloptsError
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind, Verdict
 from backstay.approvals.view import commands
-from backstay.cli.app import build
+from gateways.terminal.app import build
 from tests.docs.blocks import HOUSE, blocks
 from tests.requirements import promise
 

@@ -45,10 +45,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    from backstay.cli.app import TABLE
+    from gateways.terminal.app import TABLE
 
     groups = (TABLE["commands"], *(group["commands"] for group in TABLE["groups"].values()))
-    commands = {f"backstay.cli.{place.partition(':')[0]}" for group in groups for place, _ in group.values()}
+    commands = {f"gateways.terminal.{place.partition(':')[0]}" for group in groups for place, _ in group.values()}
     for name in (*OPENED, *sorted(commands)):
         importlib.import_module(name)
     asyncio.run(open_once())

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.cli.render import request_lines
 from backstay.testing import Reply
+from gateways.terminal.render import request_lines
 from tests.e2e.labelled import DONE, Labelled
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import PLANS, Scripts, ended, engine, pending

@@ -3,8 +3,8 @@
 import asyncio
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.cli.render import request_lines
 from backstay.testing import Reply
+from gateways.terminal.render import request_lines
 from tests.engine import pending
 from tests.requirements import promise
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import people
 from backstay.approvals.approval import ApprovalRequest
-from backstay.cli.asking.prompt import Prompt
-from backstay.cli.terminal import Terminal
 from backstay.client import connect
 from backstay.testing import Reply
+from gateways.terminal.asking.prompt import Prompt
+from gateways.terminal.terminal import Terminal
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import KEY, behind_a_proxy, form_of, listed, served_page, verdicts

@@ -7,11 +7,11 @@ import pytest
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.proposal import PlanToggles, Proposal, ProposedStep
 from backstay.approvals.view import RequestView
-from backstay.cli.render import ending_lines, remembered_lines, request_lines
 from backstay.policies.accepted import HOLDS, remembered_words
 from backstay.task.result import Result, Undone
 from gateways.slack.drawing.request import Shown, request_blocks
 from gateways.slack.drawing.run import parked_line
+from gateways.terminal.render import ending_lines, remembered_lines, request_lines
 from gateways.web.deciding import outcome_line
 from gateways.web.identity import Visitor
 from people.requests.form import DecisionForm

@@ -8,10 +8,10 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.view import commands
-from backstay.cli.render import request_lines
 from backstay.client import Backstay
 from backstay.errors import DecisionRefused
 from backstay.testing import Reply
+from gateways.terminal.render import request_lines
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise

@@ -1,0 +1,270 @@
+"""Ask the person at the terminal to decide a request."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.view import call_view
+from backstay.approvals.whole import unseen, with_all
+from backstay.client import Run
+from backstay.errors import BackstayError, Unreachable
+from backstay.policies.accepted import HOLDS, AcceptedLine
+from backstay.rooms import room
+from backstay.settings import Settings
+from backstay.shown import shell_words
+from gateways.terminal.asking.deciding import decided, form_of, json_or_text
+from gateways.terminal.asking.editing import Detached, edited
+from gateways.terminal.asking.form import fill_in
+from gateways.terminal.policy import accept_here
+from gateways.terminal.render import call_lines, remembered_lines, request_lines
+from gateways.terminal.terminal import Terminal
+
+_KEYS = {
+    "approve": ("a", "[a]pprove"),
+    "modify": ("e", "[e]dit"),
+    "answer": ("a", "[a]nswer"),
+    "happened": ("h", "it [h]appened"),
+    "did_not_happen": ("n", "it did [n]ot happen"),
+    "retry": ("y", "tr[y] again"),
+    "reject": ("r", "[r]eject"),
+    "reject_stop": ("s", "reject and [s]top the run"),
+    "choose": ("c", "[c]hoose for each call"),
+}
+_REMEMBERED: dict[str, tuple[str, str]] = {
+    "run": ("u", "for this r[u]n"),
+    "session": ("i", "for this sess[i]on"),
+    "always": ("l", "a[l]ways"),
+    "never": ("v", "ne[v]er"),
+}
+"""Keys that decide, and have the decision remembered."""
+_LETS_GO = frozenset({"run", "session", "always"})
+_WHOLE = ("w", "see the [w]hole of it before you approve")
+_APPROVES = frozenset({"approve", "choose"})
+_OF_PLAN = {"approve": "[a]pprove all of it", "modify": "[e]dit a step", "choose": "[c]hoose steps"}
+_WATCH_S = 1.0
+
+
+class Prompt:
+    """Show requests and send what the person decides."""
+
+    def __init__(self, terminal: Terminal, run: Run, settings: Settings, *, by: str, editor: str | None) -> None:
+        """Decide requests of one run in the name of one person."""
+        self.settings = settings
+        self.terminal = terminal
+        self.run = run
+        self.by = by
+        self.editor = editor
+        self.beside: Sequence[ApprovalRequest] = ()
+        self._notes: list[tuple[str, str]] = []
+        """What is said with the next question, and with its style."""
+        self._whole: set[str] = set()
+        """The digests of the requests of which all was shown here."""
+
+    async def decide(self, request: ApprovalRequest, beside: Sequence[ApprovalRequest] = ()) -> bool:
+        """Show a request and ask until it is decided, here or elsewhere; raises Detached when the person detaches.
+
+        Return False when the person wants to see another of the plans that can be chosen. `beside`: the requests that
+        are open, too.
+        """
+        self.beside = beside
+        self.show(request)
+        watching = asyncio.create_task(self._watch(request.id))
+        try:
+            while True:
+                notes, self._notes = self._notes, []
+                asking = asyncio.create_task(self.terminal.ask(f"{self._menu(request)}?", notes))
+                await asyncio.wait({asking, watching}, return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done():
+                    asking.cancel()
+                    self.terminal.say()
+                    self.terminal.say(f"{request.id} was decided elsewhere, or is no longer needed", "yellow")
+                    return True
+                typed = asking.result()
+                if typed is None or typed.lower() == "d":
+                    raise Detached
+                if typed.lower() == "o" and _chooses(request):
+                    return False
+                if await self._decided(request, typed.lower()):
+                    return True
+        finally:
+            watching.cancel()
+
+    def show(self, request: ApprovalRequest) -> None:
+        """Print the request."""
+        self.terminal.say()
+        self.terminal.show(request_lines(self.run.id, request, self.beside))
+
+    def _note(self, text: str, style: str) -> None:
+        self._notes.append((text, style))
+
+    def _hides(self, request: ApprovalRequest) -> bool:
+        """Return whether something of a request was not shown yet, so that nobody approves it here."""
+        seen = f"{request.id} {request.digest}" in self._whole
+        return "approve" in request.options and not seen and bool(unseen(request))
+
+    async def _show_whole(self, request: ApprovalRequest) -> None:
+        found = await self.run.whole(request)
+        whole = with_all(request, found)
+        self.terminal.say()
+        self.terminal.show(request_lines(self.run.id, whole, self.beside))
+        if left := unseen(whole, found):
+            self.terminal.say(f"not all of it can be shown here: {left}", "red")
+        else:
+            self._whole.add(f"{request.id} {request.digest}")
+
+    async def _decided(self, request: ApprovalRequest, key: str) -> bool:
+        try:
+            answer = await self._send(request, key)
+        except Detached:
+            raise
+        except BackstayError as error:
+            self._note(f"not accepted: {error}", "red")
+            return False
+        if answer is None:
+            return False
+        said = room("people.decide.deciding").outcome_words(answer, self.by)
+        self.terminal.say("; ".join(said), "green")
+        return True
+
+    async def _send(self, request: ApprovalRequest, key: str) -> dict[str, Any] | None:
+        choice = {_KEYS[choice][0]: choice for choice in _choices(request)}.get(key, "")
+        remembered = {_REMEMBERED[how][0]: how for how in request.may_remember}.get(key, "")
+        if self._hides(request):
+            if key == _WHOLE[0]:
+                await self._show_whole(request)
+                return None
+            if choice in _APPROVES or remembered in _LETS_GO:
+                self._note(f"not shown yet: {unseen(request)}; press {_WHOLE[0]} to see all of it", "yellow")
+                return None
+        match choice:
+            case "approve" | "happened" | "did_not_happen" | "retry":
+                return await self._say(request, choice)
+            case "reject" | "reject_stop":
+                return await self._say(request, choice, comment=await self._why())
+            case "modify":
+                return await self._say(
+                    request, choice, edit=await edited(self.terminal, self.run, request, self.editor)
+                )
+            case "answer":
+                return await self._answer(request)
+            case "choose":
+                return await self._each(request)
+            case _ if remembered:
+                return await self._remember(request, remembered)
+            case _:
+                self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
+                return None
+
+    async def _say(self, request: ApprovalRequest, choice: str, **entered: Any) -> dict[str, Any]:
+        """Have a request decided as it was shown; nothing of a change is sent that the person has not seen."""
+        return await decided(self.run, request, self.by, choice, **entered)
+
+    async def _why(self) -> str:
+        comment = await self.terminal.ask("why? (the model reads it; press Enter to give no reason)")
+        if comment is None:
+            raise Detached
+        return comment
+
+    async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
+        tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
+        typed = await self.terminal.ask(f"for a[n]y arguments of {tools}, or for [t]hese only?")
+        if typed not in {"n", "t"}:
+            self._note("nothing was decided", "yellow")
+            return None
+        which = "any" if typed == "n" else "these"
+        if how == "never":
+            answer = await self._say(request, "reject_never", comment=await self._why(), remember_arguments=which)
+        else:
+            answer = await self._say(request, "approve", remember=how, remember_arguments=which)
+        agreed = partial(self._agreed, request, {"remember": how, "remember_arguments": which})
+        await self._show_remembered(answer.get("remembered", []), how, agreed)
+        return answer
+
+    async def _show_remembered(
+        self, lines: list[dict[str, Any]], how: str, agreed: Callable[[AcceptedLine], bool]
+    ) -> None:
+        """Say how far a decision is remembered; what waits for somebody who can write policy.yaml holds if this can."""
+        waiting = [line["line"] for line in lines if line["waits"]]
+        try:
+            accepted = bool(waiting) and await accept_here(self.settings, waiting, self.by, agreed)
+        except BackstayError as error:
+            self.terminal.say(f"not accepted here: {error}", "yellow")
+            accepted = False
+        for line in lines:
+            if accepted and line["waits"]:
+                holds = f"accepted here, so it is remembered for {HOLDS[how]}"
+                self.terminal.say(f"  {holds}: {line['tool']} (line {line['line']})", "green")
+                self.terminal.say(f"    forget it with: backstay policy remove {shell_words(line['line'])}")
+                continue
+            for text, style in remembered_lines(line):
+                self.terminal.say(text, style)
+
+    def _agreed(self, request: ApprovalRequest, said: dict[str, str], line: AcceptedLine) -> bool:
+        """Return whether a line says what this person has said about these calls."""
+        never = said["remember"] == "never"
+        exactly = said["remember_arguments"] == "these"
+        shown = {(call.tool, call.args_digest if exactly else "") for call in request.calls}
+        return (
+            (line.tool, line.args_digest) in shown
+            and (line.verdict, line.scope) == (("deny", "always") if never else ("allow", said["remember"]))
+            and line.request == f"{self.run.id} {request.id}"
+        )
+
+    async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
+        own, left_out = form_of(request).own_calls(self.by), list[int]()
+        for call in own:
+            self.terminal.show(call_lines(call_view(call)))
+            typed = await self.terminal.ask(f"[{call.index}] {call.tool}: [a]pprove or [r]eject?")
+            if typed not in {"a", "r"}:
+                self._note("nothing was decided", "yellow")
+                return None
+            left_out += [call.index] if typed == "r" else []
+        if len(left_out) == len(own):
+            return await self._say(request, "reject", comment=await self._why())
+        return await self._say(request, "approve", left_out=left_out)
+
+    async def _answer(self, request: ApprovalRequest) -> dict[str, Any] | None:
+        if request.kind is RequestKind.ELICITATION and request.answer_schema is not None:
+            filled = await fill_in(self.terminal, request.answer_schema)
+            if filled is None:
+                self._note("nothing was answered", "yellow")
+                return None
+            return await self._say(request, "answer", answer=filled)
+        example = ' as JSON, such as {"max_steps": 5}' if request.kind is RequestKind.BUDGET else ""
+        typed = await self.terminal.ask(f"answer{example}:")
+        if typed is None:
+            raise Detached
+        return await self._say(request, "answer", answer=json_or_text(typed))
+
+    def _menu(self, request: ApprovalRequest) -> str:
+        hides, plan = self._hides(request), request.proposal is not None
+        choices = [choice for choice in _choices(request) if not (hides and choice in _APPROVES)]
+        shown = [_WHOLE[1]] if hides else []
+        shown += [(_OF_PLAN if plan else {}).get(choice, _KEYS[choice][1]) for choice in choices]
+        shown += [_REMEMBERED[how][1] for how in request.may_remember if not (hides and how in _LETS_GO)]
+        shown += ["see the [o]ther plan"] if _chooses(request) else []
+        return ", ".join([*shown, "[d]etach"])
+
+    async def _watch(self, request_id: str) -> None:
+        """Return when the request no longer waits."""
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            try:
+                if all(request.id != request_id for request in await self.run.pending()):
+                    return
+            except Unreachable:
+                continue
+            except BackstayError:
+                return
+
+
+def _choices(request: ApprovalRequest) -> list[str]:
+    """Return what can be chosen at a prompt, where no part of a single call can be left out."""
+    several = len(request.calls) > 1
+    return [choice for choice in form_of(request).choices if choice in _KEYS and (several or choice != "choose")]
+
+
+def _chooses(request: ApprovalRequest) -> bool:
+    return request.proposal is not None and bool(request.proposal.alternatives)

@@ -1,0 +1,182 @@
+"""The command `chat`: turn after turn, until the person leaves."""
+
+import asyncio
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from backstay.client import Backstay, Run
+from backstay.errors import BackstayError, Cancelled, RunTimedOut, SettingsInvalid, TaskInvalid
+from backstay.settings import Settings
+from backstay.shown import shell_words
+from backstay.task.result import Result
+from gateways.terminal.asking.prompt import Detached, Prompt
+from gateways.terminal.chat.screen import MOST_TYPED, ChatTerminal
+from gateways.terminal.chat.slash import obey
+from gateways.terminal.chat.spoken import Spoken, let_in
+from gateways.terminal.chat.turn import Turn
+from gateways.terminal.chat.turns import Turns, new_session
+from gateways.terminal.exit_codes import DETACHED
+from gateways.terminal.flags import By, User
+from gateways.terminal.local.serving import serving_beside
+from gateways.terminal.render import ending_lines, result_text
+from gateways.terminal.run import Filesystem, Limits, ModelName, ProfileName, Shell, Workspace
+from gateways.terminal.session import account_name, session
+
+SessionId = Annotated[str | None, Parameter(name="--session", help="Go on in this session; a new one by default.")]
+_MARK, _TELL = "you> ", "tell it> "
+
+
+async def chat(
+    *,
+    session_id: SessionId = None,
+    user: User | None = None,
+    budget: Limits = None,
+    model: ModelName = None,
+    profile: ProfileName = None,
+    workspace: Workspace = None,
+    filesystem: Filesystem = False,
+    shell: Shell = False,
+    by: By = None,
+) -> int:
+    """Talk with an agent: each turn is a run that goes on from the one before; /help says what else can be typed."""
+    settings, terminal = Settings.load(), ChatTerminal()
+    if not terminal.interactive:
+        raise SettingsInvalid("chat: needs a terminal to type at; without one, use: backstay run TEXT")
+    terminal.open()
+    fields: dict[str, Any] = {"user_id": user, "model": model, "profile": profile, "workspace": workspace}
+    fields |= {"filesystem": filesystem or None, "shell": shell or None}
+    fields |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
+    # Where it can be signed: who has proved to have started a run may go on from it.
+    fields |= {"by": None if settings.approver_key is None else by or account_name()}
+    async with session(settings) as backstay:
+        page = await _page(settings, backstay)
+        turns = Turns(backstay, session_id or new_session(), fields)
+        await turns.find()
+        return await Talk(settings, terminal, backstay, turns, by=by or account_name(), page=page).go_on()
+
+
+async def _page(settings: Settings, backstay: Backstay) -> str | None:
+    """Return the address of the page: the operator's, or that of a `dev` beside this chat."""
+    if settings.url is not None:
+        return settings.url
+    serving = await serving_beside(settings.home, backstay.client)
+    return None if serving is None else serving.page
+
+
+class Talk:
+    """Take turns with a person."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        terminal: ChatTerminal,
+        backstay: Backstay,
+        turns: Turns,
+        *,
+        by: str,
+        page: str | None,
+    ) -> None:
+        """Decide in the name of `by`, and read on the page what a model is saying."""
+        self.settings = settings
+        self.terminal = terminal
+        self.turns = turns
+        self.by = by
+        self.leaving = False
+        self._backstay = backstay
+        self._page = page
+
+    async def go_on(self) -> int:
+        """Take turns until the person leaves; return the exit code."""
+        self._greet()
+        try:
+            if self.turns.last is not None and await self.turns.last.is_open():
+                await self._follow(self.turns.last)
+            while not self.leaving:
+                line = await self.terminal.line(_MARK)
+                if line is None:
+                    break
+                if line.startswith("/"):
+                    await obey(self, line)
+                elif line:
+                    await self._turn(line)
+        except (Detached, asyncio.CancelledError) as reason:
+            self._say_goodbye(works=True)
+            if isinstance(reason, asyncio.CancelledError):
+                raise
+            return DETACHED
+        self._say_goodbye(works=False)
+        return 0
+
+    async def change_session(self, name: str) -> None:
+        """Go over to another session; raises TaskInvalid for one that cannot be named so."""
+        turns = Turns(self._backstay, name, self.turns.fields)
+        await turns.find()
+        self.turns = turns
+
+    async def _turn(self, text: str) -> None:
+        """Start a turn and follow it; an error is shown, and the chat goes on."""
+        if len(text) > MOST_TYPED:
+            self.terminal.say(f"{len(text):,} characters: a turn takes {MOST_TYPED:,}; put them in a file", "red")
+            return
+        try:
+            run = await self.turns.start(text)
+        except BackstayError as error:
+            self.terminal.say(str(error), "red")
+            return
+        await self._follow(run)
+
+    async def _follow(self, run: Run) -> None:
+        editor = self.settings.environment.get("VISUAL") or self.settings.environment.get("EDITOR")
+        prompt = Prompt(self.terminal, run, self.settings, by=self.by, editor=editor)
+        spoken = Spoken(self._page, run.id, let_in(self.settings, self._page, self.by))
+        turn = Turn(self.terminal, run, prompt, spoken, self._steer)
+        try:
+            await turn.follow()
+            self._show_end(turn, await run.result())
+        except Detached:
+            raise
+        except (Cancelled, RunTimedOut, TaskInvalid) as error:
+            # Nothing can go on from such a run, so the next turn goes on from the one before.
+            self.turns.forget(run)
+            self.terminal.say(str(error), "red")
+        except BackstayError as error:
+            self.terminal.say(str(error), "red")
+
+    def _show_end(self, turn: Turn, result: Result) -> None:
+        text = result_text(result)
+        if turn.has_said(result):
+            text = text.removeprefix(result.final_summary).lstrip("\n")
+        for line in text.splitlines():
+            turn.say_words(line)
+        for line, style in ending_lines(result):
+            self.terminal.say(line, "dim" if style == "bold green" else style)
+
+    async def _steer(self, run: Run) -> None:
+        """Ask what the run is to be told, and tell it."""
+        line = await self.terminal.ask(_TELL.strip())
+        if not line:
+            self.terminal.say("nothing was said to it", "dim")
+        elif line.startswith("/"):
+            await obey(self, line)
+        else:
+            try:
+                await run.message(line, by=self.by)
+            except BackstayError as error:
+                self.terminal.say(f"not said: {error}", "red")
+            else:
+                self.terminal.say("it reads that at its next step", "green")
+        if self.leaving:
+            raise Detached
+
+    def _greet(self) -> None:
+        so_far = f", {len(self.turns.runs)} turns so far" if self.turns.runs else ""
+        self.terminal.say(f"session {self.turns.session}{so_far}; /help says what can be typed", "bold")
+        if self._page is None:
+            why = "no page is known here; set BACKSTAY_URL to the address of one, such as http://127.0.0.1:8234"
+            self.terminal.say(f"what the model says is shown when it has said it: {why}", "dim")
+
+    def _say_goodbye(self, *, works: bool) -> None:
+        if works:
+            self.terminal.say("the run continues", "yellow")
+        self.terminal.say(f"come back with: backstay chat --session {shell_words(self.turns.session)}", "yellow")

@@ -1,0 +1,222 @@
+"""The commands that change a run itself: top up, undo, pause, resume, cancel."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+
+from backstay.budgets.budget import TopUp
+from backstay.canonical import digest_of
+from backstay.client import Run
+from backstay.effects.effect import EffectState, Touch
+from backstay.errors import BackstayError, DecisionRefused, RunNotFound, TaskInvalid
+from backstay.settings import Settings
+from backstay.shown import counted, shell_words
+from backstay.task.result import KEPT, Outcome, Result
+from gateways.terminal.flags import By, Output, Workflow, Yes
+from gateways.terminal.render import preview_lines, undone_line
+from gateways.terminal.run import follow
+from gateways.terminal.session import account_name, session_of, stored_run
+from gateways.terminal.terminal import Terminal
+
+Reason = Annotated[str, Parameter(help="Why; operators see it.")]
+STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
+_NEVER_HAPPENED = frozenset({EffectState.PLANNED, EffectState.NOT_SENT, EffectState.FAILED})
+_NO_EFFECT = "the run has no effect that could be taken back"
+
+
+async def top_up(
+    workflow: Workflow, *, limits: Annotated[TopUp | None, Parameter(name="*")] = None, by: By = None
+) -> None:
+    """Raise limits of a run that is open; one that waits at a limit goes on from there."""
+    more = {} if limits is None else limits.model_dump(exclude_unset=True)
+    if not more:
+        raise TaskInvalid("limits: none given; add at least one, such as --max-steps 5")
+    async with session_of(workflow) as run:
+        await _require_open(
+            run,
+            f"top-up: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT. "
+            "A run that is started with --budget.on-exhausted ask waits at its limits instead",
+        )
+        await run.top_up(by=by or account_name(), **more)
+    Terminal().say(f"topped up: {', '.join(f'{name} +{amount}' for name, amount in more.items())}", "green")
+
+
+async def undo(
+    workflow: Workflow,
+    *,
+    to_step: int | None = None,
+    preview: Annotated[bool, Parameter(negative="")] = False,
+    done: int | None = None,
+    comment: str = "",
+    yes: Yes = False,
+    by: By = None,
+    output: Output = "text",
+) -> int:
+    """Undo what a run did, newest first; an open run continues afterwards, an ended one stays ended.
+
+    Parameters
+    ----------
+    to_step
+        Keep the effects of this step and all earlier ones.
+    preview
+        Only list what would be undone, and what cannot be.
+    done
+        Record that you have taken this parked effect back by hand; nothing is called.
+    comment
+        With `--done`: how you did it.
+    """
+    settings, terminal, name = Settings.load(), Terminal(), by or account_name()
+    _refuse_misfits(done, comment, alone=not preview and to_step is None)
+    async with session_of(workflow, settings) as run:
+        if preview:
+            return _shown(terminal, await _preview(settings, run, to_step), output)
+        if await _is_open(run, settings):
+            return await _undo_open(terminal, run, to_step, done, name)
+        if done is None and await _did_nothing(run):
+            nothing = Result(outcome=Outcome.COMPLETED, success=True, final_summary=_NO_EFFECT, workflow_id=run.id)
+            terminal.results(output, nothing.plain(), [_NO_EFFECT])
+            return 0
+        undoing = await run.start_undo(to_step, done=done, comment=comment, by=name)
+        terminal.say(f"run {undoing.id}", "bold")
+        return await follow(terminal, undoing, settings, yes=yes, by=name, output=output)
+
+
+def _refuse_misfits(done: int | None, comment: str, *, alone: bool) -> None:
+    if done is not None and not alone:
+        raise TaskInvalid("done: is about one effect; leave --preview and --to-step out")
+    if done is None and comment:
+        raise TaskInvalid("comment: only with --done; leave it out")
+
+
+async def _undo_open(terminal: Terminal, run: Run, to_step: int | None, done: int | None, by: str) -> int:
+    if done is not None:
+        raise DecisionRefused(f"done: {run.id} is open; record it when it has ended")
+    undone = await run.undo(to_step, by=by)
+    for effect in undone:
+        terminal.say(undone_line(effect), "magenta")
+    terminal.say(f"{counted(len(undone), 'effect')} looked at; the run continues", "green")
+    return 6 if any(effect.state == "parked" for effect in undone) else 0
+
+
+async def pause(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
+    """Pause a run before its next step or call."""
+    async with session_of(workflow) as run:
+        await run.pause(reason, by=by or account_name())
+    Terminal().say(f"paused; resume it with: backstay resume {shell_words(run.id)}", "green")
+
+
+async def message(
+    workflow: Workflow,
+    text: Annotated[str, Parameter(help="What the model is to read.")],
+    *,
+    by: By = None,
+    output: Output = "text",
+) -> None:
+    """Tell a run something while it works; its model reads it at its next step."""
+    async with session_of(workflow) as run:
+        if not await run.is_open():
+            raise DecisionRefused(
+                f"message: {run.id} has ended; go on from it with: backstay run --continue {shell_words(run.id)} TEXT"
+            )
+        await run.message(text, by=by or account_name())
+    terminal = Terminal()
+    terminal.say("received; the model reads it at its next step", "green")
+    terminal.results(output, {"workflow_id": run.id, "received": True}, ())
+
+
+async def resume(workflow: Workflow, *, reason: Reason = "", by: By = None) -> None:
+    """Resume a paused run."""
+    async with session_of(workflow) as run:
+        await run.resume(reason, by=by or account_name())
+    Terminal().say("resumed", "green")
+
+
+async def cancel(workflow: Workflow) -> None:
+    """Cancel a run: calls that were sent may finish, then what the run did is undone."""
+    async with session_of(workflow) as run:
+        undo = f"backstay undo {shell_words(run.id)}"
+        await _require_open(run, f"cancel: {run.id} has ended; what it did is taken back with: {undo}")
+        await run.cancel()
+    Terminal().say(f"cancellation requested; follow it with: backstay attach {shell_words(run.id)}", "green")
+
+
+async def _require_open(run: Run, otherwise: str) -> None:
+    """Raise DecisionRefused for a run that has ended; one that is not known is told by what is asked of it."""
+    with suppress(RunNotFound):
+        if not await run.is_open():
+            raise DecisionRefused(otherwise)
+
+
+async def _is_open(run: Run, settings: Settings) -> bool:
+    """Return whether the run is open; a run that only the store knows is not."""
+    try:
+        return await run.is_open()
+    except RunNotFound:
+        async with stored_run(settings, run.id) as (_, row):
+            if row is None:
+                raise
+        return False
+
+
+async def _did_nothing(run: Run) -> bool:
+    """Return whether an ended run is known to have had no effect at all, taken back by now or not."""
+    try:
+        result = await run.result()
+    except BackstayError:
+        return False
+    # Without the ref the store could not be asked when the run ended, and of many effects only the last ones are here.
+    if result.effects_ref is None or len(result.effects) >= KEPT:
+        return False
+    return all(effect.state in _NEVER_HAPPENED for effect in result.effects)
+
+
+class Previewed(NamedTuple):
+    """Hold what an undo would take back, last first, and what cannot be taken back."""
+
+    rows: list[dict[str, Any]]
+    digest: str
+    """What names exactly that, so that a person agrees to what they saw."""
+
+
+async def previewed(workflow: str, *, silent: bool = False) -> Previewed:
+    """Show what an undo would take back now, and return it."""
+    settings = Settings.load()
+    async with session_of(workflow, settings) as run:
+        found = await _preview(settings, run, None)
+    if not silent:
+        _shown(Terminal(), found, "text")
+    return found
+
+
+def _shown(terminal: Terminal, found: Previewed, output: Output) -> int:
+    terminal.results(output, found.rows, (line for row in found.rows for line in preview_lines(row)))
+    if not found.rows:
+        terminal.say("nothing to undo")
+    return 0
+
+
+async def _preview(settings: Settings, run: Run, to_step: int | None) -> Previewed:
+    """Return the effects of later steps, from the store if it knows the run, else as the run itself shows them."""
+    first = 0 if to_step is None else to_step + 1
+    async with stored_run(settings, run.id) as (store, row):
+        if row is None:
+            slots = [slot for slot in (await run.preview()).get("effects", []) if slot["step"] >= first]
+            rows = [_row(slot["effect"], slot["tool"], slot.get("arguments"), slot.get("shown")) for slot in slots]
+        else:
+            row.require_not_pruned()
+            effects = [e for e in await store.effects.of_run(row.run) if e.step >= first]
+            standing = [e for e in effects if not e.undo and e.state.value in STANDING]
+            asked = await store.events.requests(row.run, [e.n for e in standing])
+            later = await store.touching.later(row.run, standing)
+            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown, later.get(e.n, ())) for e in standing]
+    rows.sort(key=lambda row: row["effect"], reverse=True)
+    return Previewed(rows, digest_of([run.id if row is None else row.run, rows]))
+
+
+def _row(
+    effect: int, tool: str, arguments: str | None, shown: str | None, later: Sequence[Touch] = ()
+) -> dict[str, Any]:
+    row = {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}
+    return row | {"later": [touch.plain() for touch in later]} if later else row

@@ -1,0 +1,76 @@
+"""The commands `web` and `web link`: serve the page of approvals, and let one person in."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from backstay.errors import SettingsInvalid
+from backstay.logs import configure_logs
+from backstay.redaction.redactor import Redactor
+from backstay.rooms import room
+from backstay.settings import Settings
+from gateways.terminal.flags import Output
+from gateways.terminal.gateways.slack import slack_beside
+from gateways.terminal.session import open_store, session
+from gateways.terminal.terminal import Terminal
+
+HOST, PORT = "127.0.0.1", 8234
+app = App(name="web")
+
+
+@app.default
+async def web(*, host: str = HOST, port: int = PORT) -> None:
+    """Serve the page of approvals until Ctrl-C: what all runs ask, one request whole, one run.
+
+    Parameters
+    ----------
+    host
+        Address to listen on; with links, only this machine can be let in.
+    port
+        Port to listen on; 0 for any that is free.
+    """
+    settings, terminal = Settings.load(), Terminal()
+    serving = room("gateways.web.serving")
+    settings.claim_home()
+    policy = room("activities.opening").read_policy(settings.policy)
+    async with (
+        session(settings) as backstay,
+        open_store(settings) as store,
+        slack_beside(settings, store, backstay) as more,
+    ):
+        page = serving.open_page(settings, store, backstay, policy, host)
+        configure_logs(Redactor(settings.secrets()))
+        if settings.approver_key is None:
+            terminal.say("BACKSTAY_APPROVER_KEY is not set, so decisions are recorded as unverified", "yellow")
+
+        def ready(address: str) -> None:
+            terminal.say(f"backstay web ready: {settings.url or address}", "green")
+            if settings.web_identity == "link":
+                terminal.say("let somebody in with: backstay web link --by NAME")
+
+        await serving.serve(page, host, port, ready, more)
+    terminal.say("stopped")
+
+
+@app.command
+async def link(
+    *,
+    by: Annotated[str, Parameter(help="The person that the link is for; decisions are recorded under this name.")],
+    port: int = PORT,
+    output: Output = "text",
+) -> None:
+    """Print a link that lets one person into the page on this machine, for 12 hours.
+
+    Parameters
+    ----------
+    port
+        The port of `backstay web`.
+    """
+    settings = Settings.load()
+    if settings.web_identity != "link":
+        raise SettingsInvalid(
+            f"BACKSTAY_WEB_IDENTITY: {settings.web_identity}; there are no links, the proxy says who people are"
+        )
+    token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+    address = f"http://{HOST}:{port}/link/{token}"
+    Terminal().results(output, {"link": address, "by": by}, [address])

@@ -1,0 +1,132 @@
+"""The command `list`: what runs there are."""
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError
+
+from backstay.client.executions import RUNS
+from backstay.client.failures import error_from_rpc
+from backstay.errors import StoreUnavailable, Unreachable
+from backstay.rooms import room
+from backstay.settings import Settings
+from gateways.terminal.flags import Output
+from gateways.terminal.session import has_store, looking, open_store
+from gateways.terminal.terminal import Terminal
+
+_LOOKED_AT = 100
+"""How many open and how many closed runs are looked at, so that the newest are found."""
+
+
+async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
+    """List the newest runs, from Temporal or, when it cannot be reached, from the store.
+
+    Parameters
+    ----------
+    limit
+        The most runs to list.
+    """
+    settings, terminal = Settings.load(), Terminal()
+    try:
+        async with looking(settings) as client:
+            rows = await _visible(client, limit)
+        await _mark_pruned(settings, rows)
+    except Unreachable as error:
+        if not has_store(settings):
+            raise
+        terminal.say(f"{error}; shown from the store", "yellow")
+        async with open_store(settings) as store:
+            rows = [_stored(row) for row in await store.runs.newest(limit)]
+    terminal.results(output, rows, map(_line, rows))
+    if not rows and output == "text":
+        terminal.say("no runs yet; start one with: backstay run TEXT")
+
+
+async def _visible(client: Client, limit: int) -> list[dict[str, Any]]:
+    try:
+        # Temporal lists all open runs before the closed ones, which it sorts by their end.
+        found = [
+            execution
+            for which in ("=", "!=")
+            async for execution in client.list_workflows(
+                f"({RUNS}) AND ExecutionStatus {which} 'Running'", limit=max(limit, _LOOKED_AT)
+            )
+        ]
+    except RPCError as error:
+        raise error_from_rpc(error, "") from None
+    found = sorted(found, key=lambda execution: execution.start_time, reverse=True)[:limit]
+    return list(await asyncio.gather(*(_row(client, execution) for execution in found)))
+
+
+async def _row(client: Client, execution: WorkflowExecution) -> dict[str, Any]:
+    known = {pair.key.name: pair.value for pair in execution.typed_search_attributes}
+    status = execution.status.name.lower() if execution.status else "open"
+    text = known.get("BackstayTask")
+    if text is None:
+        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        with contextlib.suppress(RPCError, ValueError):  # the list is useful without the text
+            text = await (await handle.describe()).static_summary()
+    return {
+        "id": execution.id,
+        "run_id": execution.run_id,
+        "state": await _state(client, execution, status, known),
+        "pending": known.get("BackstayPending", 0) if status == "running" else 0,
+        "started": minute(execution.start_time.timestamp()),
+        "text": text or "",
+    }
+
+
+async def _state(client: Client, execution: WorkflowExecution, status: str, known: dict[str, Any]) -> str:
+    """Return where a run stands; to Temporal every run that ended by itself is completed, whatever its outcome."""
+    if status == "running":
+        return str(known.get("BackstayState", status))
+    if status != "completed":
+        return status
+    handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+    with contextlib.suppress(Exception):  # a result that cannot be read takes nothing from the list
+        result: Any = await handle.result(follow_runs=False)
+        return str(result.get("outcome") or status) if isinstance(result, dict) else status
+    return status
+
+
+def _stored(row: Any) -> dict[str, Any]:
+    return {
+        "id": row.workflow_id,
+        "run_id": row.workflow_run_id,
+        "state": "pruned" if row.pruned_at else row.result["outcome"] if row.result else row.state,
+        "pending": 0,
+        "started": minute(row.opened_at),
+        "text": row.text,
+    }
+
+
+async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
+    """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
+    if not rows or not has_store(settings):
+        return
+    if settings.database_url is None:
+        runs = {f"{row['id']}/{row['run_id']}": row for row in rows}
+        pruned = await asyncio.to_thread(room("store.glance").pruned_among, settings.home / "backstay.db", runs)
+        for run in pruned or ():
+            runs[run]["state"] = "pruned"
+        if pruned is not None:
+            return
+    with contextlib.suppress(StoreUnavailable):
+        async with open_store(settings) as store:
+            recorded = [await store.runs.get(row["id"], row["run_id"]) for row in rows]
+        for row, known in zip(rows, recorded, strict=True):
+            if known is not None and known.pruned_at is not None:
+                row["state"] = "pruned"
+
+
+def minute(at: float) -> str:
+    """Return a time as it stands in lists."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _line(row: dict[str, Any]) -> str:
+    waits = f"{row['pending']} waiting" if row["pending"] else ""
+    return f"{row['started']}  {row['state']:<10} {waits:<10} {row['id']}  {row['text']}"

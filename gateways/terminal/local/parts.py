@@ -1,0 +1,110 @@
+"""Keep the parts of one machine running: a worker, and the page of approvals, each in a process of its own."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from backstay.errors import SettingsInvalid
+from backstay.rooms import house, room
+from backstay.settings import Settings
+from gateways.terminal.local.child import Child
+from gateways.terminal.local.embedded import Embedded, environment_for
+from gateways.terminal.session import account_name
+from gateways.terminal.terminal import Terminal
+
+_READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
+_READY_S = 60.0
+DRAIN_S = 8.0
+"""How long a part may take to end."""
+_LONGEST_PAUSE_S = 30.0
+
+
+class Parts(NamedTuple):
+    """Hold what the parts of one machine need to find each other."""
+
+    terminal: Terminal
+    settings: Settings
+    server: Embedded
+    model: Mapping[str, str] | None
+    page: int | None
+    """The port of the page; None without one."""
+
+    @property
+    def address(self) -> str:
+        """Return where people find the page; an operator's own address comes before ours."""
+        return self.settings.url or ("" if self.page is None else f"http://127.0.0.1:{self.page}")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of worker and page."""
+        server, settings = self.server, self.settings
+        found = environment_for(server.address, server.namespace, settings.environment) | dict(self.model or {})
+        if server.ui is not None and settings.web_ui_url is None:
+            found["BACKSTAY_WEB_UI_URL"] = server.ui
+        return found | ({"BACKSTAY_URL": self.address} if self.address else {})
+
+
+async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
+    """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
+    command = [sys.executable, str(house() / "worker.py")]
+    log = home / "logs" / "worker.log"
+    return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
+
+
+async def start_page(home: Path, environment: Mapping[str, str], port: int, *, folder: Path | None = None) -> Child:
+    """Start the page of approvals as a process of its own; wait for it with `Child.is_ready`."""
+    command = [sys.executable, "-m", "backstay", "web", "--port", str(port)]
+    log = home / "logs" / "page.log"
+    return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY, folder=folder)
+
+
+async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
+    """Keep a worker running, and say when one is ready; raises SettingsInvalid when it cannot start at all."""
+    home, environment = parts.settings.home, parts.environment
+
+    def tell(said: str) -> None:
+        parts.terminal.say(said, "green")
+        ready.set()
+
+    await _keep(parts.terminal, lambda: start_worker(home, environment), tell)
+
+
+async def keep_page(parts: Parts, port: int) -> None:
+    """Keep the page running on a port; raises SettingsInvalid when it cannot start at all."""
+    home, environment = parts.settings.home, parts.environment
+    await _keep(parts.terminal, lambda: start_page(home, environment, port), lambda _: _say_page(parts))
+
+
+def _say_page(parts: Parts) -> None:
+    """Say where the page is; with links, one that lets the person in who sits here."""
+    settings, terminal = parts.settings, parts.terminal
+    if settings.web_identity != "link":
+        terminal.say(f"page        {parts.address}", "green")
+        return
+    by = account_name()
+    token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+    terminal.say(f"page        http://127.0.0.1:{parts.page}/link/{token}", "green")
+    terminal.say(f"            for {by}, for 12 hours; another link: backstay web link --by NAME --port {parts.page}")
+
+
+async def _keep(terminal: Terminal, start: Callable[[], Awaitable[Child]], ready: Callable[[str], None]) -> None:
+    """Start a part again whenever it dies; raises SettingsInvalid when it cannot start at all."""
+    pause, started_once = 1.0, False
+    while True:
+        part = await start()
+        try:
+            said_ready = await part.is_ready(_READY_S)
+            if said_ready is not None:
+                ready(f"{said_ready} (log: {part.log})")
+                pause, started_once = 1.0, True
+            code = await part.ended()
+        finally:
+            await part.stop(DRAIN_S)
+        said = " / ".join(list(part.last)[-2:])
+        if not started_once and code == 2:
+            raise SettingsInvalid(said.removeprefix(f"backstay {part.name}: ").removeprefix("backstay: "))
+        terminal.say(f"the {part.name} ended with {code}: {said}; starting another in {pause:g} s", "red")
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_S)

@@ -1,0 +1,77 @@
+"""The commands `plan show`, `plan diff` and `plan export`."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from backstay.errors import TaskInvalid
+from backstay.settings import Settings
+from backstay.shown import one_line
+from gateways.terminal.flags import Output, OutputFile, Workflow
+from gateways.terminal.plans.gathering import Gathered, chosen, gather
+from gateways.terminal.plans.telling import change_lines, markdown, story_lines
+from gateways.terminal.reading import write_text
+from gateways.terminal.terminal import Terminal
+
+PlanId = Annotated[str, Parameter(help="ID of the plan, such as p1, the beginning of it, or `last`.")]
+Format = Annotated[Literal["json", "markdown"], Parameter(help="json, or markdown for people who keep records.")]
+
+
+async def show(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
+    """Show a plan of a run: its steps and how far each came, what people were shown of it, and who decided what."""
+    gathered = await gather(Settings.load(), workflow)
+    stories = gathered.stories()
+    story = chosen(stories, plan_id)
+    terminal = Terminal()
+    for line in _around(gathered, stories, story):
+        terminal.say(line, "dim")
+    data = {"workflow_id": gathered.workflow_id, "open": gathered.is_open, **story}
+    terminal.results(output, data, (part for line in story_lines(story) for part in terminal.wrapped(line)))
+
+
+async def diff(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
+    """Show what a plan changes of the plan that it replaced, step by step; by default the newest that replaced one."""
+    gathered = await gather(Settings.load(), workflow)
+    stories = gathered.stories()
+    amended = [story for story in stories if story["parent"]]
+    story = amended[-1] if plan_id == "last" and amended else chosen(stories, plan_id)
+    if story["parent"] is None:
+        raise TaskInvalid(f"plan: {one_line(story['plan_id'], 100)} replaced no other plan; see `backstay plan show`")
+    if story["changes"] is None:
+        raise TaskInvalid(f"plan: {one_line(story['parent'], 100)}, which it replaced, is not known any more")
+    changes, terminal = story["changes"], Terminal()
+    lines = [f"{changes['parent']} -> {changes['plan_id']}", *change_lines(changes)]
+    terminal.results(output, changes, (part for line in lines for part in terminal.wrapped(line)))
+
+
+async def export(workflow: Workflow, *, format: Format = "json", output_file: OutputFile = None) -> None:  # noqa: A002 - the flag's name
+    """Write the whole story of all plans of a run: proposals, diffs, decisions, states, results, and what was undone.
+
+    Results are named by their refs. Secrets are replaced as everywhere.
+    """
+    gathered = await gather(Settings.load(), workflow)
+    stories, terminal = gathered.stories(), Terminal()
+    undone = [
+        {"effect": step["effect"], "tool": step["action"], "state": step["undone"]}
+        for story in stories
+        for step in story["steps"]
+        if step["undone"]
+    ]
+    about: dict[str, Any] = {"workflow_id": gathered.workflow_id, "open": gathered.is_open, "pruned": gathered.pruned}
+    if format == "markdown":
+        text = markdown(gathered.workflow_id, stories, undone)
+    else:
+        text = json.dumps(about | {"plans": stories, "undone": undone}, indent=2)
+    if output_file is None:
+        terminal.result(text)
+    else:
+        write_text(output_file, f"{text}\n")
+        terminal.say(f"written to {output_file}", "green")
+
+
+def _around(gathered: Gathered, stories: list[dict[str, Any]], story: dict[str, Any]) -> list[str]:
+    """Return what is to be said beside the plan: that the run was pruned, and which other plans it has."""
+    lines = ["the run was pruned; this is what is kept of its plans"] if gathered.pruned else []
+    others = [f"{other['plan_id']} ({other['state']})" for other in stories if other is not story]
+    return [*lines, *([f"other plans of {gathered.workflow_id}: {', '.join(others)}"] if others else [])]

@@ -1,0 +1,168 @@
+"""Open what commands need: Temporal, and the store for runs that Temporal no longer knows."""
+
+import contextlib
+import getpass
+import logging
+import re
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.service import RPCError
+
+from backstay.authority import principal
+from backstay.client.connecting import connect, connected, traced
+from backstay.client.executions import RUNS
+from backstay.client.failures import error_from_rpc
+from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
+from backstay.rooms import room
+from backstay.settings import Settings
+from backstay.shown import one_line
+from gateways.terminal.local.serving import place_of_temporal
+
+if TYPE_CHECKING:
+    from backstay.approvals.approval import ApprovalRequest
+    from backstay.client import Backstay, Run
+
+_TASKS = "WorkflowType = 'RunTask'"
+_PREFIX = re.compile(r"[\w.@:/+-]+")
+_MOST_FOUND = 20
+_MOST_LOOKED_AT = 1000
+
+
+@asynccontextmanager
+async def session(settings: Settings | None = None) -> "AsyncGenerator[Backstay]":
+    """Connect with the settings of the environment; decisions are signed when the approver key is set."""
+    settings = settings or Settings.load()
+    key = settings.approver_key
+    signing = None if key is None else key.get_secret_value()
+    options: Any = {"task_queue": settings.task_queue, "approver_key": signing, "page": settings.url}
+    async with looking(settings) as client, connect(client=client, **options) as backstay:
+        yield backstay
+
+
+@asynccontextmanager
+async def looking(settings: Settings) -> AsyncGenerator[Client]:
+    """Connect as `session` does, for a command that only asks what Temporal itself knows."""
+    # What is sent at the end would hold up nobody but this command.
+    with traced(settings):
+        place = await place_of_temporal(settings)
+        async with connected(place.get("address"), namespace=place.get("namespace")) as client:
+            yield client
+
+
+@asynccontextmanager
+async def session_of(
+    workflow: str, settings: Settings | None = None, *, to_decide: bool = False
+) -> "AsyncGenerator[Run]":
+    """Connect as `session` does, and find a run as `find` does."""
+    async with session(settings) as backstay:
+        yield await find(backstay, workflow, to_decide=to_decide)
+
+
+async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "Run":
+    """Return the run with this workflow id, the only one whose id begins so, or the newest one for `last`.
+
+    `last` is never an undo; `to_decide`: it is the newest run that waits for a decision, if there is one.
+    Raises TaskInvalid when several fit. A name that fits none is returned as it is: the store may know the run.
+    """
+    if name == "last":
+        return await _last(backstay, to_decide=to_decide)
+    exact = backstay.run(name)
+    with contextlib.suppress(RunNotFound):
+        await exact.is_open()
+        return exact
+    if not _PREFIX.fullmatch(name):
+        return exact
+    query = f"({RUNS}) AND WorkflowId STARTS_WITH '{name}'"
+    found = list(dict.fromkeys([execution.id async for execution in _listed(backstay, query, _MOST_FOUND)]))
+    if len(found) > 1:
+        raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
+    return backstay.run(found[0]) if found else exact
+
+
+async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
+    # Temporal lists open runs first, however old they are.
+    listed = [execution async for execution in _listed(backstay, _TASKS, _MOST_LOOKED_AT)]
+    listed.sort(key=lambda execution: (execution.start_time, execution.id), reverse=True)
+    if not listed:
+        raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
+    working = [found for found in listed if found.status is WorkflowExecutionStatus.RUNNING] if to_decide else []
+    for execution in working[:_MOST_FOUND]:
+        # The run itself is asked: what Temporal lists of it comes late, and a decision must not go to another run.
+        if await backstay.run(execution.id).pending():
+            return backstay.run(execution.id)
+    return backstay.run(listed[0].id)
+
+
+async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
+    """Return an open request of a run; raises DecisionRefused naming those that are open."""
+    from backstay.approvals.deciding import NOT_OPEN  # noqa: PLC0415 - who has a run has loaded it
+
+    pending = await run.pending()
+    found = next((request for request in pending if request.id == request_id), None)
+    if found is None:
+        known = ", ".join(request.id for request in pending) or "none"
+        raise DecisionRefused(f"{NOT_OPEN}{one_line(request_id, 80)}; open requests: {known}")
+    return found
+
+
+async def _listed(backstay: "Backstay", query: str, limit: int) -> AsyncGenerator[WorkflowExecution]:
+    try:
+        async for execution in backstay.client.list_workflows(query, limit=limit):
+            yield execution
+    except RPCError as error:
+        raise error_from_rpc(error, "") from None
+
+
+def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:
+    """Open the store that the worker of the same settings uses."""
+    silence_logs(settings)
+    return room("activities.opening").open_store(settings)
+
+
+def has_store(settings: Settings) -> bool:
+    """Return whether there is a store to read; a command that only looks must not create one."""
+    return settings.database_url is not None or (settings.home / "backstay.db").exists()
+
+
+def require_store(settings: Settings) -> None:
+    """Raise SettingsInvalid where there is no store; a command that maintains a store must not create one."""
+    if not has_store(settings):
+        raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")
+
+
+@asynccontextmanager
+async def stored_run(settings: Settings, workflow: str) -> AsyncGenerator[tuple[Any, Any]]:
+    """Open the store and find a run in it; yields None for a run that it does not know."""
+    if not has_store(settings):
+        yield None, None
+        return
+    async with open_store(settings) as store:
+        yield store, await store.runs.get(workflow)
+
+
+async def taken_back(settings: Settings, workflow: str) -> frozenset[int]:
+    """Return the numbers of the effects that were taken back by now, as far as the store of this machine knows."""
+    with contextlib.suppress(StoreUnavailable):
+        async with stored_run(settings, workflow) as (store, row):
+            effects = [] if row is None else await store.effects.of_run(row.run)
+        return frozenset(e.n for e in effects if not e.undo and e.state.value == "compensated")
+    return frozenset()
+
+
+def silence_logs(settings: Settings) -> None:
+    """Keep the logs of the engine out of what a command prints."""
+    from backstay.logs import configure_logs  # noqa: PLC0415 - most commands run nothing that would log
+    from backstay.redaction.redactor import Redactor  # noqa: PLC0415 - the same
+
+    configure_logs(Redactor(settings.secrets()), logging.CRITICAL)
+
+
+def account_name() -> str:
+    """Return the account name of the person at the terminal; it is recorded as unverified."""
+    try:
+        return principal(getpass.getuser())
+    except (KeyError, OSError):
+        return "cli"

@@ -1,0 +1,224 @@
+"""The commands that maintain the store: prune, store new-epoch and store adopt-settings."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from backstay.client.executions import undo_id
+from backstay.client.failures import translated_errors
+from backstay.errors import SettingsInvalid
+from backstay.rooms import room
+from backstay.settings import Settings
+from gateways.terminal.flags import Output, duration
+from gateways.terminal.session import open_store, require_store, session
+from gateways.terminal.terminal import Terminal
+
+_AT_ONCE = 10
+_NEWEST = 20
+"""How many of the store's runs are looked for before it is doubted that this Temporal is theirs."""
+_ANSWER = timedelta(seconds=10)
+_OF_ONE_RUN = frozenset({RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.INTERNAL, RPCStatusCode.DATA_LOSS})
+"""What Temporal answers about a single run that it cannot describe; anything else concerns all of them."""
+
+
+async def prune(
+    *,
+    older_than: str = "30d",
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "text",
+) -> int:
+    """Remove effects, events, payloads and snapshots of runs that ended longer ago than the undo window.
+
+    Their plans and decisions stay for BACKSTAY_PLANS_DAYS.
+
+    Parameters
+    ----------
+    older_than
+        The undo window: how long after its end a run can still be undone, such as 30d, 12h or 90m.
+    dry_run
+        Only say what would be removed.
+    """
+    before = time.time() - duration(older_than, "--older-than")
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with session(settings) as backstay, open_store(settings) as store:
+        found = await store.pruning.idle(before)
+        with translated_errors(""):
+            standings = await _standings(backstay.client, found)
+            doubted = await _doubted(backstay.client, store, standings)
+        ended = [standing.run for standing in standings if standing.has_ended(before) and standing not in doubted]
+        freed, damaged = await _removed(settings, store, ended, before, dry_run=dry_run)
+    unanswered = [standing for standing in standings if standing.fault]
+    for standing in unanswered:
+        terminal.say(f"{standing.run.run} is kept, because Temporal gives no answer: {standing.fault}", "red")
+    if doubted:
+        terminal.say(
+            f"{len(doubted)} runs are kept: no end of them is recorded, and this Temporal knows no run of the store; "
+            "check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE",
+            "yellow",
+        )
+    for fault in damaged:
+        terminal.say(f"all snapshots of one workspace are kept: {fault}", "red")
+    _report(terminal, {"dry_run": dry_run, **freed}, output)
+    return 1 if unanswered or damaged else 0
+
+
+async def _removed(
+    settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
+) -> tuple[dict[str, int], list[str]]:
+    """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
+    freed: Any = room("store.runs.pruning").Freed()
+    for run in ended:
+        rows = await store.pruning.prune(run, before, dry_run=dry_run)
+        freed = freed if rows is None else freed + rows
+    # Who proposed and approved what is asked for longer than what a run can be undone with.
+    kept_from = min(before, time.time() - settings.plans_days * 86_400)
+    freed += await store.pruning.forget_plans(kept_from, [run.run for run in ended] if dry_run else (), dry_run=dry_run)
+    requests = await store.requests.forget(kept_from, dry_run=dry_run)
+    # Also remove what an earlier pruning marked and could not remove before it was killed.
+    marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
+    freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
+    prune_workspaces = room("sandbox.workspaces.effects").prune_workspaces
+    sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
+    return freed.plain() | {"requests": requests, "snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
+
+
+async def new_epoch(
+    *,
+    yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False,
+    output: Output = "text",
+) -> int:
+    """Begin a new epoch after a restore from a backup: calls that the store forgot are asked about, not sent."""
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with open_store(settings) as store:
+        old = store.identity
+        question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
+        if not await _is_confirmed(terminal, question, "begin a new epoch", yes=yes):
+            return 1
+        new = await store.new_epoch()
+    told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch}
+    terminal.results(output, told, [f"store {old.id}: epoch {old.epoch} -> {new.epoch}"])
+    if output == "text":
+        terminal.say("start the workers now; one that is still running must be restarted", "green")
+    return 0
+
+
+async def adopt_settings(
+    *, yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False
+) -> int:
+    """Let the keys and the folder of payloads of these settings be those that every worker of the store must have."""
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with open_store(settings) as store:
+        question = f"Let workers of store {store.identity.id} have these settings only? Stop all workers first. [y/N]"
+        if not await _is_confirmed(terminal, question, "adopt these settings", yes=yes):
+            return 1
+        await store.fitness.adopt(room("activities.opening").belongings_of(settings))
+        terminal.result(f"store {store.identity.id}: the settings are adopted")
+    terminal.say("start the workers now; what other keys have sealed stays unreadable without them", "green")
+    return 0
+
+
+async def _is_confirmed(terminal: Terminal, question: str, what: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    if not terminal.interactive:
+        raise SettingsInvalid(f"--yes: there is no terminal to ask at; add --yes to {what}")
+    if (await terminal.ask(question) or "").lower() in {"y", "yes"}:
+        return True
+    terminal.say("nothing was changed")
+    return False
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Hold what Temporal reports about one run of the store."""
+
+    run: Any
+    known: bool = False
+    is_open: bool = False
+    """Whether an execution of the run, or an undo of it, is open."""
+    closed_at: float = 0.0
+    """When the last of them closed."""
+    fault: str = ""
+
+    def has_ended(self, before: float) -> bool:
+        return not self.fault and not self.is_open and self.closed_at < before
+
+
+async def _standings(client: Client, found: Sequence[Any]) -> list[_Standing]:
+    """Ask about all runs before anything is removed; raises Unreachable when Temporal goes away meanwhile."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(run: Any) -> _Standing:
+        async with turns:
+            try:
+                return await _standing(client, run)
+            except RPCError as error:
+                if error.status not in _OF_ONE_RUN:
+                    raise
+                return _Standing(run, fault=error.message)
+
+    return list(await asyncio.gather(*map(ask, found)))
+
+
+async def _standing(client: Client, run: Any) -> _Standing:
+    latest = await _described(client, run.workflow_id)
+    if latest is not None and latest.first_run_id not in ("", run.first_run_id):
+        latest = None  # a later run with the same workflow id
+    undo = await _described(client, undo_id(run.workflow_id))
+    executions = [await _described(client, execution.workflow_id, execution.run_id) for execution in run.executions]
+    theirs = [info for info in (latest, *executions) if info is not None]
+    undoing = undo is not None and not undo.HasField("close_time")
+    return _Standing(
+        run,
+        known=bool(theirs),
+        is_open=undoing or not all(info.HasField("close_time") for info in theirs),
+        closed_at=max((info.close_time.seconds + 1 for info in theirs), default=0),
+    )
+
+
+async def _described(client: Client, workflow_id: str, run_id: str = "") -> WorkflowExecutionInfo | None:
+    """Return what Temporal knows about an execution, by default the latest one; None if it knows none."""
+    ask = DescribeWorkflowExecutionRequest(
+        namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+    )
+    try:
+        answer = await client.workflow_service.describe_workflow_execution(ask, retry=True, timeout=_ANSWER)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    return answer.workflow_execution_info
+
+
+async def _doubted(client: Client, store: Any, standings: Sequence[_Standing]) -> list[_Standing]:
+    """Return the runs without a recorded end if Temporal knows no run of the store: it may be the wrong Temporal."""
+    unseen = [standing for standing in standings if not (standing.known or standing.run.closed or standing.fault)]
+    if not unseen or any(standing.known for standing in standings):
+        return []
+    newest = await store.runs.newest(_NEWEST)
+    known = [await _described(client, row.workflow_id, row.workflow_run_id) for row in newest]
+    return unseen if all(info is None for info in known) else []
+
+
+def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
+    line = (
+        f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
+        f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
+        f"{freed['plans']} plans, {freed['decisions']} decisions, {freed['requests']} requests, "
+        f"{freed['payloads']} payloads ({freed['bytes']} bytes), "
+        f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
+    )
+    terminal.results(output, freed, [line])
