@@ -19,7 +19,7 @@ RUN --mount=type=cache,target=/var/cache/pip \
 RUN --mount=type=cache,target=/var/cache/pip \
     python locked.py hatchling > builder.txt && \
     python -m pip --python /opt/builder/bin/python install --require-hashes --requirement builder.txt
-COPY README.md LICENSE worker.py ./
+COPY README.md LICENSE opening.py worker.py ./
 COPY activities activities
 COPY backstay backstay
 COPY gateways gateways

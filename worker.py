@@ -15,22 +15,17 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
-import os
 import signal
-import socket
 import sys
 import uuid
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import structlog
-from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
@@ -43,10 +38,10 @@ HERE = Path(__file__).resolve().parent
 
 def refuse_foreign_rooms() -> None:
     """Exit if another distribution would be imported in place of one of backstay's folders."""
-    for room in ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows"):
+    for room in ("activities", "gateways", "opening", "people", "sandbox", "store", "system", "toolbox", "workflows"):
         found = importlib.util.find_spec(room)
         folder = Path(found.origin).resolve().parent if found is not None and found.origin is not None else None
-        if folder is None or folder.parent != HERE:
+        if folder is None or HERE not in {folder, folder.parent}:
             sys.stderr.write(f"backstay worker: {room!r} was imported from {folder}, not from {HERE}; ")
             sys.stderr.write("uninstall the package that brings it, or unset PYTHONSAFEPATH\n")
             sys.exit(2)
@@ -54,99 +49,39 @@ def refuse_foreign_rooms() -> None:
 
 refuse_foreign_rooms()
 
-from activities.opening import (
-    belongings_of,
-    open_endpoints,
-    open_store,
-    open_toolbox,
-    open_workspaces,
-    read_offered,
-    read_policy,
-    read_profiles,
-)
 from activities.programs.programs import SandboxResources, sandbox_activities
 from activities.telemetry.opening import TELLS_JAILS, Telemetry, open_telemetry
 from backstay.client import connect
 from backstay.client.connecting import place_in_file
-from backstay.client.workers import POLLED_S, pollers
+from backstay.client.roles import Role, demand_same_store, identity_of, sandbox_queue
 from backstay.errors import BackstayError, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.version import version
+from opening import (
+    find_blobs,
+    limits_of,
+    open_fit_store,
+    open_resources,
+    places_of,
+    read_policy,
+    require_files,
+    sandbox_variables,
+)
 from sandbox.isolation.way import make_home
-from sandbox.limits import Limits
 from sandbox.programs.sandbox import Sandbox, open_sandbox
-from store.blobs.marker import await_marker
-from store.blobs.shown import FileBlobStore, ShownBlobStore
+from store.blobs.shown import ShownBlobStore
 from system.places import Place, lost
 
-Role = Literal["all", "runs", "sandbox"]
 PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
-_TRIES = 3
-"""A server that is busy for a moment must not leave a whole run without programs."""
-_RPC_TIMEOUT = timedelta(seconds=5)
-_STORE_DIGITS = 6
-"""How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
-_MARKER_S = 10
-"""How long the sandbox role waits for the first worker of a new installation to make the folder of payloads."""
 STORE = "--store"
 """The option by which a worker tells its child which store it has; the child cannot ask before it serves."""
-SEARCH_ATTRIBUTES = {
-    "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "BackstayPending": IndexedValueType.INDEXED_VALUE_TYPE_INT,
-    "BackstayCostUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
-    "BackstayTask": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-}
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id": version()}
 """Without an id Temporal reads the code of all imported modules to make one up: half of the time of a start."""
-
-
-@contextlib.asynccontextmanager
-async def open_fit_store(settings: Settings, client: Client) -> AsyncGenerator["Store"]:
-    """Open the store for a worker that fits it; raises WorkerMisfit for one that does not."""
-    async with open_store(settings) as store:
-        await demand_same_store(client, settings.task_queue, store.identity.id)
-        await store.fitness.demand(belongings_of(settings))
-        await store.deltas.sweep()
-        if settings.payloads == "database":
-            await store.blobs.move_spilled()
-        yield store
-
-
-@contextlib.asynccontextmanager
-async def open_resources(
-    settings: Settings, client: Client, opened: "Store | None" = None
-) -> AsyncGenerator["Resources"]:
-    """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
-    from activities.resources import Resources
-
-    policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
-    definitions = read_offered(settings)
-    async with (
-        open_store(settings) if opened is None else contextlib.nullcontext(opened) as store,
-        open_workspaces(settings) as workspaces,
-        open_toolbox(settings, workspaces) as toolbox,
-        open_endpoints(settings) as endpoints,
-    ):
-        yield Resources(
-            settings=settings,
-            store=store,
-            toolbox=toolbox,
-            policy=policy,
-            profiles=profiles,
-            definitions=definitions,
-            redactor=Redactor(settings.secrets() | toolbox.secrets | endpoints.models.secrets),
-            endpoints=endpoints,
-            temporal=client,
-            search_attributes=await register_search_attributes(client),
-            find_sandbox=lambda: find_sandbox(client, settings, store.identity.id),
-            workspaces=workspaces,
-        )
 
 
 def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = False, **options: Any) -> Worker:
@@ -192,20 +127,6 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
         yield
 
 
-def limits_of(settings: Settings) -> Limits:
-    """Return the caps of every program."""
-    return Limits(
-        memory_mb=settings.program_memory_mb,
-        cpu_s=settings.program_cpu_seconds,
-        wall_s=settings.program_round_seconds,
-        rounds=settings.program_rounds,
-        calls_per_batch=settings.program_batch_calls,
-        frame_bytes=settings.program_frame_bytes,
-        output_kept=min(Limits().output_kept, settings.program_output_bytes),
-        output_bytes=settings.program_output_bytes,
-    )
-
-
 @contextlib.asynccontextmanager
 async def open_sandbox_worker(
     client: Client, settings: Settings, sandbox: Sandbox, blobs: ShownBlobStore, store: str
@@ -230,96 +151,6 @@ async def open_sandbox_worker(
         yield
 
 
-async def find_blobs(client: Client, settings: Settings, store: str) -> tuple[ShownBlobStore, str]:
-    """Return the payloads that the sandbox role works on, and the id of their store, which its parent may know.
-
-    Raises WorkerMisfit.
-    """
-    if settings.payloads == "files":
-        store = store or await await_marker(blobs_of(settings), _MARKER_S)
-        return FileBlobStore(blobs_of(settings)), store
-    from activities.programs.fetched_blobs import FetchedBlobStore, RunsRole
-
-    runs_role = RunsRole(client, settings.task_queue)
-    store = store or await runs_role.find_store()
-    return FetchedBlobStore(runs_role, store), store
-
-
-def sandbox_queue(settings: Settings) -> str:
-    """Return the common queue of the sandbox role."""
-    return f"{settings.task_queue}-sandbox"
-
-
-def blobs_of(settings: Settings) -> Path:
-    """Return the folder of payloads."""
-    return settings.blobs or settings.home / "blobs"
-
-
-async def find_sandbox(client: Client, settings: Settings, store: str = "") -> str:
-    """Return the queue of the sandbox role when a worker polls it that is not another store's, else nothing."""
-    queue = sandbox_queue(settings)
-    for _ in range(_TRIES):
-        with contextlib.suppress(RPCError):
-            names = await pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
-            return queue if any(store.startswith(store_of(name)) or not store for name in names) else ""
-    return ""
-
-
-async def polls_here(client: Client, settings: Settings, role: Role) -> bool:
-    """Return whether a worker of this host has asked for work lately; raises RPCError."""
-    sandbox = role == "sandbox"
-    queue = sandbox_queue(settings) if sandbox else settings.task_queue
-    kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if sandbox else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
-    return any(f"@{socket.gethostname()}/" in name for name in await pollers(client, queue, kind))
-
-
-def identity_of(client: Client, store: str) -> str:
-    """Return the name under which a worker polls; it ends in the first digits of its store's id."""
-    name = client.service_client.config.identity or f"{os.getpid()}@{socket.gethostname()}"
-    return f"{name}/{store[:_STORE_DIGITS]}"
-
-
-def store_of(identity: str) -> str:
-    """Return the first digits of the store's id in the name of a worker, or nothing."""
-    return identity.rpartition("/")[2] if "/" in identity else ""
-
-
-async def demand_same_store(client: Client, queue: str, store: str) -> None:
-    """Raise WorkerMisfit while a worker with another store polls the queue.
-
-    Two databases know nothing of each other, so only Temporal can tell.
-    """
-    with contextlib.suppress(RPCError):
-        for name in await pollers(client, queue):
-            other = store_of(name)
-            if other and not store.startswith(other):
-                raise WorkerMisfit(
-                    f"BACKSTAY_DATABASE_URL: this worker's store is {store}, but {name} polls the task "
-                    f"queue {queue!r} with store {other}...; give both the same BACKSTAY_DATABASE_URL and "
-                    f"BACKSTAY_BLOBS, or another BACKSTAY_TASK_QUEUE. A worker that stopped counts for {POLLED_S} s."
-                )
-
-
-async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":
-    """Return the search attributes that the namespace does not know; raises RPCError."""
-    ask = ListSearchAttributesRequest(namespace=client.namespace)
-    known = await client.operator_service.list_search_attributes(ask, timeout=_RPC_TIMEOUT)
-    return {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in known.custom_attributes}
-
-
-async def register_search_attributes(client: Client) -> frozenset[str]:
-    """Register our search attributes where that is allowed; return those that the namespace knows."""
-    known = frozenset[str]()
-    with contextlib.suppress(RPCError):
-        missing = await missing_search_attributes(client)
-        known = frozenset(SEARCH_ATTRIBUTES.keys() - missing.keys())
-        if missing:
-            ask = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
-            await client.operator_service.add_search_attributes(ask)
-        return frozenset(SEARCH_ATTRIBUTES)
-    return known
-
-
 async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> int:
     """Serve until a signal comes, then drain; return the exit code.
 
@@ -330,14 +161,7 @@ async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> in
     configure_logs(Redactor(settings.secrets()))
     if role != "sandbox":
         # What is wrong with the operator's files is said first: it needs no server to be seen.
-        from activities.endpoints.models_file import read_models
-        from toolbox.configuration.load import load
-
-        read_policy(settings.policy)
-        read_profiles(settings.profiles)
-        read_models(settings)
-        read_offered(settings)
-        load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+        require_files(settings)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")
     stop, place = asyncio.Event(), place_in_file(settings)
@@ -377,7 +201,7 @@ async def _begin_runs(
     stack: contextlib.AsyncExitStack, settings: Settings, client: Client, telemetry: Telemetry, *, role: Role
 ) -> tuple[list[Place], str]:
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
-    from gateways.terminal.sandbox_child import sandbox_child
+    from sandbox.role import sandbox_child
 
     settings.claim_home()
     if opened := make_home(settings.home):
@@ -394,7 +218,8 @@ async def _begin_runs(
             store.identity.id,
             *telemetry.flags,
         ]
-        child = sandbox_child(settings, command, DRAIN, heard=telemetry.listener())
+        log = settings.home / "logs" / "sandbox.log"
+        child = sandbox_child(command, sandbox_variables(settings), log, DRAIN, heard=telemetry.listener())
         starting = await stack.enter_async_context(child)
     resources = await stack.enter_async_context(open_resources(settings, client, store))
     configure_logs(resources.redactor, mask=resources.secrets.masked)
@@ -406,12 +231,6 @@ async def _begin_runs(
     await stack.enter_async_context(telling(settings, client, store))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
-
-
-def places_of(settings: Settings) -> list[Place]:
-    """Return the folders that a worker keeps open; one that is replaced under it would part it from the others."""
-    home = Place("BACKSTAY_HOME", settings.home.absolute())
-    return [home, Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())] if settings.payloads == "files" else [home]
 
 
 def main() -> int:

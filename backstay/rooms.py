@@ -8,7 +8,7 @@ from types import ModuleType
 from backstay.errors import SettingsInvalid
 
 _PACKAGE = Path(__file__).resolve().parent
-ROOMS = ("activities", "gateways", "people", "sandbox", "store", "system", "toolbox", "workflows")
+ROOMS = ("activities", "gateways", "opening", "people", "sandbox", "store", "system", "toolbox", "workflows")
 
 
 def house() -> Path:

@@ -1,4 +1,4 @@
 """Let people and other programs in: the command line, the page, Slack, mail and webhooks.
 
-May import: backstay, people, store.
+May import: backstay, people, store, system.
 """

@@ -75,9 +75,9 @@ def _newest() -> str:
 
 
 def _upgrade(connection: Connection) -> None:
-    from alembic import command  # noqa: PLC0415 - slow to load, and nearly every store that is opened is up to date
-    from alembic.config import Config  # noqa: PLC0415 - the same
-    from alembic.util import CommandError  # noqa: PLC0415 - the same
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -139,7 +139,7 @@ def _database(place: Place, busy_timeout_s: float) -> Database:
     if place.file is not None:
         make_ready(place.file)
         return SqliteDatabase(place.url, place.file, busy_timeout_s=busy_timeout_s)
-    from store.database.postgres import PostgresDatabase  # noqa: PLC0415 - brings SQLAlchemy's mapper of objects
+    from store.database.postgres import PostgresDatabase
 
     return PostgresDatabase(place.url, busy_timeout_s=busy_timeout_s)
 

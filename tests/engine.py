@@ -33,8 +33,10 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+import opening
 import worker
 from backstay.client.connecting import DATA_CONVERTER
+from backstay.client.roles import find_sandbox
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply, ScriptedModel
 from examples.mailbox.faults import Faults
@@ -190,7 +192,7 @@ async def engine(
             **settings,
         }
         opened = Settings.load(None, **values)
-        resources = await stack.enter_async_context(worker.open_resources(opened, client))
+        resources = await stack.enter_async_context(opening.open_resources(opened, client))
         # Model, mailbox, test and worker share one interpreter here: where it is busy, a look at how long a workflow
         # task takes would measure the others. Workers in processes of their own keep that look.
         ran = Ran()
@@ -246,12 +248,12 @@ async def sandbox_role(client: Client, settings: Settings, sandbox: Sandbox) -> 
     """Serve programs beside the engine, in jails."""
     if settings.payloads == "files":
         # Engines of tests mark no folder as that of their store.
-        blobs, store = FileBlobStore(worker.blobs_of(settings)), ""
+        blobs, store = FileBlobStore(opening.blobs_of(settings)), ""
     else:
-        blobs, store = await worker.find_blobs(client, settings, "")
+        blobs, store = await opening.find_blobs(client, settings, "")
     async with worker.open_sandbox_worker(client, settings, sandbox, blobs, store):
         async with asyncio.timeout(150):
-            while not await worker.find_sandbox(client, settings):
+            while not await find_sandbox(client, settings):
                 await asyncio.sleep(0.05)
         yield
 

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 from cryptography.fernet import Fernet
 
-import worker
+import opening
 from backstay.settings import Settings
 from tests.image.composed import FILE, HOUSE, compose, resolved
 from tests.postgres import PROGRAMS, PostgresServer
@@ -288,7 +288,7 @@ def test_workspaces_need_one_more_file_which_lets_the_worker_make_jails(services
 def test_the_files_of_the_operator_that_come_with_it_are_correct():
     policy, toolbox = DEPLOY / "config/policy.yaml", DEPLOY / "config/toolbox.json"
 
-    assert worker.read_policy(policy).policy_hash == worker.read_policy(Path("no such file")).policy_hash
+    assert opening.read_policy(policy).policy_hash == opening.read_policy(Path("no such file")).policy_hash
     assert load(toolbox, {}, optional=False)
 
 

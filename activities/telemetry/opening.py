@@ -42,11 +42,11 @@ class Telemetry:
         """Return what watches the runs of a worker."""
         watching: list[Interceptor] = []
         if self.exporting is not None:
-            from activities.telemetry.spans import SpanInterceptor  # noqa: PLC0415 - of an extra
+            from activities.telemetry.spans import SpanInterceptor
 
             watching.append(SpanInterceptor(self.exporting))
         if self.counts is not None:
-            from activities.telemetry.counting import CountInterceptor  # noqa: PLC0415 - the sandbox counts nothing
+            from activities.telemetry.counting import CountInterceptor
 
             watching.append(CountInterceptor(self.counts))
         return watching
@@ -95,7 +95,7 @@ class Telemetry:
             if self.exporting is not None:
                 self.exporting.redact_with(redact)
             if self.counts is not None and self.runtime is not None:
-                from activities.telemetry.counting import StoreGauges  # noqa: PLC0415 - needs the store
+                from activities.telemetry.counting import StoreGauges
 
                 self.counts.know(models, providers)
                 gauges = StoreGauges(self.runtime.metric_meter, store)
@@ -112,7 +112,7 @@ async def open_telemetry(settings: Settings, role: str, *, tells_jails: bool = F
     runtime = None if settings.metrics_address is None else _serving(settings.metrics_address)
     counts = None
     if runtime is not None and role != "sandbox":
-        from activities.telemetry.counting import Counts  # noqa: PLC0415 - the sandbox counts nothing
+        from activities.telemetry.counting import Counts
 
         counts = Counts(runtime.metric_meter)
     if role == "sandbox":

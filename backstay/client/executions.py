@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution as NamedExecution
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError
@@ -18,11 +20,17 @@ from backstay.shown import one_line
 RUNS = "WorkflowType IN ('RunTask', 'UndoRun')"
 """What Temporal is asked for when runs are listed."""
 ANSWERED_WITHIN = timedelta(seconds=10)
+_ASKED_WITHIN = timedelta(seconds=5)
 _OPEN = f"({RUNS}) AND ExecutionStatus = 'Running'"
-
-
 _LONGEST_ID = 1000
 """Bytes of a workflow id that Temporal takes."""
+SEARCH_ATTRIBUTES = {
+    "BackstayState": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "BackstayUser": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "BackstayPending": IndexedValueType.INDEXED_VALUE_TYPE_INT,
+    "BackstayCostUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+    "BackstayTask": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+}
 
 
 def undo_id(workflow_id: str) -> str:
@@ -120,3 +128,23 @@ def _listed(found: WorkflowExecution) -> Execution:
         user_id=str(known.get("BackstayUser", "")),
         task=str(known.get("BackstayTask", "")),
     )
+
+
+async def missing_search_attributes(client: Client) -> "dict[str, IndexedValueType.ValueType]":
+    """Return the search attributes that the namespace does not know; raises RPCError."""
+    ask = ListSearchAttributesRequest(namespace=client.namespace)
+    known = await client.operator_service.list_search_attributes(ask, timeout=_ASKED_WITHIN)
+    return {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in known.custom_attributes}
+
+
+async def register_search_attributes(client: Client) -> frozenset[str]:
+    """Register our search attributes where that is allowed; return those that the namespace knows."""
+    known = frozenset[str]()
+    with contextlib.suppress(RPCError):
+        missing = await missing_search_attributes(client)
+        known = frozenset(SEARCH_ATTRIBUTES.keys() - missing.keys())
+        if missing:
+            ask = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
+            await client.operator_service.add_search_attributes(ask)
+        return frozenset(SEARCH_ATTRIBUTES)
+    return known

@@ -251,7 +251,7 @@ class Run(Decisions):
             raise errors.OutputInvalid(f"{where}: {first['msg']}; the task has another output_schema") from None
 
     async def _stored(self, ref: str) -> Any:
-        async with room("activities.opening").open_store(Settings.load()) as store:
+        async with room("opening").open_store(Settings.load()) as store:
             row = await store.runs.get(self.id)
             if row is None:
                 raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
@@ -365,7 +365,7 @@ class Run(Decisions):
         Raises NotVerified, DecisionRefused or QuorumPending for a person who may not be shown it now.
         """
         settings = Settings.load()
-        async with room("activities.opening").open_store(settings) as store:
+        async with room("opening").open_store(settings) as store:
             wish: dict[str, Any] = {"handle": handle, "by": by}
             if proof is not None:
                 wish["proof"] = proof

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
-from gateways.terminal.local.child import Child
 from gateways.terminal.local.embedded import Embedded, environment_for, start_temporal
 from gateways.terminal.local.parts import start_page, start_worker
 from gateways.terminal.local.ports import free_port
+from system.child import Child
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = "examples.mailbox.reminders:Reminders"

@@ -211,7 +211,7 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
     """Ask the model for one token, so that a wrong key is a line here and not a question of the first run."""
     if has_model:
         return
-    async with room("activities.opening").open_endpoints(settings) as endpoints:
+    async with room("opening").open_endpoints(settings) as endpoints:
         target = endpoints.main()
         if not target.listed and not settings.has_endpoint:
             return

@@ -12,6 +12,9 @@ from cyclopts import Parameter
 from temporalio.service import RPCError
 
 from backstay.client import Backstay
+from backstay.client.executions import SEARCH_ATTRIBUTES, missing_search_attributes
+from backstay.client.roles import find_sandbox, polls_here
+from backstay.client.workers import pollers
 from backstay.errors import (
     BackstayError,
     ImageMissing,
@@ -136,7 +139,7 @@ async def health(*, role: Literal["all", "runs", "sandbox"] = "runs") -> int:
     settings = Settings.load(None) if role == "sandbox" else Settings.load()
     try:
         async with session(settings) as backstay:
-            if await room("worker").polls_here(backstay.client, settings, role):
+            if await polls_here(backstay.client, settings, role):
                 terminal.result(f"the worker of role {role} on {socket.gethostname()} asks for work")
                 return 0
     except (BackstayError, RPCError) as error:
@@ -168,18 +171,17 @@ async def _temporal(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _attributes(backstay: Backstay) -> Finding:
-    worker = room("worker")
     try:
-        missing = await worker.missing_search_attributes(backstay.client)
+        missing = await missing_search_attributes(backstay.client)
     except RPCError as error:
         return "note", "search attributes", f"cannot be read ({error.message}); runs work without them"
     if missing:
         return "note", "search attributes", f"{', '.join(missing)} not registered; a worker registers them if it may"
-    return "ok", "search attributes", ", ".join(worker.SEARCH_ATTRIBUTES)
+    return "ok", "search attributes", ", ".join(SEARCH_ATTRIBUTES)
 
 
 async def _worker(backstay: Backstay) -> Finding:
-    names = await room("worker").pollers(backstay.client, backstay.task_queue)
+    names = await pollers(backstay.client, backstay.task_queue)
     if not names:
         return "missing", "worker", f"no worker polls task queue {backstay.task_queue!r}; start `backstay worker`"
     return "ok", "worker", f"{', '.join(names)} on task queue {backstay.task_queue}"
@@ -191,7 +193,7 @@ async def _store(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
-    policy = await asyncio.to_thread(room("activities.opening").read_policy, settings.policy)
+    policy = await asyncio.to_thread(room("opening").read_policy, settings.policy)
     if settings.policy.exists():
         yield "ok", "policy", f"{settings.policy}, hash {policy.policy_hash[:12]}"
     else:
@@ -203,14 +205,14 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _profiles(settings: Settings) -> AsyncGenerator[Finding]:
-    profiles = await asyncio.to_thread(room("activities.opening").read_profiles, settings.profiles)
+    profiles = await asyncio.to_thread(room("opening").read_profiles, settings.profiles)
     known = ", ".join(profiles)
     missing = "" if settings.profiles.exists() else f"{settings.profiles} is missing; built in: "
     yield "ok", "profiles", f"{missing}{known}"
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    async with room("opening").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog("singleton")
     counts = Counter(definition.provider for definition in catalog.definitions.values())
     for name in sorted(counts.keys() | catalog.unavailable.keys()):
@@ -233,7 +235,7 @@ async def _names(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _models(settings: Settings) -> AsyncGenerator[Finding]:
     """Check the models that runs are driven by, one after another, and those that are asked for something else."""
-    async with room("activities.opening").open_endpoints(settings) as endpoints:
+    async with room("opening").open_endpoints(settings) as endpoints:
         main = endpoints.main()
         targets = [*endpoints.chain(main), *endpoints.chain_for("perception"), *endpoints.chain_for("closing")]
         for target in {target.name: target for target in targets}.values():
@@ -301,14 +303,14 @@ async def _polling_sandbox(settings: Settings) -> str:
     """Return the queue of the sandbox role where a worker of it asks for work, perhaps in another container."""
     try:
         async with session(settings) as backstay:
-            return str(await room("worker").find_sandbox(backstay.client, settings))
+            return await find_sandbox(backstay.client, settings)
     except BackstayError:
         return ""
 
 
 async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove that commands in workspaces are confined, by starting the host that a worker would start."""
-    async with room("activities.opening").open_workspaces(settings) as client:
+    async with room("opening").open_workspaces(settings) as client:
         try:
             await client.start()
         except BackstayError as error:

@@ -61,7 +61,7 @@ async def why(
     """
     settings, terminal = Settings.load(), Terminal()
     given = json_object(arguments, "ARGUMENTS", '{"to": "ana@example.com"}')
-    policy = room("activities.opening").read_policy(settings.policy)
+    policy = room("opening").read_policy(settings.policy)
     user = principal(user)
     facts, digest = await _facts(settings, tool, user)
     kept: list[Any] = []
@@ -174,7 +174,7 @@ def _may_write(policy: Path) -> bool:
 async def _facts(settings: Settings, name: str, user: str) -> tuple[Tool, str]:
     """Return what a ruling needs to know of a tool, and the whole digest of its definition."""
     silence_logs(settings)
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    async with room("opening").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     definition = catalog.definitions.get(name)
     if definition is None:

@@ -36,7 +36,7 @@ async def check(*, output: Output = "text") -> int:
 
 async def compared(settings: Settings) -> list[Finding]:
     """Return what is to be said of the policy, beside the toolbox; raises what makes either of them unreadable."""
-    opening = room("activities.opening")
+    opening = room("opening")
     policy = await asyncio.to_thread(opening.read_policy, settings.policy)
     if not settings.policy.exists():
         return []

@@ -331,8 +331,8 @@ async def _classify(
     if not asked:
         return declared
     silence_logs(settings)
-    policy = room("activities.opening").read_policy(settings.policy)
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    policy = room("opening").read_policy(settings.policy)
+    async with room("opening").open_toolbox(settings) as toolbox:
         listed = await toolbox.inspect(asked)
     for name, (definitions, reason) in listed.items():
         if reason is not None:

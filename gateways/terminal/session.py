@@ -119,7 +119,7 @@ async def _listed(backstay: "Backstay", query: str, limit: int) -> AsyncGenerato
 def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:
     """Open the store that the worker of the same settings uses."""
     silence_logs(settings)
-    return room("activities.opening").open_store(settings)
+    return room("opening").open_store(settings)
 
 
 def has_store(settings: Settings) -> bool:

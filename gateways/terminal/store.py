@@ -124,7 +124,7 @@ async def adopt_settings(
         question = f"Let workers of store {store.identity.id} have these settings only? Stop all workers first. [y/N]"
         if not await _is_confirmed(terminal, question, "adopt these settings", yes=yes):
             return 1
-        await store.fitness.adopt(room("activities.opening").belongings_of(settings))
+        await store.fitness.adopt(room("opening").belongings_of(settings))
         terminal.result(f"store {store.identity.id}: the settings are adopted")
     terminal.say("start the workers now; what other keys have sealed stays unreadable without them", "green")
     return 0

@@ -66,7 +66,7 @@ async def search(
     """
     terminal, settings = Terminal(), Settings.load()
     silence_logs(settings)
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    async with room("opening").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     hits = catalog.search(query, detail_level, limit)
     for name, reason in catalog.unavailable.items():
@@ -174,7 +174,7 @@ async def accept(*names: str, user: User = "singleton") -> None:
 async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[list[Any], Any]:
     """Return the definitions that names or patterns stand for, and what masks the secrets in what they say."""
     silence_logs(settings)
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    async with room("opening").open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
         redactor = Redactor(toolbox.secrets | settings.secrets())
     for name in names:
@@ -198,8 +198,8 @@ async def _open_builder() -> AsyncGenerator[Any]:
     settings = Settings.load()
     settings.claim_home()
     silence_logs(settings)
-    policy = room("activities.opening").read_policy(settings.policy)
-    async with room("activities.opening").open_toolbox(settings) as toolbox:
+    policy = room("opening").read_policy(settings.policy)
+    async with room("opening").open_toolbox(settings) as toolbox:
         yield room("toolbox.manifest.builder").ToolboxBuilder(
             toolbox, settings.home, policy=policy, secrets=settings.secrets()
         )

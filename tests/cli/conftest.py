@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
+import opening
 import worker
 from backstay.settings import Settings
 from backstay.testing import ScriptedModel
@@ -44,7 +45,7 @@ async def _opened(temporal, tmp_path_factory):
             max_steps_per_plan=130,
             task_queue=f"queue-of-{folder.name}",
         )
-        resources = await stack.enter_async_context(worker.open_resources(settings, temporal))
+        resources = await stack.enter_async_context(opening.open_resources(settings, temporal))
         await stack.enter_async_context(worker.open_worker(temporal, resources))
         yield Engine(temporal, settings, Mailbox(folder / "mailbox.db"), model), scripts
 

@@ -105,7 +105,7 @@ async def test_a_list_loads_nothing_of_what_a_run_is_made_of(opened, tmp_path):
 
 OPENED = """
 import asyncio, sys
-from activities.opening import open_endpoints, open_store, open_toolbox
+from opening import open_endpoints, open_store, open_toolbox
 from backstay.settings import Settings
 
 async def main():

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.client import Client
 
-import worker
+import opening
+from backstay.client.workers import pollers
+from backstay.settings import Settings
 from backstay.testing import Reply, ScriptedModel
 from store.opening import open_store
 from tests.engine import PRICES, Mailbox, Scripts, share_images, toolbox_of
@@ -99,7 +102,7 @@ async def undisturbed(site: Site):
 async def blobs_of_another_store(site: Site) -> str:
     folder = site.folder / "another"
     async with open_store(database_url=None, home=folder) as store:
-        await store.fitness.adopt(worker.belongings_of(worker.Settings.load(None, home=folder)))
+        await store.fitness.adopt(opening.belongings_of(Settings.load(None, home=folder)))
     return str(folder / "blobs")
 
 
@@ -109,8 +112,8 @@ async def refused(site: Site, *arguments: str, without: tuple[str, ...] = (), **
     assert await misfit.ended(60) == 2, misfit.said()
     queue = site.environment["BACKSTAY_TASK_QUEUE"]
     names = [
-        *await worker.pollers(site.client, queue),
-        *await worker.pollers(site.client, f"{queue}-sandbox", worker.TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY),
+        *await pollers(site.client, queue),
+        *await pollers(site.client, f"{queue}-sandbox", TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY),
     ]
     assert {name.partition("@")[0] for name in names} == {str(site.fit.born.result())}
     assert "ready" not in misfit.said()

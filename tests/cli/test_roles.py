@@ -8,7 +8,7 @@ import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import worker
+from backstay.client.roles import polls_here
 from backstay.testing import Reply
 from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.cli.test_dev import descendants_of, nothing_left, said
@@ -94,7 +94,7 @@ async def test_the_health_of_a_worker_is_that_it_asks_for_work_from_this_host(op
     async with open_engine(lambda _: Reply(text="done")) as opened:
         here = environment_of(opened)
         async with asyncio.timeout(150):
-            while not await worker.polls_here(opened.client, opened.settings, "runs"):
+            while not await polls_here(opened.client, opened.settings, "runs"):
                 await asyncio.sleep(0.05)
         well = await forked(nursery, "health", environment=here, folder=tmp_path)
         sandbox = await forked(nursery, "health", "--role", "sandbox", environment=here, folder=tmp_path)

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from mcp import Client
 
-import worker
+import opening
 from backstay.settings import Settings
 from examples.mailbox.faults import Faults
 from examples.mailbox.server import mailbox
@@ -146,7 +146,7 @@ async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_patt
 
     async def meet():
         """Do what the worker does when a run first meets the catalog."""
-        async with worker.open_store(settings) as store:
+        async with opening.open_store(settings) as store:
             await store.definitions.changed(
                 "v1", dict.fromkeys(TOOLS, "0" * 64), lambda names: dict.fromkeys(names, OLD)
             )
@@ -176,7 +176,7 @@ async def test_a_changed_tool_is_shown_line_by_line_and_accepted_by_name_or_patt
 async def test_accepting_needs_a_store_and_a_tool_that_is_there(run, tmp_path):
     without = await run("tools", "accept", "mail.send_email")
     settings = Settings.load(None, home=tmp_path / "home")
-    async with worker.open_store(settings):
+    async with opening.open_store(settings):
         pass
     unknown = await run("tools", "accept", "mail.send_mail")
     nameless = await run("tools", "accept")

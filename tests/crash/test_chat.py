@@ -5,7 +5,7 @@ import sqlite3
 from itertools import pairwise
 from pathlib import Path
 
-import worker
+import opening
 from backstay.settings import Settings
 from backstay.testing import Conversation, Reply
 from tests.cli.screen import ESC, chatting, read_along
@@ -208,7 +208,7 @@ async def check_chain(case):
                 break
             await asyncio.sleep(0.2)
     turns = sorted(found, key=lambda name: int(name.split("-")[-2]))
-    async with worker.open_store(settings) as store:
+    async with opening.open_store(settings) as store:
         rows = [await store.runs.get(name) for name in turns]
     assert [row.follows for row in rows] == [None, *(before.run for before, _ in pairwise(rows))]
     for name in turns:

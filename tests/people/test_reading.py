@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import worker
+import opening
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
@@ -492,7 +492,7 @@ def test_what_is_written_twice_in_different_words_is_refused_at_every_door(tmp_p
         "people.yaml": "U1: ana\nU1: bo\n",
     }.items():
         (tmp_path / name).write_text(text)
-        read_file = worker.read_policy if name == "policy.yaml" else read_people
+        read_file = opening.read_policy if name == "policy.yaml" else read_people
         with pytest.raises(SettingsInvalid, match="duplicate key"):
             read_file(tmp_path / name)
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-import worker
+import opening
 from backstay import connect
 from backstay.testing import Reply
 from gateways.delivering import close_lost
@@ -260,7 +260,7 @@ async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
 async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(office):
     handle, message = await office.asked(mail("a@x.example"), user_id=ANA)
     await handle.terminate("no worker hears of this")
-    async with worker.open_store(office.settings) as store, connect(client=office.engine.client) as backstay:
+    async with opening.open_store(office.settings) as store, connect(client=office.engine.client) as backstay:
         # A worker does so every minute.
         assert await close_lost(store, backstay) == 1
     now = await office.slack.changed(message, "The run has ended")

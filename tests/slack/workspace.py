@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-import worker
+import opening
 from backstay import connect
 from backstay.settings import Settings
 from backstay.testing import Reply
@@ -131,7 +131,7 @@ def slack_settings(slack: Slack, mode: str) -> dict[str, Any]:
 async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: float = 0.3):
     """Open our gateway in this process, where the worker of the engine is."""
     async with (
-        worker.open_store(settings) as store,
+        opening.open_store(settings) as store,
         connect(client=engine_.client, task_queue=settings.task_queue, approver_key=KEY) as backstay,
         open_door(settings, store, backstay, look_s=look_s) as opened,
         AsyncExitStack() as stack,

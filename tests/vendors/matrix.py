@@ -14,7 +14,7 @@ import yaml
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-import worker
+import opening
 from backstay.client.connecting import DATA_CONVERTER
 from tests.e2e.scripted_server import ScriptedServer, toolbox_of_servers, writes
 from tests.engine import ROOT, Engine, engine, pending
@@ -122,7 +122,7 @@ async def _fault(made: Opened, vendor: Vendor, script: Script) -> str:
 
 @asynccontextmanager
 async def _read_along(engine: Engine, key: str, said: list[str]) -> AsyncIterator[None]:
-    async with worker.open_store(engine.settings) as store:
+    async with opening.open_store(engine.settings) as store:
 
         async def read() -> None:
             async with aclosing(store.deltas.after(key)) as deltas:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-import worker
+import opening
 from backstay.testing import Reply
 from benchmarks.inbox import fill
 from tests.cli.commands import environment_of
@@ -133,7 +133,7 @@ async def crowded(open_engine, folder, runs, decided):
     """Let the crowd decide so many runs beside so many decided rows; return what happened, and the mailbox."""
     scripts, crowd = Scripts(), Crowd()
     async with open_engine(scripts, folder=folder, policy="", cached=1000, **settings()) as running:
-        async with worker.open_store(running.settings) as store:
+        async with opening.open_store(running.settings) as store:
             await fill(store, opened=0, decided=decided)
             handles = [await running.start(scripts.task(letter(number)), f"crowd-{number}") for number in range(runs)]
             async with asyncio.timeout(60 + runs):

@@ -12,7 +12,8 @@ from backstay.tools.stages import READS, TABLE, Purpose, Stage
 from tests.requirements import promise
 
 HOUSE = Path(__file__).resolve().parents[2]
-PRODUCT = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "worker.py", "starter.py")
+ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "people", "gateways")
+PRODUCT = (*ROOMS, "opening.py", "worker.py", "starter.py")
 REQUEST = ("workflows/tool_calls.py", "ToolCalls._request_for")
 """What makes the request for a call."""
 DOOR = ("workflows/tool_calls.py", "ToolCalls._order")

@@ -32,7 +32,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
     settings, terminal = Settings.load(), Terminal()
     serving = room("gateways.web.serving")
     settings.claim_home()
-    policy = room("activities.opening").read_policy(settings.policy)
+    policy = room("opening").read_policy(settings.policy)
     async with (
         session(settings) as backstay,
         open_store(settings) as store,

@@ -17,9 +17,9 @@ from temporalio.client import Client
 
 from backstay.client.connecting import reach
 from backstay.errors import BackstayError, SettingsInvalid
-from gateways.terminal.local.child import Child
 from gateways.terminal.local.front import open_front
 from gateways.terminal.local.ports import free_port
+from system.child import Child
 
 _READY_S = 30.0
 _PLAIN = frozenset({"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"})

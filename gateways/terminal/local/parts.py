@@ -9,10 +9,10 @@ from typing import NamedTuple
 from backstay.errors import SettingsInvalid
 from backstay.rooms import house, room
 from backstay.settings import Settings
-from gateways.terminal.local.child import Child
 from gateways.terminal.local.embedded import Embedded, environment_for
 from gateways.terminal.session import account_name
 from gateways.terminal.terminal import Terminal
+from system.child import Child
 
 _READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
 _READY_S = 60.0

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest_asyncio
 
-import worker
+import opening
 from backstay.client import Backstay
 from tests.e2e.approvals.test_approvals import decide, mails, recipients, refusal, request_of, sent
 from tests.engine import Scripts, ended, engine, pending
@@ -152,7 +152,7 @@ async def test_the_model_and_the_record_learn_what_was_sent_and_what_was_said(sh
         },
         {"by": "ana", "comment": "sign it next time"},
     ]
-    async with worker.open_store(opened.settings) as store:
+    async with opening.open_store(opened.settings) as store:
         row = await store.runs.get(handle.id)
         first, second = await store.decisions.of_run(row.run)
     assert (first.asked_again, second.asked_again) == (True, False)

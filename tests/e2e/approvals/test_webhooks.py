@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from jsonschema import Draft202012Validator
 
-import worker
+import opening
 from backstay import connect
 from backstay.approvals.notice import Notice, Told
 from backstay.errors import DecisionRefused, QuorumPending, Rejected, StoreUnavailable
@@ -54,7 +54,7 @@ async def test_a_run_that_temporal_ended_is_told_to_have_ended_once_with_what_it
         asking = await engine.start("write")
         assert [notice["event"] for notice in await notices(taken, 1)] == ["asked"]
         await asking.terminate(reason="the operator stopped it")
-        async with worker.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
+        async with opening.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
             # Every worker does so each minute, and several may at once.
             told = await asyncio.gather(*(close_lost(store, backstay, engine.settings.url) for _ in range(3)))
             again = await close_lost(store, backstay)
@@ -75,7 +75,7 @@ async def test_a_run_that_temporal_ended_before_it_asked_anything_is_told_to_hav
         working = await engine.start("write")
         await engine.model.asked()
         await working.terminate()
-        async with worker.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
+        async with opening.open_store(engine.settings) as store, connect(client=engine.client) as backstay:
             assert await close_lost(store, backstay) == 1
         (ended_,) = await notices(taken, 1)
     assert (ended_["event"], ended_["sequence"], ended_["result"]["outcome"]) == ("ended", 1, "failed")

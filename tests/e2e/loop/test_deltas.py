@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from contextlib import aclosing
 
-import worker
+import opening
 from backstay.testing import Conversation, Reply
 from tests.engine import assert_no_task_failure
 from tests.requirements import promise
@@ -37,7 +37,7 @@ async def watched(engine, model, task="Look at the invoices"):
     """Run a task, watched from its second step on; return its result, history, deltas, and what is left of them."""
     handle = await engine.start(task)
     run, found = f"{handle.id}/{handle.first_execution_run_id}", []
-    async with worker.open_store(engine.settings) as store:
+    async with opening.open_store(engine.settings) as store:
 
         async def read():
             async with aclosing(store.deltas.after(run)) as deltas:
@@ -155,7 +155,7 @@ async def test_a_store_that_cannot_pass_on_what_is_said_stops_no_run(open_engine
     model = Watched(Reply(text=WORDS, calls=finish("ok"), piece=7))
     async with open_engine(model, cached=10) as engine:
         handle = await engine.start("Look at the invoices")
-        async with worker.open_store(engine.settings) as store:
+        async with opening.open_store(engine.settings) as store:
             await store.deltas.watch(f"{handle.id}/{handle.first_execution_run_id}", "a reader")
         with sqlite3.connect(engine.settings.home / "backstay.db", timeout=10) as connection:
             connection.execute("CREATE TRIGGER full BEFORE INSERT ON deltas BEGIN SELECT RAISE(ABORT, 'full'); END")

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-import worker
+import opening
 from backstay.testing import Reply, ScriptedModel
 from tests.engine import assert_no_task_failure, engine
 from tests.native_apis import KEY, MODELS, USED, Says, Vendor
@@ -241,7 +241,7 @@ async def test_what_a_native_model_says_is_told_while_it_arrives(opened, api):
     # Only what somebody watches is streamed, so the run begins when somebody does.
     handle = await made.start({"text": f"<<{label}>> Look.", "model": api}, start_delay=timedelta(seconds=1))
     run = f"{handle.id}/{handle.first_execution_run_id}"
-    async with worker.open_store(made.settings) as store:
+    async with opening.open_store(made.settings) as store:
         await store.deltas.watch(run, "a reader")
 
         async def read():

@@ -7,7 +7,7 @@ import pytest
 from temporalio.client import WithStartWorkflowOperation, WorkflowFailureError
 from temporalio.common import WorkflowIDConflictPolicy
 
-import worker
+import opening
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
 from tests.engine import ended
@@ -138,20 +138,20 @@ def test_what_is_wrong_with_the_file_is_said_with_file_field_value_and_fix(tmp_p
     path = tmp_path / "profiles.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SettingsInvalid) as refused:
-        worker.read_profiles(path)
+        opening.read_profiles(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert says in str(refused.value)
 
 
 @promise("plans:profiles")
 def test_without_a_file_there_are_the_built_in_profiles_and_one_in_it_says_what_differs(tmp_path):
-    built_in = worker.read_profiles(tmp_path / "missing.yaml")
+    built_in = opening.read_profiles(tmp_path / "missing.yaml")
     assert list(built_in) == ["conservative", "default", "exploratory"]
     assert built_in.named("exploratory").strategy == "exploratory"
 
     path = tmp_path / "profiles.yaml"
     path.write_text("exploratory: {lifelines: 1}\ndefault: {markers: true}\nempty:\n", encoding="utf-8")
-    own = worker.read_profiles(path)
+    own = opening.read_profiles(path)
     assert (own.named("exploratory").strategy, own.named("exploratory").lifelines) == ("exploratory", 1)
     assert own.named("default").markers
     assert own.named("empty") == built_in.named("default")

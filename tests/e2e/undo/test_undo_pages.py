@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, insert, text
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import ActivityEnvironment
 
-import worker
+import opening
 from activities.tools.outcomes import Outcomes
 from backstay import calls
 from backstay.errors import ArgumentsInvalid
@@ -130,7 +130,7 @@ async def test_thousands_of_effects_are_read_in_answers_of_bounded_size(temporal
         assert [effect["effect"] for effect in result["undone"]] == [many + 2, many + 1]
         assert opened.mailbox.sent() == []
 
-        async with worker.open_resources(opened.settings, temporal) as resources:
+        async with opening.open_resources(opened.settings, temporal) as resources:
             load = Outcomes(resources).load_effects
             seen, before, pages = [], None, 0
             while True:

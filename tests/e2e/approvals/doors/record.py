@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-import worker
+import opening
 from tests.cli.commands import forked
 from tests.e2e.approvals.doors.decoding import BAR, plain
 from tests.e2e.approvals.doors.world import World
@@ -32,7 +32,7 @@ async def check_record(world: World, handle: Any, said: list[Said], result: dict
     assert [(data["by"], data["verdict"], data["verified"]) for data in told] == [
         (each.by, each.verdict, True) for each in said
     ]
-    async with worker.open_store(world.engine.settings) as store:
+    async with opening.open_store(world.engine.settings) as store:
         row = await store.runs.get(handle.id)
         assert row is not None
         kept = list(await store.decisions.of_run(row.run))

@@ -1,4 +1,4 @@
-"""A child process of a command: in a session of its own, with its output in a file."""
+"""A child process that says when it is ready: in a session of its own, with its output in a file."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from backstay.rooms import room
+from system.children import end_group, launched, signal_group
 
 _LAST_LINES = 8
 
@@ -52,7 +52,7 @@ class Child:
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
-            *room("system.children").launched(command),
+            *launched(command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -75,11 +75,11 @@ class Child:
 
     async def stop(self, seconds: float) -> None:
         """Ask it to end, and end it when it does not in time; what it started in its session goes with it."""
-        await room("system.children").end_group(self.process, ask_s=seconds, readers=(self._reading,))
+        await end_group(self.process, ask_s=seconds, readers=(self._reading,))
 
     def kill(self) -> None:
         """End it at once, together with its session."""
-        room("system.children").signal_group(self.process, signal.SIGKILL)
+        signal_group(self.process, signal.SIGKILL)
 
     async def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened with a pipe

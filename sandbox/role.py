@@ -1,21 +1,20 @@
 """Run the sandbox role as a child process of the worker: the same program, without the worker's secrets."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import structlog
 
-from backstay.settings import Settings
-from gateways.terminal.local.child import Child
+from system.child import Child
 
 _READY_TIMEOUT_S = 60
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _CANNOT = 2
 """The exit code of a worker that lacks something which only an operator can give."""
-_PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
 _log = structlog.get_logger("backstay.sandbox")
 
 
@@ -74,20 +73,18 @@ class SandboxChild:
 
 @asynccontextmanager
 async def sandbox_child(
-    settings: Settings, command: Sequence[str], drain: timedelta, *, heard: Callable[[str], None] | None = None
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    drain: timedelta,
+    *,
+    heard: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[asyncio.Task[str]]:
     """Run the sandbox role beside this process, without its secrets; the task returns a note on whether it started.
 
     On exit, it has `drain` to finish what it is doing. `heard` gets every line that it says.
     """
-    variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
-    places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
-    variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
-    variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
-    variables["BACKSTAY_PAYLOADS"] = settings.payloads
-    variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
-    log = settings.home / "logs" / "sandbox.log"
-    options = {"environment": variables, "log": log, "ready": "backstay sandbox ready", "heard": heard}
+    options = {"environment": environment, "log": log, "ready": "backstay sandbox ready", "heard": heard}
     start = partial(Child.start, "sandbox", command, **options)
     child = SandboxChild(start, await start())
     starting = asyncio.create_task(child.said())
@@ -99,7 +96,3 @@ async def sandbox_child(
         with suppress(asyncio.CancelledError):
             await keeping
         await child.stop(drain.total_seconds())
-
-
-def _harmless(name: str) -> bool:
-    return name.startswith(("TEMPORAL_", "BACKSTAY_PROGRAM_")) or name in _PLAIN

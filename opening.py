@@ -1,0 +1,261 @@
+"""Open what the settings name, and read the files of the operator, for the worker and for commands beside it.
+
+May import: activities, backstay, sandbox, store, system, toolbox.
+
+A room is imported where it is opened: a command opens one of these, and the sandbox role holds no code that knows a
+model, a tool or a database.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from backstay.errors import PolicyInvalid, SettingsInvalid
+from backstay.policies.policy import Policy
+from backstay.profile import Profiles
+from backstay.rooms import house
+from backstay.settings import Settings
+from backstay.yaml_text import read_yaml
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from activities.definitions import Definitions
+    from activities.endpoints.endpoints import Endpoints
+    from activities.resources import Resources
+    from sandbox.limits import Limits
+    from sandbox.workspaces.client import WorkspaceClient
+    from store.blobs.shown import ShownBlobStore
+    from store.fitness import Belongings
+    from store.store import Store
+    from system.places import Place
+    from toolbox.toolbox import Toolbox
+
+_MARKER_S = 10
+"""How long the sandbox role waits for the first worker of a new installation to make the folder of payloads."""
+_PLAIN = {"PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"}
+"""Variables that the sandbox role gets as they are."""
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the operator's policy; without a file, the default one. Raises SettingsInvalid or PolicyInvalid."""
+    try:
+        return Policy.admit(yaml_of(path)) if path.exists() else Policy()
+    except PolicyInvalid as error:
+        raise PolicyInvalid(f"{path}: {error}") from None
+
+
+def read_offered(settings: Settings) -> "Definitions":
+    """Return the operator's definitions; raises SettingsInvalid for a file that cannot be used."""
+    from activities.definitions import read_definitions
+
+    found = read_definitions(settings.definitions)
+    if found.faults:
+        raise SettingsInvalid(f"{settings.definitions}: {'; '.join(found.faults.values())}")
+    return found
+
+
+def read_profiles(path: Path) -> Profiles:
+    """Return the operator's profiles; without a file, the built-in ones. Raises SettingsInvalid."""
+    return Profiles.admit(yaml_of(path), str(path)) if path.exists() else Profiles()
+
+
+def yaml_of(path: Path) -> Any:
+    """Return what stands in a file; raises SettingsInvalid for one that is no YAML."""
+    try:
+        return read_yaml(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise SettingsInvalid(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path}: cannot be read: {error}") from error
+
+
+def require_files(settings: Settings) -> None:
+    """Raise what makes a file of the operator unusable."""
+    from activities.endpoints.models_file import read_models
+    from toolbox.configuration.load import load
+
+    read_policy(settings.policy)
+    read_profiles(settings.profiles)
+    read_models(settings)
+    read_offered(settings)
+    load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+
+
+def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:
+    """Open the model endpoints that the settings and models.yaml name."""
+    from activities.endpoints.endpoints import open_endpoints
+
+    return open_endpoints(settings)
+
+
+def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
+    """Open the store that the settings name."""
+    from store.opening import open_store
+
+    keys = [key.get_secret_value() for key in settings.encryption_keys]
+    return open_store(
+        database_url=settings.database_url_text,
+        home=settings.home,
+        blobs=settings.blobs,
+        payloads_in_database=settings.payloads == "database",
+        encryption_keys=keys,
+    )
+
+
+def belongings_of(settings: Settings) -> "Belongings":
+    """Return what all workers of one store must have in common."""
+    from store.fitness import Belongings
+
+    approver = settings.approver_key
+    return Belongings(
+        keys={
+            "BACKSTAY_ENCRYPTION_KEYS": [key.get_secret_value() for key in settings.encryption_keys],
+            "BACKSTAY_APPROVER_KEY": [] if approver is None else [approver.get_secret_value()],
+        },
+        toolbox=settings.toolbox.read_bytes() if settings.toolbox.is_file() else b"",
+    )
+
+
+def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["WorkspaceClient"]:
+    """Open the workspaces that the settings name."""
+    from sandbox.workspaces.client import open_workspace_client
+
+    return open_workspace_client(
+        settings.workspaces,
+        home=settings.home,
+        nsjail=settings.nsjail,
+        artifacts_mb=settings.artifacts_mb,
+        rooms=house(),
+        variables=settings.environment,
+    )
+
+
+def open_toolbox(
+    settings: Settings, workspaces: "WorkspaceClient | None" = None
+) -> AbstractAsyncContextManager["Toolbox"]:
+    """Open the toolbox that the settings name."""
+    from sandbox.isolation.command_jail import CommandJail
+    from toolbox.toolbox import open_toolbox
+
+    return open_toolbox(
+        settings.toolbox,
+        environment=settings.environment,
+        home=settings.home,
+        confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
+        workspaces=workspaces,
+        optional=not settings.names_toolbox,
+    )
+
+
+@asynccontextmanager
+async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator["Store"]:
+    """Open the store for a worker that fits it; raises WorkerMisfit for one that does not."""
+    from backstay.client.roles import demand_same_store
+
+    async with open_store(settings) as store:
+        await demand_same_store(client, settings.task_queue, store.identity.id)
+        await store.fitness.demand(belongings_of(settings))
+        await store.deltas.sweep()
+        if settings.payloads == "database":
+            await store.blobs.move_spilled()
+        yield store
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings, client: "Client", opened: "Store | None" = None
+) -> AsyncGenerator["Resources"]:
+    """Open store, toolbox and model for one worker, and close them at the end; a store that is open is used."""
+    from activities.resources import Resources
+    from backstay.client.executions import register_search_attributes
+    from backstay.client.roles import find_sandbox
+    from backstay.redaction.redactor import Redactor
+
+    policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
+    definitions = read_offered(settings)
+    async with (
+        open_store(settings) if opened is None else nullcontext(opened) as store,
+        open_workspaces(settings) as workspaces,
+        open_toolbox(settings, workspaces) as toolbox,
+        open_endpoints(settings) as endpoints,
+    ):
+        yield Resources(
+            settings=settings,
+            store=store,
+            toolbox=toolbox,
+            policy=policy,
+            profiles=profiles,
+            definitions=definitions,
+            redactor=Redactor(settings.secrets() | toolbox.secrets | endpoints.models.secrets),
+            endpoints=endpoints,
+            temporal=client,
+            search_attributes=await register_search_attributes(client),
+            find_sandbox=lambda: find_sandbox(client, settings, store.identity.id),
+            workspaces=workspaces,
+        )
+
+
+def limits_of(settings: Settings) -> "Limits":
+    """Return the caps of every program."""
+    from sandbox.limits import Limits
+
+    return Limits(
+        memory_mb=settings.program_memory_mb,
+        cpu_s=settings.program_cpu_seconds,
+        wall_s=settings.program_round_seconds,
+        rounds=settings.program_rounds,
+        calls_per_batch=settings.program_batch_calls,
+        frame_bytes=settings.program_frame_bytes,
+        output_kept=min(Limits().output_kept, settings.program_output_bytes),
+        output_bytes=settings.program_output_bytes,
+    )
+
+
+async def find_blobs(client: "Client", settings: Settings, store: str) -> "tuple[ShownBlobStore, str]":
+    """Return the payloads that the sandbox role works on, and the id of their store, which its parent may know.
+
+    Raises WorkerMisfit.
+    """
+    from store.blobs.marker import await_marker
+    from store.blobs.shown import FileBlobStore
+
+    if settings.payloads == "files":
+        store = store or await await_marker(blobs_of(settings), _MARKER_S)
+        return FileBlobStore(blobs_of(settings)), store
+    from activities.programs.fetched_blobs import FetchedBlobStore, RunsRole
+
+    runs_role = RunsRole(client, settings.task_queue)
+    store = store or await runs_role.find_store()
+    return FetchedBlobStore(runs_role, store), store
+
+
+def blobs_of(settings: Settings) -> Path:
+    """Return the folder of payloads."""
+    return settings.blobs or settings.home / "blobs"
+
+
+def sandbox_variables(settings: Settings) -> dict[str, str]:
+    """Return the environment of the sandbox role; no secret is in it."""
+    variables = {name: value for name, value in settings.environment.items() if _harmless(name)}
+    places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
+    variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
+    variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
+    variables["BACKSTAY_PAYLOADS"] = settings.payloads
+    variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
+    return variables
+
+
+def _harmless(name: str) -> bool:
+    return name.startswith(("TEMPORAL_", "BACKSTAY_PROGRAM_")) or name in _PLAIN
+
+
+def places_of(settings: Settings) -> "list[Place]":
+    """Return the folders that a worker keeps open; one that is replaced under it would part it from the others."""
+    from system.places import Place
+
+    home = Place("BACKSTAY_HOME", settings.home.absolute())
+    return [home, Place("BACKSTAY_BLOBS", blobs_of(settings).absolute())] if settings.payloads == "files" else [home]
