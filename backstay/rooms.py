@@ -1,6 +1,5 @@
 """Import the engine's own packages from where they are: beside this one in a checkout, inside it when installed."""
 
-import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -31,15 +30,6 @@ def open_house(*names: str) -> Path:
     if sys.path[:1] != [str(place)]:
         sys.path.insert(0, str(place))
     return place
-
-
-def room(name: str) -> ModuleType:
-    """Import an engine module by its name when it is needed; importing `backstay` alone loads none of them.
-
-    Raises as `open_house`, also for a foreign module that stands where the imported one would look for another room.
-    """
-    open_house(name, *ROOMS)
-    return importlib.import_module(name)
 
 
 def _home_of(module: ModuleType) -> Path:

@@ -18,8 +18,7 @@ from backstay.settings import Settings
 from backstay.task.task import Task
 from docs.browser import open_browser
 from examples.demo.stage import Stage
-from gateways.web.identity import link_for
-from gateways.web.tokens import Seals
+from gateways.links import Seals, link_for
 
 ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
 DAY = "2026-11-20"

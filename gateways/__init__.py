@@ -1,4 +1,4 @@
 """Let people and other programs in: the command line, the page, Slack, mail and webhooks.
 
-May import: backstay, people, store, system.
+May import: activities, backstay, opening, people, sandbox, store, system, toolbox.
 """

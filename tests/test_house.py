@@ -26,7 +26,7 @@ READERS = ("backstay/settings.py", "backstay/variables.py", "backstay/trust.py")
 NOUNS_EXCEPT = (*CLIENTS, *READERS, "backstay/__main__.py", "backstay/logs.py")
 
 # The imports that lead up from the lowest floor: they put the packages on the path, and then import what they start.
-ARROWS_UP = {"backstay/__main__.py": ("gateways.terminal.app",)}
+ARROWS_UP = {"backstay/__main__.py": ("gateways.terminal.app",), "backstay/client/stored.py": ("opening",)}
 # Per root: which name outside the standard library may be imported, and in which files.
 MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
     "backstay": {
@@ -126,6 +126,10 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "rich": ("gateways/terminal/*",),
         "prompt_toolkit": ("gateways/terminal/chat/*",),
         "temporalio": ("gateways/terminal/*",),
+        "opening": ("gateways/terminal/*",),
+        "activities": ("gateways/terminal/*",),
+        "sandbox": ("gateways/terminal/*",),
+        "toolbox": ("gateways/terminal/*",),
         "jwt": ("gateways/web/*",),
         "slack_bolt": ("gateways/slack/*",),
         "slack_sdk": ("gateways/slack/*",),
@@ -161,10 +165,16 @@ PROGRAMS = (
 # Gateways lead to a service, and their settings and commands are named for it.
 NAMED_FOR_A_SERVICE = (
     "gateways/slack/*",
-    "gateways/terminal/gateways/*",
+    "gateways/terminal/serving/*",
     "gateways/terminal/app.py",
     "backstay/settings.py",
 )
+# Where the command line starts a gateway, or checks one.
+BETWEEN_GATEWAYS = {"gateways/terminal/serving/*": ("slack", "web"), "gateways/terminal/doctor.py": ("mail",)}
+OPENED_WHEN_CALLED = {"activities", "opening", "sandbox", "toolbox"}
+# What users name is loaded by the name that they give, and code in a jail stands in for the standard library.
+DOTTED = re.compile(r"[a-z_]\w*(\.\w+)+")
+LOADS_WHAT_USERS_NAME = ("backstay/testing/__main__.py", "toolbox/python_tools/*", "sandbox/guest/*")
 NO_SURPRISE = {"os", "random", "secrets", "socket", "subprocess", "threading", "time", "asyncio"}
 NO_WORKFLOW = {
     "os",
@@ -554,34 +564,67 @@ def test_every_library_that_is_imported_is_declared():
 
 
 @promise("layout:late")
-def test_every_module_and_name_that_the_command_line_loads_by_its_name_exists():
+def test_no_room_imports_from_another_folder_by_a_string():
     faults = []
-    for path in modules("backstay", "gateways"):
+    for path in modules(*PRODUCT):
+        root = path.relative_to(HOUSE).parts[0]
         for node in ast.walk(tree(path)):
             match node:
-                case ast.Call(func=ast.Name(id="room"), args=[ast.Constant(value=str(name))]) if not is_module(name):
+                # A log is named for what it is about, and everybody may import the lowest floor.
+                case ast.Constant(value=str(name)) if (
+                    DOTTED.fullmatch(name) and top(name) not in {"backstay", root} and is_module(name)
+                ):
                     faults.append(f"{named(path)}:{node.lineno} {name}")
-                case ast.Attribute(
-                    value=ast.Call(func=ast.Name(id="room"), args=[ast.Constant(value=str(name))]), attr=wanted
-                ) if is_module(name) and wanted not in names_of(HOUSE.joinpath(*name.split(".")).with_suffix(".py")):
-                    faults.append(f"{named(path)}:{node.lineno} {name}.{wanted}")
+                case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[wanted, *_]) if called in {
+                    "import_module",
+                    "__import__",
+                } and not within(path, LOADS_WHAT_USERS_NAME):
+                    written = ast.unparse(wanted).lstrip("f").strip("'")
+                    if not isinstance(wanted, ast.Constant | ast.JoinedStr) or top(written) in {*ROOMS} - {root}:
+                        faults.append(f"{named(path)}:{node.lineno} {written}")
                 case _:
                     pass
     assert not faults, "\n".join(faults)
 
 
-def names_of(path: Path) -> set[str]:
-    """Names that a module defines or imports at its top level."""
-    found = set()
-    for node in tree(path).body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
-            case ast.ImportFrom(names=names):
-                found |= {alias.asname or alias.name for alias in names}
-            case _:
-                pass
-    return found
+def imported_at_once(path: Path) -> set[str]:
+    """Every module that is imported as soon as this one is, by its full name."""
+    at_once = (node for node in tree(path).body if isinstance(node, ast.Import | ast.ImportFrom))
+    lines = {node.lineno for node in at_once}
+    return {name for line, name in imports(path) if line in lines}
+
+
+@promise("layout:late")
+def test_gateways_open_the_engine_inside_the_function_that_needs_it():
+    faults = [
+        f"{named(path)} {name}"
+        for path in modules("gateways")
+        for name in imported_at_once(path)
+        if top(name) in OPENED_WHEN_CALLED
+        or (
+            within(path, ("gateways/terminal/*",))
+            and (top(name) == "store" or gateway_of(name) not in {"", "terminal"})
+        )
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def gateway_of(name: str) -> str:
+    """Which gateway a module belongs to; none for those that all of them share."""
+    root, _, inside = name.partition(".")
+    gateway = inside.partition(".")[0]
+    return gateway if root == "gateways" and (HOUSE / root / gateway).is_dir() else ""
+
+
+@promise("layout:imports")
+def test_a_gateway_imports_no_other_one_but_to_start_or_check_it():
+    faults = []
+    for path in modules("gateways"):
+        allowed = {"", gateway_of(dotted(path))}
+        for places, started in BETWEEN_GATEWAYS.items():
+            allowed |= set(started) if within(path, (places,)) else set()
+        faults += [f"{named(path)}:{line} {name}" for line, name in imports(path) if gateway_of(name) not in allowed]
+    assert not faults, "\n".join(faults)
 
 
 @promise("layout:chains")

@@ -29,6 +29,7 @@ from backstay.client.failures import (
     translated_errors,
 )
 from backstay.client.sending import POLL_S, PROOF_S, Answer, repeated_while_continuing, signed
+from backstay.client.stored import revealed, stored_output
 from backstay.client.workers import asking, minded
 from backstay.effects.compensation import Undone
 from backstay.errors import (
@@ -37,11 +38,8 @@ from backstay.errors import (
     NotVerified,
     QuorumPending,
     RunContinuing,
-    RunNotFound,
     Unreachable,
 )
-from backstay.rooms import room
-from backstay.settings import Settings
 from backstay.shown import one_line, shell_words
 from backstay.task.event import Event, Timeline
 from backstay.task.result import Result
@@ -240,7 +238,7 @@ class Run(Decisions):
     async def _output(self, ended: Result, kind: type[Output]) -> Output:
         if not ended.success:
             raise ended.error.error() if ended.error else errors.Unfinished(ended.final_summary or None)
-        value = ended.output if ended.output_ref is None else await self._stored(ended.output_ref)
+        value = ended.output if ended.output_ref is None else await stored_output(self.id, ended.output_ref)
         try:
             return TypeAdapter(kind).validate_json(json.dumps(value))
         except ValidationError as error:
@@ -249,14 +247,6 @@ class Run(Decisions):
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(map(str, ("output", *first["loc"])))
             raise errors.OutputInvalid(f"{where}: {first['msg']}; the task has another output_schema") from None
-
-    async def _stored(self, ref: str) -> Any:
-        async with room("opening").open_store(Settings.load()) as store:
-            row = await store.runs.get(self.id)
-            if row is None:
-                raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
-            blobs = store.blobs.of(row.run)
-            return await blobs.get_json((await blobs.get_json(ref))["shown"])
 
     async def _ended(self) -> Result:
         try:
@@ -364,15 +354,8 @@ class Run(Decisions):
         Reads the store itself, so that no history holds the secret: it needs the settings of the worker, and no worker.
         Raises NotVerified, DecisionRefused or QuorumPending for a person who may not be shown it now.
         """
-        settings = Settings.load()
-        async with room("opening").open_store(settings) as store:
-            wish: dict[str, Any] = {"handle": handle, "by": by}
-            if proof is not None:
-                wish["proof"] = proof
-            elif (key := key or self._key) is not None:
-                wish = signed(key, await store.revealing.binding(self.id, self.client.namespace), wish)
-            asked = {**wish, "workflow_id": self.id}
-            return await store.revealing.reveal(asked, self.client.namespace, settings.approver_key_bytes)
+        wish = {"handle": handle, "by": by} | ({} if proof is None else {"proof": proof})
+        return await revealed(self.id, self.client.namespace, wish, key or self._key)
 
     async def _update(
         self, name: str, payload: dict[str, Any], *, by: str = "", key: bytes | None, taken: asyncio.Event | None = None

@@ -50,7 +50,7 @@ def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
 
 
 @asynccontextmanager
-async def slack_beside(settings: Settings, store: Store, backstay: Backstay) -> AsyncGenerator[Sequence[BaseRoute]]:
+async def routes_beside(settings: Settings, store: Store, backstay: Backstay) -> AsyncGenerator[Sequence[BaseRoute]]:
     """Open the door to Slack within an application that serves more, until the block ends; yields its routes.
 
     They are none in socket mode. Raises SettingsInvalid for what is missing or wrong.

@@ -1,4 +1,5 @@
 """The command line: start runs, follow them, decide requests, and start the processes that serve them.
 
-May import: backstay, gateways.terminal.asking, gateways.terminal.local.
+May import: activities, backstay, gateways.mail, gateways.terminal.asking, gateways.terminal.local, opening, people,
+sandbox, store, system, toolbox.
 """

@@ -70,7 +70,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _ended_by(error: BaseException) -> int:
     """Say what is wrong in one line; return the exit code."""
-    from gateways.terminal.exit_codes import DETACHED, FAILED, USAGE, code_of  # noqa: PLC0415 - knows every way a run ends, which a list of commands does not need
+    from gateways.terminal.exit_codes import DETACHED, FAILED, USAGE, code_of
 
     match error:
         case CycloptsError():

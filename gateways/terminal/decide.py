@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import LONGEST_LIFE, START
 from backstay.errors import SettingsInvalid
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.asking.deciding import decided_by_name, form_of, json_or_text
 from gateways.terminal.asking.form import fields_from
@@ -190,13 +189,14 @@ async def _decide(
         if given is not None:
             entered["fields"] = fields_from(form_of(await open_request(run, request_id)), given)
         answered = await decided_by_name(run, request_id, by or account_name(), args_digest, choice, **entered)
+    from people.decide.deciding import ASKED_AGAIN, state_words
+
     terminal = Terminal()
     which = f" of {run.id}" if workflow == "last" else ""
-    words = room("people.decide.deciding")
-    state = words.state_words(answered)
+    state = state_words(answered)
     terminal.say(f"{state}: {answered.get('verdict')} {answered.get('request_id')}{which}", "green")
     if answered.get("asked_again"):
-        terminal.say(words.ASKED_AGAIN, "yellow")
+        terminal.say(ASKED_AGAIN, "yellow")
     for line in answered.get("remembered", ()):
         for said, style in remembered_lines(line):
             terminal.say(said, style)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from backstay.errors import TaskInvalid
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.exit_codes import DONE, USAGE
 from gateways.terminal.flags import Output
@@ -56,15 +55,19 @@ async def validate(*, output: Output = "text") -> int:
 
 async def task_of(settings: Settings, name: str, given: dict[str, Any] | None) -> dict[str, Any]:
     """Return the fields of a task that carries out a definition; raises TaskInvalid for an unknown one or bad input."""
+    from activities.definitions import input_fault
+
     known = (await _found(settings)).named(name)
-    fault = await asyncio.to_thread(room("activities.definitions").input_fault, known, given or {})
+    fault = await asyncio.to_thread(input_fault, known, given or {})
     if fault is not None:
         raise TaskInvalid(f"--input: {fault}; see: backstay definitions show {known.id}")
     return known.task(given or {})
 
 
 async def _found(settings: Settings) -> Any:
-    return await asyncio.to_thread(room("activities.definitions").read_definitions, settings.definitions)
+    from activities.definitions import read_definitions
+
+    return await asyncio.to_thread(read_definitions, settings.definitions)
 
 
 def _row(found: Any, definition: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 
 from backstay import trust as trusting
 from backstay.errors import BackstayError, SettingsInvalid
-from backstay.rooms import room
 from backstay.settings import Settings, found_in
 from backstay.shown import one_line, shell_words
 from backstay.variables import environment
@@ -36,11 +35,13 @@ async def build_image(kind: Literal["python", "data"] | None = None) -> None:
     kind:
         python: the standard library; data: also numpy and pandas; BACKSTAY_IMAGE by default
     """
+    from sandbox.images.image import build_image
+
     settings = Settings.load()
     settings.claim_home()
     silence_logs(settings)
     images = settings.home.absolute() / "images"
-    made: Any = await asyncio.to_thread(room("sandbox.images.image").build_image, kind or settings.image, images)
+    made: Any = await asyncio.to_thread(build_image, kind or settings.image, images)
     Terminal().result(f"{made.kind:<8} {made.hash}  Python {made.python}  {made.path}")
 
 
@@ -146,10 +147,12 @@ def _require_ports(ports: Mapping[str, int | None]) -> None:
 @asynccontextmanager
 async def _model(*, scripted: bool) -> AsyncGenerator[str | None]:
     """Serve the scripted model, if it is wanted, and yield its address."""
+    from backstay.testing.notes import open_example_model
+
     if not scripted:
         yield None
         return
-    async with room("backstay.testing.notes").open_example_model() as model:
+    async with open_example_model() as model:
         yield model.base_url
 
 
@@ -191,7 +194,9 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> None:
 
 def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
     """Say what a first run lacks, a line each, and how to get it."""
-    lists_models = room("activities.endpoints.models_file").place_of(settings) is not None
+    from activities.endpoints.models_file import place_of
+
+    lists_models = place_of(settings) is not None
     if not has_model and not settings.has_endpoint and not lists_models:
         terminal.say(
             "no key      set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; "
@@ -209,15 +214,19 @@ def _say_missing(terminal: Terminal, settings: Settings, *, has_model: bool) -> 
 
 async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool) -> None:
     """Ask the model for one token, so that a wrong key is a line here and not a question of the first run."""
+    from activities.model.learned import LearnedDialects
+    from activities.model.probing import probe
+    from opening import open_endpoints
+
     if has_model:
         return
-    async with room("opening").open_endpoints(settings) as endpoints:
+    async with open_endpoints(settings) as endpoints:
         target = endpoints.main()
         if not target.listed and not settings.has_endpoint:
             return
-        learned = room("activities.model.learned").LearnedDialects(settings.home)
+        learned = LearnedDialects(settings.home)
         try:
-            found = await room("activities.model.probing").probe(target, learned, within_s=_MODEL_S)
+            found = await probe(target, learned, within_s=_MODEL_S)
         except BackstayError as error:
             terminal.say(f"model       {target.name} does not answer: {error}", "red")
             return

@@ -24,7 +24,6 @@ from backstay.errors import (
     ToolboxInvalid,
 )
 from backstay.redaction.redactor import Redactor
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.local.serving import may_serve, serving_beside, settings_for
@@ -75,8 +74,10 @@ async def doctor(
 
 def _believe(settings: Settings, model: str) -> int:
     """Clear what is doubted of the bills of a model."""
-    bills, terminal = room("activities.model.bills"), Terminal()
-    if not bills.Bills(settings.home).believe(model):
+    from activities.model.bills import Bills
+
+    terminal = Terminal()
+    if not Bills(settings.home).believe(model):
         terminal.say(f"no bill of {model} is doubted here", "yellow")
         return _NOT_WELL
     terminal.say(f"the bills of {model} are believed again", "green")
@@ -85,14 +86,18 @@ def _believe(settings: Settings, model: str) -> int:
 
 def _forget(settings: Settings, model: str) -> int:
     """Let workers of this home, and runs, ask a model as at first."""
-    learned, terminal = room("activities.model.learned"), Terminal()
-    listed = room("activities.endpoints.models_file").read_models(settings).file.models
-    dialects = learned.LearnedDialects(settings.home).forget(model)
-    doubts = room("activities.model.bills").Bills(settings.home).believe(model)
+    from activities.endpoints.models_file import read_models
+    from activities.model.bills import Bills
+    from activities.model.learned import ForgottenModels, LearnedDialects
+
+    terminal = Terminal()
+    listed = read_models(settings).file.models
+    dialects = LearnedDialects(settings.home).forget(model)
+    doubts = Bills(settings.home).believe(model)
     if not dialects and not doubts and model not in {*listed, settings.model}:
         terminal.say(f"nothing is known of {one_line(model, 80)} here, and models.yaml has no such entry", "yellow")
         return _NOT_WELL
-    learned.ForgottenModels(settings.home).forget(model)
+    ForgottenModels(settings.home).forget(model)
     what = " and ".join([*(["what it refused"] if dialects else []), *(["what it billed"] if doubts else [])])
     terminal.say(f"{model} is asked as at first again{f'; forgotten: {what}' if what else ''}", "green")
     return 0
@@ -100,17 +105,19 @@ def _forget(settings: Settings, model: str) -> int:
 
 async def _bills(settings: Settings) -> AsyncGenerator[Finding]:
     """Yield the models of which more is reserved than a call should cost."""
-    bills = room("activities.model.bills")
+    from activities.model.bills import Bills
+
     now = time.time()
-    for doubt in bills.Bills(settings.home).doubts().values():
+    for doubt in Bills(settings.home).doubts().values():
         if doubt.now(now) > 1:
             yield "note", "bills", doubt.told(now)
 
 
 async def _dialects(settings: Settings) -> AsyncGenerator[Finding]:
     """Yield what endpoints have refused, and how they are asked since."""
-    learned = room("activities.model.learned")
-    for found in learned.LearnedDialects(settings.home).lately():
+    from activities.model.learned import LearnedDialects
+
+    for found in LearnedDialects(settings.home).lately():
         yield "note", "dialect", one_line(found.told(), 600)
 
 
@@ -193,7 +200,9 @@ async def _store(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
-    policy = await asyncio.to_thread(room("opening").read_policy, settings.policy)
+    from opening import read_policy
+
+    policy = await asyncio.to_thread(read_policy, settings.policy)
     if settings.policy.exists():
         yield "ok", "policy", f"{settings.policy}, hash {policy.policy_hash[:12]}"
     else:
@@ -205,14 +214,18 @@ async def _policy(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _profiles(settings: Settings) -> AsyncGenerator[Finding]:
-    profiles = await asyncio.to_thread(room("opening").read_profiles, settings.profiles)
+    from opening import read_profiles
+
+    profiles = await asyncio.to_thread(read_profiles, settings.profiles)
     known = ", ".join(profiles)
     missing = "" if settings.profiles.exists() else f"{settings.profiles} is missing; built in: "
     yield "ok", "profiles", f"{missing}{known}"
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
-    async with room("opening").open_toolbox(settings) as toolbox:
+    from opening import open_toolbox
+
+    async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog("singleton")
     counts = Counter(definition.provider for definition in catalog.definitions.values())
     for name in sorted(counts.keys() | catalog.unavailable.keys()):
@@ -235,7 +248,9 @@ async def _names(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _models(settings: Settings) -> AsyncGenerator[Finding]:
     """Check the models that runs are driven by, one after another, and those that are asked for something else."""
-    async with room("opening").open_endpoints(settings) as endpoints:
+    from opening import open_endpoints
+
+    async with open_endpoints(settings) as endpoints:
         main = endpoints.main()
         targets = [*endpoints.chain(main), *endpoints.chain_for("perception"), *endpoints.chain_for("closing")]
         for target in {target.name: target for target in targets}.values():
@@ -250,6 +265,8 @@ async def _models(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[Finding]:
+    from activities.endpoints.endpoints import models_of
+
     if not target.listed and not settings.has_endpoint:
         without = "plans need no model, and `backstay dev --scripted` brings its own"
         yield "missing", what, f"set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint; {without}"
@@ -263,7 +280,7 @@ async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[F
     where = target.where
     try:
         async with asyncio.timeout(_MODEL_S):
-            known = {*await room("activities.endpoints.endpoints").models_of(target)}
+            known = {*await models_of(target)}
     except TimeoutError:
         yield "missing", what, f"{where} does not answer within {_MODEL_S:g} s"
     except Exception as error:  # the client raises many kinds; each is a finding here
@@ -279,10 +296,10 @@ async def _model(settings: Settings, target: Any, what: str) -> AsyncGenerator[F
 
 async def _jails(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove every property of a jail through a jail."""
+    from sandbox.programs.sandbox import examine
+
     try:
-        proof = await room("sandbox.programs.sandbox").examine(
-            nsjail=settings.nsjail, home=settings.home, image=settings.image
-        )
+        proof = await examine(nsjail=settings.nsjail, home=settings.home, image=settings.image)
     except (IsolationUnavailable, ImageMissing) as error:
         elsewhere = await _polling_sandbox(settings)
         if elsewhere:
@@ -310,7 +327,9 @@ async def _polling_sandbox(settings: Settings) -> str:
 
 async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
     """Prove that commands in workspaces are confined, by starting the host that a worker would start."""
-    async with room("opening").open_workspaces(settings) as client:
+    from opening import open_workspaces
+
+    async with open_workspaces(settings) as client:
         try:
             await client.start()
         except BackstayError as error:
@@ -322,7 +341,9 @@ async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
 
 async def _told(settings: Settings) -> AsyncGenerator[Finding]:
     """Check how people and other programs are told what is asked of them."""
+    from gateways.mail.mail import mail_of
+
     if settings.notify_urls and settings.webhook_key is None:
         yield "note", "webhooks", "notices are not signed, so a receiver cannot tell ours; set BACKSTAY_WEBHOOK_KEY"
-    for mail in room("gateways.mail.mail").mail_of(settings):
+    for mail in mail_of(settings):
         yield "ok", "mail", f"through {mail.where}"

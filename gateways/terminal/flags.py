@@ -40,7 +40,7 @@ OutputFile = Annotated[Path | None, Parameter(help="Write the result to this fil
 
 def duration(text: str, flag: str) -> float:
     """Return the seconds of a duration such as 30d, 12h or 90m that a flag holds; raises SettingsInvalid."""
-    from backstay.policies.rule import parse_duration  # noqa: PLC0415 - with all that rules are made of
+    from backstay.policies.rule import parse_duration
 
     try:
         return parse_duration(text)

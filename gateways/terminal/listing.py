@@ -11,7 +11,6 @@ from temporalio.service import RPCError
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import StoreUnavailable, Unreachable
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.flags import Output
 from gateways.terminal.session import has_store, looking, open_store
@@ -105,11 +104,13 @@ def _stored(row: Any) -> dict[str, Any]:
 
 async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
     """Add what only the store knows; a store that does not answer takes nothing from what Temporal says."""
+    from store.glance import pruned_among
+
     if not rows or not has_store(settings):
         return
     if settings.database_url is None:
         runs = {f"{row['id']}/{row['run_id']}": row for row in rows}
-        pruned = await asyncio.to_thread(room("store.glance").pruned_among, settings.home / "backstay.db", runs)
+        pruned = await asyncio.to_thread(pruned_among, settings.home / "backstay.db", runs)
         for run in pruned or ():
             runs[run]["state"] = "pruned"
         if pruned is not None:

@@ -13,7 +13,6 @@ from backstay.errors import NotVerified, SettingsInvalid
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import rule
 from backstay.policies.ruling import Ruling, rule_on_change
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
@@ -59,9 +58,11 @@ async def why(
     arguments
         Its arguments as a JSON object.
     """
+    from opening import read_policy
+
     settings, terminal = Settings.load(), Terminal()
     given = json_object(arguments, "ARGUMENTS", '{"to": "ana@example.com"}')
-    policy = room("opening").read_policy(settings.policy)
+    policy = read_policy(settings.policy)
     user = principal(user)
     facts, digest = await _facts(settings, tool, user)
     kept: list[Any] = []
@@ -173,14 +174,17 @@ def _may_write(policy: Path) -> bool:
 
 async def _facts(settings: Settings, name: str, user: str) -> tuple[Tool, str]:
     """Return what a ruling needs to know of a tool, and the whole digest of its definition."""
+    from activities.resources import facts_of
+    from opening import open_toolbox
+
     silence_logs(settings)
-    async with room("opening").open_toolbox(settings) as toolbox:
+    async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     definition = catalog.definitions.get(name)
     if definition is None:
         near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
         raise SettingsInvalid(f"TOOL: there is no tool {name!r}; the closest are {near}")
-    return room("activities.resources").facts_of(catalog, definition), definition.digest
+    return facts_of(catalog, definition), definition.digest
 
 
 def _row(kept: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections import Counter
 from typing import Any
 
 from backstay.policies.names import Finding, findings, twins
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.exit_codes import DONE, FAILED
@@ -36,12 +35,13 @@ async def check(*, output: Output = "text") -> int:
 
 async def compared(settings: Settings) -> list[Finding]:
     """Return what is to be said of the policy, beside the toolbox; raises what makes either of them unreadable."""
-    opening = room("opening")
-    policy = await asyncio.to_thread(opening.read_policy, settings.policy)
+    from opening import open_toolbox, read_policy, yaml_of
+
+    policy = await asyncio.to_thread(read_policy, settings.policy)
     if not settings.policy.exists():
         return []
-    written = await asyncio.to_thread(opening.yaml_of, settings.policy)
-    async with opening.open_toolbox(settings) as toolbox:
+    written = await asyncio.to_thread(yaml_of, settings.policy)
+    async with open_toolbox(settings) as toolbox:
         offered = await toolbox.offered(_PATIENCE_S)
     return [*twins(written), *findings(policy, offered)]
 

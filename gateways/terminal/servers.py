@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from backstay import trust as trusting
 from backstay.errors import SettingsInvalid, ToolboxInvalid
-from backstay.rooms import house, room
+from backstay.rooms import house
 from backstay.settings import Settings, found_in
 from backstay.shown import counted, one_line, shell_words
 from backstay.variables import ENV_FILE, environment
@@ -55,6 +55,8 @@ async def add(
     header
         NAME=VALUE that is sent with each request to the address.
     """
+    from toolbox.configuration.hosts import server_of
+
     if not what:
         raise SettingsInvalid(f"add: name a command or an address, such as: backstay toolbox add {name} -- COMMAND")
     is_address = len(what) == 1 and what[0].startswith(("http://", "https://"))
@@ -63,7 +65,7 @@ async def add(
         entry |= {field: dict(_assignment(text, flag) for text in given)} if given else {}
     terminal = Terminal()
     settings = _begin(terminal)
-    found = room("toolbox.configuration.hosts").server_of(name, entry, settings.environment)
+    found = server_of(name, entry, settings.environment)
     _print_names(terminal, await take_over(terminal, [found], yes=yes), output)
 
 
@@ -77,9 +79,10 @@ async def take_from(file: Path | None = None, *, yes: StartAll = False, output: 
     file
         The file in which the other host names its servers.
     """
-    hosts = room("toolbox.configuration.hosts")
+    from toolbox.configuration.hosts import host_files
+
     if file is None:
-        known = " or ".join(shell_words(str(path)) for path in hosts.host_files(environment(None)))
+        known = " or ".join(shell_words(str(path)) for path in host_files(environment(None)))
         raise SettingsInvalid(f"import: name the file of a host; found on this machine: {known or 'none'}")
     terminal = Terminal()
     settings = _begin(terminal)
@@ -114,8 +117,10 @@ def remove(name: str, /, *, output: Output = "text") -> None:
     name
         The server, as its tools are named: NAME.tool.
     """
+    from toolbox.configuration import commented
+
     terminal, settings = Terminal(), Settings.load()
-    path, commented = settings.toolbox, room("toolbox.configuration.commented")
+    path = settings.toolbox
     text = _text(path)
     known = _checked(path, text)
     _require_known(path, [name], known.servers)
@@ -186,7 +191,9 @@ def _template(name: str) -> bytes:
 
 def servers_of(terminal: Terminal, file: Path, settings: Settings) -> list[Any]:
     """Return the servers that another host names in its file, and say which of them cannot be taken over."""
-    servers, faults = room("toolbox.configuration.hosts").servers_of(file, settings.environment)
+    from toolbox.configuration.hosts import servers_of
+
+    servers, faults = servers_of(file, settings.environment)
     for fault in faults:
         terminal.say(f"left out: {one_line(fault, _LONGEST_FAULT)}", "yellow")
     return servers
@@ -286,7 +293,9 @@ async def _choice(terminal: Terminal, question: str) -> str:
 
 def _keep(terminal: Terminal, settings: Settings, server: Any) -> None:
     """Write a server to toolbox.json and the values of its secrets to .env; nothing is written that is not valid."""
-    path, commented = settings.toolbox, room("toolbox.configuration.commented")
+    from toolbox.configuration import commented
+
+    path = settings.toolbox
     try:
         text = commented.add(_text(path), ["mcpServers", server.name], server.entry)
         everybody = _checked(path, text).users
@@ -327,12 +336,15 @@ async def _classify(
     terminal: Terminal, settings: Settings, names: Iterable[str], *, yes: bool
 ) -> dict[str, dict[str, str]]:
     """Ask servers for their tools, show what is proposed, and write what the person accepts; return that."""
+    from opening import open_toolbox, read_policy
+    from toolbox.catalog.proposal import propose
+
     asked, declared = list(names), dict[str, dict[str, str]]()
     if not asked:
         return declared
     silence_logs(settings)
-    policy = room("opening").read_policy(settings.policy)
-    async with room("opening").open_toolbox(settings) as toolbox:
+    policy = read_policy(settings.policy)
+    async with open_toolbox(settings) as toolbox:
         listed = await toolbox.inspect(asked)
     for name, (definitions, reason) in listed.items():
         if reason is not None:
@@ -340,7 +352,7 @@ async def _classify(
             terminal.say(f"    when it can be: backstay toolbox propose {shell_words(name)}")
             continue
         shown = [tool for tool in definitions if one_line(tool.mcp_name, _LONGEST_NAME) == tool.mcp_name]
-        groups, restricted = room("toolbox.catalog.proposal").propose(shown)
+        groups, restricted = propose(shown)
         restricted += [tool.mcp_name for tool in definitions if tool not in shown]
         terminal.say(f"{name}: {counted(len(definitions), 'tool')}", "bold")
         for group in groups:
@@ -374,7 +386,9 @@ def _list(terminal: Terminal, names: Iterable[str]) -> None:
 
 def _declare(path: Path, provider: str, group: Any) -> None:
     """Write the class of tools; what is declared of a tool already stays."""
-    commented, text = room("toolbox.configuration.commented"), _text(path)
+    from toolbox.configuration import commented
+
+    text = _text(path)
     known = _checked(path, text).of(provider).tools
     whole = {tool: group.declaration() for tool in group.tools}
     try:
@@ -394,18 +408,24 @@ def _declare(path: Path, provider: str, group: Any) -> None:
 
 def _text(path: Path) -> str:
     """Return the text of a toolbox.json; where there is none, that of one without servers."""
-    return room("toolbox.configuration.load").read(path) if os.path.lexists(path) else "{}"
+    from toolbox.configuration.load import read
+
+    return read(path) if os.path.lexists(path) else "{}"
 
 
 def _checked(path: Path, text: str) -> Any:
     """Return what a toolbox.json of this text says; raises ToolboxInvalid."""
-    return room("toolbox.configuration.load").checked(text, path)
+    from toolbox.configuration.load import checked
+
+    return checked(text, path)
 
 
 def _write(path: Path, text: str, mode: int | None) -> None:
+    from system.files import write_whole
+
     real = Path(os.path.realpath(path))
     kept = stat.S_IMODE(real.stat().st_mode) if mode is None and real.exists() else mode or 0o644
     try:
-        room("system.files").write_whole(real, text.encode("utf-8"), mode=kept)
+        write_whole(real, text.encode("utf-8"), mode=kept)
     except OSError as error:
         raise SettingsInvalid(f"{path}: cannot be written: {error.strerror}") from None

@@ -16,7 +16,6 @@ from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.local.serving import place_of_temporal
@@ -24,6 +23,7 @@ from gateways.terminal.local.serving import place_of_temporal
 if TYPE_CHECKING:
     from backstay.approvals.approval import ApprovalRequest
     from backstay.client import Backstay, Run
+    from store.store import Store
 
 _TASKS = "WorkflowType = 'RunTask'"
 _PREFIX = re.compile(r"[\w.@:/+-]+")
@@ -98,7 +98,7 @@ async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
 
 async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
     """Return an open request of a run; raises DecisionRefused naming those that are open."""
-    from backstay.approvals.deciding import NOT_OPEN  # noqa: PLC0415 - who has a run has loaded it
+    from backstay.approvals.deciding import NOT_OPEN
 
     pending = await run.pending()
     found = next((request for request in pending if request.id == request_id), None)
@@ -116,10 +116,12 @@ async def _listed(backstay: "Backstay", query: str, limit: int) -> AsyncGenerato
         raise error_from_rpc(error, "") from None
 
 
-def open_store(settings: Settings) -> AbstractAsyncContextManager[Any]:
+def open_store(settings: Settings) -> "AbstractAsyncContextManager[Store]":
     """Open the store that the worker of the same settings uses."""
+    from opening import open_store
+
     silence_logs(settings)
-    return room("opening").open_store(settings)
+    return open_store(settings)
 
 
 def has_store(settings: Settings) -> bool:
@@ -154,8 +156,8 @@ async def taken_back(settings: Settings, workflow: str) -> frozenset[int]:
 
 def silence_logs(settings: Settings) -> None:
     """Keep the logs of the engine out of what a command prints."""
-    from backstay.logs import configure_logs  # noqa: PLC0415 - most commands run nothing that would log
-    from backstay.redaction.redactor import Redactor  # noqa: PLC0415 - the same
+    from backstay.logs import configure_logs
+    from backstay.redaction.redactor import Redactor
 
     configure_logs(Redactor(settings.secrets()), logging.CRITICAL)
 

@@ -17,7 +17,6 @@ from temporalio.service import RPCError, RPCStatusCode
 from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
 from backstay.errors import SettingsInvalid
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.flags import Output, duration
 from gateways.terminal.session import open_store, require_store, session
@@ -77,7 +76,10 @@ async def _removed(
     settings: Settings, store: Any, ended: Sequence[Any], before: float, *, dry_run: bool
 ) -> tuple[dict[str, int], list[str]]:
     """Remove rows, then payloads, then snapshots; return what was freed, and why snapshots had to stay."""
-    freed: Any = room("store.runs.pruning").Freed()
+    from sandbox.workspaces.effects import prune_workspaces
+    from store.runs.pruning import Freed
+
+    freed: Any = Freed()
     for run in ended:
         rows = await store.pruning.prune(run, before, dry_run=dry_run)
         freed = freed if rows is None else freed + rows
@@ -88,7 +90,6 @@ async def _removed(
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
-    prune_workspaces = room("sandbox.workspaces.effects").prune_workspaces
     sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
     return freed.plain() | {"requests": requests, "snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
 
@@ -118,13 +119,15 @@ async def adopt_settings(
     *, yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False
 ) -> int:
     """Let the keys and the folder of payloads of these settings be those that every worker of the store must have."""
+    from opening import belongings_of
+
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with open_store(settings) as store:
         question = f"Let workers of store {store.identity.id} have these settings only? Stop all workers first. [y/N]"
         if not await _is_confirmed(terminal, question, "adopt these settings", yes=yes):
             return 1
-        await store.fitness.adopt(room("opening").belongings_of(settings))
+        await store.fitness.adopt(belongings_of(settings))
         terminal.result(f"store {store.identity.id}: the settings are adopted")
     terminal.say("start the workers now; what other keys have sealed stays unreadable without them", "green")
     return 0

@@ -38,7 +38,7 @@ class Terminal:
     @cached_property
     def console(self) -> "Console":
         """Return what prints for people; a command that only prints a result loads none."""
-        from rich.console import Console  # noqa: PLC0415 - as it says
+        from rich.console import Console
 
         return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
@@ -56,7 +56,7 @@ class Terminal:
 
         A terminal would let it go on at the margin, where it could pass for a line of its own.
         """
-        from rich.text import Text  # noqa: PLC0415 - see `console`
+        from rich.text import Text
 
         width = self.console.width if self.console.is_terminal else None
         for line, style in lines:
@@ -120,13 +120,13 @@ class Terminal:
 
 def safe(text: str, style: str = "") -> "Text":
     """Return text that a terminal shows literally, as one line."""
-    from rich.text import Text  # noqa: PLC0415 - see `Terminal.console`
+    from rich.text import Text
 
     return Text(one_line(text, _LINE), style=style)
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
-    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - see `Terminal.console`
+    from rich.cells import cell_len, chop_cells
 
     if width is None or cell_len(line) <= width:
         return [line]

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from backstay.errors import SettingsInvalid
 from backstay.policies.glob import matches
 from backstay.redaction.redactor import Redactor
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.tools.tool import Safety
 from gateways.terminal.flags import Output, User
@@ -64,9 +63,11 @@ async def search(
     limit
         The most tools to show.
     """
+    from opening import open_toolbox
+
     terminal, settings = Terminal(), Settings.load()
     silence_logs(settings)
-    async with room("opening").open_toolbox(settings) as toolbox:
+    async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
     hits = catalog.search(query, detail_level, limit)
     for name, reason in catalog.unavailable.items():
@@ -106,9 +107,11 @@ async def refresh(*, user: User = "singleton") -> None:
 
 async def docs(*, user: User = "singleton", output_folder: Folder = None) -> None:
     """Write documentation of the tools as Markdown, one page per provider."""
+    from toolbox.manifest.docs import tool_docs
+
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
-    pages = room("toolbox.manifest.docs").tool_docs(manifest)
+    pages = tool_docs(manifest)
     folder = output_folder
     if folder is None:
         terminal.result("\n".join(pages.values()))
@@ -173,8 +176,11 @@ async def accept(*names: str, user: User = "singleton") -> None:
 
 async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[list[Any], Any]:
     """Return the definitions that names or patterns stand for, and what masks the secrets in what they say."""
+    from opening import open_toolbox
+    from toolbox.manifest.builder import masked
+
     silence_logs(settings)
-    async with room("opening").open_toolbox(settings) as toolbox:
+    async with open_toolbox(settings) as toolbox:
         catalog = await toolbox.catalog(user)
         redactor = Redactor(toolbox.secrets | settings.secrets())
     for name in names:
@@ -182,7 +188,7 @@ async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) ->
             near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
             raise SettingsInvalid(f"there is no tool {name!r}; the closest are {near}")
     found = [tool for known, tool in sorted(catalog.definitions.items()) if any(matches(name, known) for name in names)]
-    return found, lambda said: room("toolbox.manifest.builder").masked(said, redactor)
+    return found, lambda said: masked(said, redactor)
 
 
 def _said(said: Any) -> list[str]:
@@ -195,14 +201,15 @@ def _said(said: Any) -> list[str]:
 @asynccontextmanager
 async def _open_builder() -> AsyncGenerator[Any]:
     """Open the toolbox with the operator's policy, and the builder that makes manifests of it."""
+    from opening import open_toolbox, read_policy
+    from toolbox.manifest.builder import ToolboxBuilder
+
     settings = Settings.load()
     settings.claim_home()
     silence_logs(settings)
-    policy = room("opening").read_policy(settings.policy)
-    async with room("opening").open_toolbox(settings) as toolbox:
-        yield room("toolbox.manifest.builder").ToolboxBuilder(
-            toolbox, settings.home, policy=policy, secrets=settings.secrets()
-        )
+    policy = read_policy(settings.policy)
+    async with open_toolbox(settings) as toolbox:
+        yield ToolboxBuilder(toolbox, settings.home, policy=policy, secrets=settings.secrets())
 
 
 async def _manifest(terminal: Terminal, user: str) -> Any:

@@ -15,13 +15,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
+from gateways.links import LINK_S, Stranger
 from gateways.web import alike, inbox, live, requests
 from gateways.web.guard import Guard
-from gateways.web.identity import COOKIE, ByLink, Stranger, Visitor
+from gateways.web.identity import COOKIE, ByLink, Visitor
 from gateways.web.page import Page
 from gateways.web.runs import routes as runs
 from gateways.web.sent import Sent
-from gateways.web.tokens import LINK_S
 
 PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     inbox.routes,

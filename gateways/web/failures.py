@@ -6,8 +6,8 @@ from backstay import errors
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.errors import BackstayError
 from backstay.shown import message_line
+from gateways.links import Stranger
 from gateways.web.guard import KINDS, TooMuch
-from gateways.web.identity import Stranger
 
 _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
     (errors.NotVerified, 403),

@@ -1,21 +1,18 @@
 """Find out who looks at the page: by a link from this machine, by a header of a proxy, or by its ID token."""
 
 import hmac
-import ipaddress
 import math
 from typing import Protocol
 
 from starlette.requests import Request
 
-from backstay.authority import is_plain, principal
-from backstay.errors import SettingsInvalid
+from backstay.authority import principal
 from backstay.frozen import Frozen
-from gateways.web.tokens import LINK_S, Seals
+from gateways.links import Seals, Stranger, person
 
 COOKIE = "backstay"
 PROXY_HEADER = "X-Backstay-Proxy"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_MOST_NAME = 200
 
 
 class Visitor(Frozen):
@@ -27,14 +24,6 @@ class Visitor(Frozen):
     """The unix time at which we must ask again who it is."""
     bearer: str = ""
     """The token that named the person, when the request carried it for all to see that no foreign page sent it."""
-
-
-class Stranger(Exception):
-    """Nobody whom we know looks at the page."""
-
-    def __init__(self, why: str) -> None:
-        """Say what is missing in one line, without anything that was sent."""
-        super().__init__(why)
 
 
 class Identity(Protocol):
@@ -91,32 +80,8 @@ class ByHeader:
             raise Stranger(f"the header {self._header} holds no text") from None
 
 
-def person(name: str) -> str:
-    """Return the name of a person in its canonical form; raises Stranger for what could pass for another one."""
-    known = principal(name)
-    if not known or len(known) > _MOST_NAME or not is_plain(name) or "," in known:
-        raise Stranger("your name cannot be used here: it is empty, too long, or holds signs that cannot be seen")
-    return known
-
-
 def bearer_of(request: Request) -> str:
     """Return the token of the header Authorization; empty when there is none, or more than a single header."""
     said = request.headers.getlist("Authorization")
     kind, _, token = (said[0] if len(said) == 1 else "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
-
-
-def link_for(seals: Seals, by: str) -> str:
-    """Return the token of a link for one person; raises SettingsInvalid for a name that cannot be used."""
-    try:
-        return seals.seal("link", {"by": person(by)}, LINK_S)
-    except Stranger as error:
-        raise SettingsInvalid(f"--by: {error}") from None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address to listen on can be reached from this machine only."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -11,7 +11,8 @@ import jwt
 import structlog
 from starlette.requests import Request
 
-from gateways.web.identity import LOOPBACK_NAMES, Stranger, Visitor, bearer_of, person
+from gateways.links import Stranger, person
+from gateways.web.identity import LOOPBACK_NAMES, Visitor, bearer_of
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 """No algorithm under which a key that everybody may read could sign."""

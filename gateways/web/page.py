@@ -38,12 +38,12 @@ from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from backstay.version import version
+from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import TooMuch, error_body, wants_json
-from gateways.web.identity import Identity, Stranger, Visitor
+from gateways.web.identity import Identity, Visitor
 from gateways.web.sent import Sent, read_sent
 from gateways.web.showing import FoldedArgument, is_folded
-from gateways.web.tokens import Seals
 from gateways.web.watching import Watcher
 from gateways.web.words import FILTERS, visible
 from people.decide.seeing import Seeing

@@ -13,8 +13,8 @@ from backstay.authority import principal
 from backstay.bounds import DEEPEST
 from backstay.canonical import KeyTwice, canonical, deeper_than, read_json
 from backstay.shown import one_line
+from gateways.links import Seals
 from gateways.web.identity import Visitor, bearer_of
-from gateways.web.tokens import Seals
 
 _MOST_FIELDS = 5000
 _MOST_DIGITS = 400

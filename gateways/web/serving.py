@@ -9,12 +9,12 @@ from backstay.client import Backstay
 from backstay.errors import SettingsInvalid
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
+from gateways.links import Seals, is_loopback, open_seals
 from gateways.listening import Server, address_of, config_of, listen
 from gateways.web.app import build_app
-from gateways.web.identity import ByHeader, ByLink, Identity, is_loopback
+from gateways.web.identity import ByHeader, ByLink, Identity
 from gateways.web.oidc import ByIdToken
 from gateways.web.page import Page
-from gateways.web.tokens import Seals, open_seals
 from store.store import Store
 
 MOST_CONNECTIONS = 400

@@ -18,9 +18,9 @@ from temporalio.client import WorkflowHandle
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import NoticeDraft, Told
 from backstay.testing import Reply
+from gateways.links import Seals
 from gateways.web import guard
 from gateways.web.identity import Visitor
-from gateways.web.tokens import Seals
 from tests.docs.blocks import table
 from tests.engine import Scripts, engine, pending
 from tests.requirements import promise

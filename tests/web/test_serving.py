@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from backstay.testing import Reply
 from gateways import listening
-from gateways.web.identity import link_for
-from gateways.web.tokens import LINK_S, Seals, open_seals
+from gateways.links import LINK_S, Seals, link_for, open_seals
 from tests.cli.commands import environment_of, forked
 from tests.engine import Scripts, ended, pending
 from tests.requirements import promise

@@ -8,13 +8,14 @@ from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.canonical import read_json
 from backstay.client import Run
-from backstay.rooms import room
 from backstay.shown import one_line, shell_words
 
 
 def form_of(request: ApprovalRequest | None) -> Any:
     """Return what a person can enter about a request."""
-    return room("people.requests.form").DecisionForm.of(request)
+    from people.requests.form import DecisionForm
+
+    return DecisionForm.of(request)
 
 
 async def decided(run: Run, request: ApprovalRequest, by: str, choice: str, **entered: Any) -> dict[str, Any]:
@@ -53,15 +54,21 @@ def _other_digest(run: str, request: ApprovalRequest, given: str, waiting: Seque
 
 
 def _said(request: ApprovalRequest | None, choice: str, entered: dict[str, Any]) -> dict[str, Any]:
-    said = room("people.requests.entered").Entered(choice, **entered)
-    return room("people.requests.form").decision_of(form_of(request), said)
+    from people.requests.entered import Entered
+    from people.requests.form import decision_of
+
+    said = Entered(choice, **entered)
+    return decision_of(form_of(request), said)
 
 
 async def _sent(
     run: Run, request_id: str, request: ApprovalRequest | None, by: str, said: dict[str, Any]
 ) -> dict[str, Any]:
-    known = room("people.decide.looking").KnownRequest(run.id, request_id, None, request)
-    return await room("people.decide.deciding").decide(run, known, said, by=by, shown=ShownRequest())
+    from people.decide.deciding import decide
+    from people.decide.looking import KnownRequest
+
+    known = KnownRequest(run.id, request_id, None, request)
+    return await decide(run, known, said, by=by, shown=ShownRequest())
 
 
 def json_or_text(typed: str) -> Any:

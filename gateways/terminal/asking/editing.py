@@ -12,7 +12,6 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused
-from backstay.rooms import room
 from backstay.shown import one_line, shown_arguments
 from gateways.terminal.terminal import Terminal
 
@@ -29,11 +28,13 @@ async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor:
     In an editor they are given whole, with nothing clipped or written out for the screen, and one that is deleted
     there is left out. Raises DecisionRefused when the text cannot be used.
     """
+    from people.requests.editing import edit_in_json
+
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await run.arguments(request.id, call.index)
     written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
     # Typed in one line are only the new values; in an editor stands all of it.
-    edit = room("people.requests.editing").edit_in_json(call.index, before, written, whole=bool(editor))
+    edit = edit_in_json(call.index, before, written, whole=bool(editor))
     terminal.show((line, "cyan") for line in differences(before, edit.arguments, edit.without))
     return edit
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.fields import FormField, answer_of, fields_of
-from backstay.rooms import room
 from gateways.terminal.terminal import Terminal
 
 _STOP = "."
@@ -54,9 +53,12 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
 
     What is not named has its default.
     """
+    from people.requests.entered import Given
+
     fields: list[FormField] = [field for field in form.fields if field.kind != "nothing"]
-    given_as = room("people.requests.entered").Given
-    entered = {field.path: given_as(field.default) for field in fields if field.default is not None}
+    entered: dict[tuple[str, ...], str | Given] = {
+        field.path: Given(field.default) for field in fields if field.default is not None
+    }
     typed_in: set[tuple[str, ...]] = set()
     for text in given:
         name, equals, typed = text.partition("=")
@@ -71,18 +73,19 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
         typed_in.add(named[0].path)
         # As at a prompt, a text in quotes may hold line breaks; one that is empty leaves the field out.
         plain = named[0].kind != "text" or not typed
-        entered[named[0].path] = typed if plain else given_as(named[0].parse(typed))
+        entered[named[0].path] = typed if plain else Given(named[0].parse(typed))
     return entered
 
 
 async def _checked(field: FormField, typed: str, schema: dict[str, Any]) -> Any:
     """Return the value of what was typed; raises ValueError for what does not fit the field."""
+    from toolbox.schema import compile_schema, fault_of
+
     value = field.parse(typed)
-    schemas = room("toolbox.schema")
     around = {word: schema[word] for word in _DEFINITIONS if word in schema}
-    check = await asyncio.to_thread(schemas.compile_schema, {**around, **field.schema})
+    check = await asyncio.to_thread(compile_schema, {**around, **field.schema})
     # What cannot be checked here is checked where the answer is accepted.
-    fault = None if isinstance(check, str) else await asyncio.to_thread(schemas.fault_of, check, value, root="it")
+    fault = None if isinstance(check, str) else await asyncio.to_thread(fault_of, check, value, root="it")
     if fault is not None and fault.startswith(("it: ", "it.", "it[")) and "the tool's schema" not in fault:
         raise ValueError(fault.removeprefix("it: "))
     return value

@@ -11,7 +11,6 @@ from backstay.approvals.whole import unseen, with_all
 from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import HOLDS, AcceptedLine
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from gateways.terminal.asking.deciding import decided, form_of, json_or_text
@@ -115,6 +114,8 @@ class Prompt:
             self._whole.add(f"{request.id} {request.digest}")
 
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
+        from people.decide.deciding import outcome_words
+
         try:
             answer = await self._send(request, key)
         except Detached:
@@ -124,7 +125,7 @@ class Prompt:
             return False
         if answer is None:
             return False
-        said = room("people.decide.deciding").outcome_words(answer, self.by)
+        said = outcome_words(answer, self.by)
         self.terminal.say("; ".join(said), "green")
         return True
 

@@ -12,7 +12,6 @@ from rich.cells import cell_len
 
 from backstay.approvals.layout import BAR
 from backstay.errors import SettingsInvalid
-from backstay.rooms import room
 from backstay.settings import Settings
 from backstay.shown import one_line
 
@@ -37,15 +36,17 @@ class Entrance(NamedTuple):
 
 def let_in(settings: Settings, page: str | None, by: str) -> Entrance:
     """Return how a person is let in where the page believes links, and that is on this machine only."""
+    from gateways.links import is_loopback, link_for, open_seals
+
     if settings.web_identity != "link":
         why = f"it knows people by a proxy (BACKSTAY_WEB_IDENTITY={settings.web_identity}), and a chat comes by a link"
         return Entrance(by, {}, f"{why}; {_BROWSER}")
     host = urlsplit(page or "").hostname
-    if host is None or not room("gateways.web.identity").is_loopback(host):
+    if host is None or not is_loopback(host):
         why = "a chat comes by a link, which lets in on this machine only, and the address is none of this machine"
         return Entrance(by, {}, f"{why}; {_BROWSER}")
     try:
-        link = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+        link = link_for(open_seals(settings), by)
     except SettingsInvalid as error:
         return Entrance(by, {}, str(error))
     why = "it does not take the link of this chat; give both one BACKSTAY_HOME or BACKSTAY_WEB_SECRET, and one identity"

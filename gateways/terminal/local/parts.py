@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backstay.errors import SettingsInvalid
-from backstay.rooms import house, room
+from backstay.rooms import house
 from backstay.settings import Settings
 from gateways.terminal.local.embedded import Embedded, environment_for
 from gateways.terminal.session import account_name
@@ -79,12 +79,14 @@ async def keep_page(parts: Parts, port: int) -> None:
 
 def _say_page(parts: Parts) -> None:
     """Say where the page is; with links, one that lets the person in who sits here."""
+    from gateways.links import link_for, open_seals
+
     settings, terminal = parts.settings, parts.terminal
     if settings.web_identity != "link":
         terminal.say(f"page        {parts.address}", "green")
         return
     by = account_name()
-    token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+    token = link_for(open_seals(settings), by)
     terminal.say(f"page        http://127.0.0.1:{parts.page}/link/{token}", "green")
     terminal.say(f"            for {by}, for 12 hours; another link: backstay web link --by NAME --port {parts.page}")
 

@@ -14,7 +14,6 @@ from temporalio.client import Client
 from backstay.client.connecting import is_place_named, place_in_file
 from backstay.errors import SettingsInvalid
 from backstay.frozen import Frozen
-from backstay.rooms import room
 from backstay.settings import Price, Settings
 
 _FILE, _LOCK = "dev.json", "dev.lock"
@@ -58,15 +57,19 @@ async def alone(home: Path, database: Path, serving: Serving) -> AsyncGenerator[
 
     Commands with the same home find it from then on. Raises SettingsInvalid naming the other one.
     """
+    from system.locks import async_file_lock
+
     _make_folders(home, database.parent)
 
     def tell(served: Serving) -> None:
-        room("system.files").write_whole(home / _FILE, served.model_dump_json().encode(), durable=False)
+        from system.files import write_whole
+
+        write_whole(home / _FILE, served.model_dump_json().encode(), durable=False)
 
     async with AsyncExitStack() as stack:
         for lock in (home / _LOCK, database.with_name(f"{database.name}.lock")):
             try:
-                await stack.enter_async_context(room("system.locks").async_file_lock(lock, wait_s=_WAIT_S))
+                await stack.enter_async_context(async_file_lock(lock, wait_s=_WAIT_S))
             except TimeoutError:
                 raise SettingsInvalid(_taken(home, lock)) from None
         stack.callback((home / _FILE).unlink, missing_ok=True)
@@ -105,10 +108,12 @@ def may_serve(home: Path) -> bool:
 
 async def serving_here(home: Path) -> Serving | None:
     """Return what is served now with this home; None where nothing is."""
+    from system.locks import async_file_lock
+
     if not may_serve(home):
         return None
     try:
-        async with room("system.locks").async_file_lock(home / _LOCK, wait_s=0):
+        async with async_file_lock(home / _LOCK, wait_s=0):
             return None  # it was killed, and its file stayed
     except TimeoutError:
         return _told(home)

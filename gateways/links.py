@@ -1,9 +1,10 @@
-"""Sign small things that people carry for us: links, and what proves that a form is ours."""
+"""Sign small things that people carry for us: links to the page, and what proves that a form is ours."""
 
 import base64
 import binascii
 import hashlib
 import hmac
+import ipaddress
 import json
 import os
 import secrets
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from backstay.authority import is_plain, principal
 from backstay.canonical import canonical
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
@@ -20,6 +22,15 @@ LINK_S = 12 * 3600.0
 """How long a link, and what is done with it, holds."""
 _FILE = "web-secret"
 _LONGEST = 4000
+_MOST_NAME = 200
+
+
+class Stranger(Exception):
+    """Nobody whom we know looks at the page."""
+
+    def __init__(self, why: str) -> None:
+        """Say what is missing in one line, without anything that was sent."""
+        super().__init__(why)
 
 
 class Seals:
@@ -78,3 +89,27 @@ def _kept_secret(file: Path) -> bytes:
             f"BACKSTAY_HOME: the page cannot keep its secret in {file.parent} ({type(error).__name__}); "
             "set BACKSTAY_WEB_SECRET, or let it write there"
         ) from None
+
+
+def person(name: str) -> str:
+    """Return the name of a person in its canonical form; raises Stranger for what could pass for another one."""
+    known = principal(name)
+    if not known or len(known) > _MOST_NAME or not is_plain(name) or "," in known:
+        raise Stranger("your name cannot be used here: it is empty, too long, or holds signs that cannot be seen")
+    return known
+
+
+def link_for(seals: Seals, by: str) -> str:
+    """Return the token of a link for one person; raises SettingsInvalid for a name that cannot be used."""
+    try:
+        return seals.seal("link", {"by": person(by)}, LINK_S)
+    except Stranger as error:
+        raise SettingsInvalid(f"--by: {error}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address to listen on can be reached from this machine only."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -7,10 +7,9 @@ from cyclopts import App, Parameter
 from backstay.errors import SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.flags import Output
-from gateways.terminal.gateways.slack import slack_beside
+from gateways.terminal.serving.slack import slack_beside
 from gateways.terminal.session import open_store, session
 from gateways.terminal.terminal import Terminal
 
@@ -29,16 +28,18 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
     port
         Port to listen on; 0 for any that is free.
     """
+    from gateways.web.serving import open_page, serve
+    from opening import read_policy
+
     settings, terminal = Settings.load(), Terminal()
-    serving = room("gateways.web.serving")
     settings.claim_home()
-    policy = room("opening").read_policy(settings.policy)
+    policy = read_policy(settings.policy)
     async with (
         session(settings) as backstay,
         open_store(settings) as store,
         slack_beside(settings, store, backstay) as more,
     ):
-        page = serving.open_page(settings, store, backstay, policy, host)
+        page = open_page(settings, store, backstay, policy, host)
         configure_logs(Redactor(settings.secrets()))
         if settings.approver_key is None:
             terminal.say("BACKSTAY_APPROVER_KEY is not set, so decisions are recorded as unverified", "yellow")
@@ -48,7 +49,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
             if settings.web_identity == "link":
                 terminal.say("let somebody in with: backstay web link --by NAME")
 
-        await serving.serve(page, host, port, ready, more)
+        await serve(page, host, port, ready, more)
     terminal.say("stopped")
 
 
@@ -66,11 +67,13 @@ async def link(
     port
         The port of `backstay web`.
     """
+    from gateways.links import link_for, open_seals
+
     settings = Settings.load()
     if settings.web_identity != "link":
         raise SettingsInvalid(
             f"BACKSTAY_WEB_IDENTITY: {settings.web_identity}; there are no links, the proxy says who people are"
         )
-    token = room("gateways.web.identity").link_for(room("gateways.web.tokens").open_seals(settings), by)
+    token = link_for(open_seals(settings), by)
     address = f"http://{HOST}:{port}/link/{token}"
     Terminal().results(output, {"link": address, "by": by}, [address])

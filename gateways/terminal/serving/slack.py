@@ -1,9 +1,8 @@
 """The command `slack`: let people decide in Slack; and its route beside the page."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from types import ModuleType
-from typing import Annotated, Any
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -11,10 +10,14 @@ from backstay.client import Backstay
 from backstay.errors import SettingsInvalid
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
-from backstay.rooms import room
 from backstay.settings import Settings
 from gateways.terminal.session import open_store, require_store, session
 from gateways.terminal.terminal import Terminal
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+    from store.store import Store
 
 HOST, PORT = "127.0.0.1", 8235
 _EXTRA = frozenset({"slack_bolt", "slack_sdk", "aiohttp"})
@@ -31,33 +34,38 @@ async def slack(*, host: str = HOST, port: Annotated[int, Parameter(help="0 for 
         Address to listen on for Slack; not used in socket mode.
     """
     settings, terminal = Settings.load(), Terminal()
-    _room("gateways.slack.app").require_settings(settings)
+    with _extra():
+        from gateways.slack.app import require_settings
+        from gateways.slack.serving import serve
+    require_settings(settings)
     require_store(settings)
-    serving = _room("gateways.slack.serving")
     async with session(settings) as backstay, open_store(settings) as store:
         configure_logs(Redactor(settings.secrets()))
 
         def ready(how: str) -> None:
             terminal.say(f"backstay slack ready: {how}", "green")
 
-        await serving.serve(settings, store, backstay, host=host, port=port, ready=ready)
+        await serve(settings, store, backstay, host=host, port=port, ready=ready)
     terminal.say("stopped")
 
 
 @asynccontextmanager
-async def slack_beside(settings: Settings, store: Any, backstay: Backstay) -> AsyncGenerator[list[Any]]:
+async def slack_beside(settings: Settings, store: "Store", backstay: Backstay) -> "AsyncGenerator[Sequence[BaseRoute]]":
     """Serve Slack within the page where a token for it is set, until the block ends; yields the routes for that."""
     if settings.slack_bot_token is None:
         yield []
         return
-    async with _room("gateways.slack.serving").slack_beside(settings, store, backstay) as routes:
-        yield list(routes)
+    with _extra():
+        from gateways.slack.serving import routes_beside
+    async with routes_beside(settings, store, backstay) as routes:
+        yield routes
 
 
-def _room(name: str) -> ModuleType:
-    """Return a room of Slack; raises SettingsInvalid where its extra is not installed."""
+@contextmanager
+def _extra() -> Generator[None]:
+    """Raise SettingsInvalid where what is imported needs the extra, and it is not installed."""
     try:
-        return room(name)
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise

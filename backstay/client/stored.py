@@ -1,0 +1,44 @@
+"""Read the store itself, in a program that has the settings of the worker: a large output, and a revealed secret.
+
+Neither goes through Temporal: an output may be larger than a message, and no history may hold a secret. This module and
+backstay/__main__.py are the two that import what stands above backstay, once they have put it on the path.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from backstay.client.sending import signed
+from backstay.errors import RunNotFound
+from backstay.rooms import ROOMS, open_house
+from backstay.settings import Settings
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncGenerator[Any]:
+    """Open the store that the settings name; programs that only start and decide runs load nothing of it."""
+    open_house(*ROOMS)
+    from opening import open_store  # noqa: PLC0415 - only now is it on the path
+
+    async with open_store(settings) as store:
+        yield store
+
+
+async def stored_output(workflow_id: str, ref: str) -> Any:
+    """Return the output of a run that is too large for its Result; raises RunNotFound."""
+    async with _opened(Settings.load()) as store:
+        row = await store.runs.get(workflow_id)
+        if row is None:
+            raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
+        blobs = store.blobs.of(row.run)
+        return await blobs.get_json((await blobs.get_json(ref))["shown"])
+
+
+async def revealed(workflow_id: str, namespace: str, wish: dict[str, Any], key: bytes | None) -> str:
+    """Return the secret that a person wishes to be shown; the wish is signed where it carries no proof."""
+    settings = Settings.load()
+    async with _opened(settings) as store:
+        if "proof" not in wish and key is not None:
+            wish = signed(key, await store.revealing.binding(workflow_id, namespace), wish)
+        asked = {**wish, "workflow_id": workflow_id}
+        return await store.revealing.reveal(asked, namespace, settings.approver_key_bytes)

@@ -1,4 +1,0 @@
-"""The commands that serve gateways: ways in for people.
-
-May import: backstay, gateways.terminal.
-"""
