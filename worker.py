@@ -113,9 +113,9 @@ def open_worker(client: Client, resources: "Resources", *, sandboxed: bool = Fal
 @contextlib.asynccontextmanager
 async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGenerator[None]:
     """Send notices to the addresses that the settings name, and close requests of runs that ended unseen."""
-    from gateways.delivering import delivering, tidying
     from gateways.mail.mail import mail_of
     from gateways.webhooks import open_webhooks
+    from people.notices.delivering import delivering, tidying
 
     mail = mail_of(settings, known=read_policy(settings.policy).people, requests=store.requests)
     async with (

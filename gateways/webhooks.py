@@ -11,7 +11,7 @@ import httpx2
 from backstay.approvals.notice import Notice
 from backstay.canonical import canonical
 from backstay.settings import Settings
-from gateways.delivering import NotTaken
+from people.notices.delivering import NotTaken
 
 TIMEOUT_S = 10
 

@@ -139,6 +139,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "people": EVERYWHERE,
         "backstay": EVERYWHERE,
         "store": EVERYWHERE,
+        "structlog": ("people/notices/*",),
     },
     "opening.py": {
         "activities": EVERYWHERE,

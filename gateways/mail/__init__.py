@@ -1,4 +1,4 @@
 """Tell people by mail that something is asked of them.
 
-May import: backstay, gateways.delivering, store.
+May import: backstay, people, store.
 """

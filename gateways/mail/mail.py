@@ -25,7 +25,7 @@ from backstay.authority import principal
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import NOBODY, one_line
-from gateways.delivering import NotTaken
+from people.notices.delivering import NotTaken
 from store.notices.requests import Requests
 
 TIMEOUT_S = 10

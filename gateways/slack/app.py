@@ -14,7 +14,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from backstay.client import Backstay
 from backstay.errors import SettingsInvalid, Unreachable
 from backstay.settings import Settings
-from gateways.delivering import delivering
 from gateways.slack.board import Board
 from gateways.slack.commands import Commands
 from gateways.slack.deciding import Desk
@@ -22,6 +21,7 @@ from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import People
 from gateways.slack.posting import FAILURES, Channel
+from people.notices.delivering import delivering
 from store.store import Store
 
 TIMEOUT_S = 20

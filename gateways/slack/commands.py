@@ -12,13 +12,13 @@ from backstay.client import Backstay, Run
 from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, RunNotFound, TaskInvalid
 from backstay.shown import message_line, one_line
-from gateways.delivering import NotTaken
 from gateways.slack.aim import event_of
 from gateways.slack.board import Board
 from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
 from gateways.slack.posting import FAILURES
+from people.notices.delivering import NotTaken
 from store.runs.runs import RunRow
 from store.store import Store
 

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from backstay.errors import BackstayError
-from gateways.delivering import NotTaken, doing
 from gateways.slack.board import Board
+from people.notices.delivering import NotTaken, doing
 from store.store import Store
 
 LOOK_S = 5.0

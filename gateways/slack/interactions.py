@@ -17,7 +17,6 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.policies.accepted import remembered_words
 from backstay.shown import message_line
-from gateways.delivering import NotTaken
 from gateways.slack.aim import Aim, Place, event_of
 from gateways.slack.board import Board
 from gateways.slack.deciding import Desk
@@ -27,6 +26,7 @@ from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.people import People
 from gateways.slack.posting import FAILURES
+from people.notices.delivering import NotTaken
 from people.requests.entered import Entered, EntryRefused
 from people.requests.form import DecisionForm
 

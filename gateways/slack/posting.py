@@ -18,8 +18,8 @@ from slack_sdk.models.metadata import Metadata
 from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay.shown import one_line
-from gateways.delivering import NotTaken
 from gateways.slack.drawing.page import escaped, section
+from people.notices.delivering import NotTaken
 from store.notices.posts import Post, PostKind, Posts
 
 EVENT = "backstay_post"

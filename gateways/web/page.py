@@ -47,6 +47,7 @@ from gateways.web.showing import FoldedArgument, is_folded
 from gateways.web.watching import Watcher
 from gateways.web.words import FILTERS, visible
 from people.decide.seeing import Seeing
+from people.runs.finding import KnownRun, Sources, find
 from store.store import Store
 
 FORM_S = 12 * 3600.0
@@ -68,6 +69,7 @@ class Page:
         """`backstay` signs what people decide, when the approver key is set; `policy` is the operator's."""
         self.settings, self.backstay, self.store = settings, backstay, store
         self.seeing = Seeing(policy, self.store)
+        self.sources = Sources(backstay, store, self.seeing)
         self.watcher = Watcher(self.store)
         self.identity = identity
         self.seals = seals
@@ -83,6 +85,7 @@ class Page:
         filters.update(FILTERS, decided_words=decided_words, foldable=FoldedArgument.of, is_folded=is_folded)
         known: dict[str, Any] = self._templates.globals
         known.update(request_path=request_path, run_path=run_path, version=version())
+        known.update(run_place=run_place, run_query=run_query)
 
     @property
     def key(self) -> bytes | None:
@@ -105,6 +108,11 @@ class Page:
             return await endpoint(request, visitor, await read_sent(request, visitor, self.seals))
 
         return Route(path, acted_on, methods=["POST"])
+
+    async def run(self, request: Request, visitor: Visitor) -> KnownRun:
+        """Return the run that an address names, to a visitor who may see it; raises RunNotFound."""
+        named = request.path_params["workflow_id"], request.query_params.get("run")
+        return await find(self.sources, visitor.by, *named)
 
     def csrf(self, visitor: Visitor) -> str:
         """Return what a form of this visitor must carry."""
@@ -159,3 +167,13 @@ def request_path(workflow_id: str, request_id: str) -> str:
 def run_path(workflow_id: str) -> str:
     """Return where a run is shown."""
     return f"/runs/{quote(workflow_id, safe='')}"
+
+
+def run_place(found: KnownRun) -> str:
+    """Return where the page of this run is, also of one whose name was used again."""
+    return f"{run_path(found.workflow_id)}{run_query(found)}"
+
+
+def run_query(found: KnownRun) -> str:
+    """Return what an address must say beside the workflow id to name this run."""
+    return f"?run={quote(found.run_id, safe='')}" if found.is_older else ""

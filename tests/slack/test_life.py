@@ -9,8 +9,8 @@ import pytest_asyncio
 import opening
 from backstay import connect
 from backstay.testing import Reply
-from gateways.delivering import close_lost
 from gateways.slack import interactions
+from people.notices.delivering import close_lost
 from tests.engine import ended, pending
 from tests.requirements import promise
 from tests.sizes import spread

@@ -9,8 +9,8 @@ import pytest
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import Decision, NoticeDraft, Told
 from backstay.settings import Settings
-from gateways.delivering import NotTaken, deliver_due, delivering
 from gateways.webhooks import open_webhooks
+from people.notices.delivering import NotTaken, deliver_due, delivering
 from store.notices.outbox import Lost
 from store.opening import open_store
 from tests.requirements import promise

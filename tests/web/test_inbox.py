@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from backstay.testing import Reply
-from gateways.delivering import tidying
+from people.notices.delivering import tidying
 from tests.browser import assert_accessible
 from tests.engine import Scripts, ended, engine, pending, update
 from tests.requirements import promise

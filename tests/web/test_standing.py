@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from pydantic import SecretStr
 
 from backstay.testing import Reply
-from gateways.delivering import tidying
+from people.notices.delivering import tidying
 from tests.browser import assert_accessible
 from tests.e2e.plans.rehearsed import toolbox_with_files
 from tests.engine import Scripts, ended, engine, pending, share_images

@@ -22,10 +22,10 @@ from backstay.shown import counted, one_line
 from gateways.web.guard import error_body, wants_json
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
-from gateways.web.runs.finding import Found, find
-from gateways.web.runs.looking import undo_of
 from gateways.web.runs.showing import undo_view
 from gateways.web.sent import Sent, text_in, without_names
+from people.runs.finding import KnownRun, find
+from people.runs.looking import undo_of
 
 _LONGEST_EVENT = 200
 _TAKEN_S = 30.0
@@ -46,7 +46,7 @@ _FIELDS = {
 """What programs may send; who they are is known."""
 _CONFIRMED = frozenset({"undo", "cancel"})
 """What is done only after people have seen what it takes back."""
-Deed = Callable[[Found, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]]
+Deed = Callable[[KnownRun, Run, dict[str, Any], str], Awaitable[tuple[str, Any]]]
 """Does something to a run with what was sent, in a person's name; returns what people and programs are told."""
 
 
@@ -58,22 +58,22 @@ class Acting:
         self._page = page
         self._going_on: set[asyncio.Task[Any]] = set()
 
-    async def pause(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def pause(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Hold the run before its next step or call."""
         answer = await run.pause(text_in(said, "reason"), by=by)
         return _voted(answer) or "The run is paused before its next step.", answer
 
-    async def resume(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def resume(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Let a paused run go on."""
         answer = await run.resume(text_in(said, "reason"), by=by)
         return _voted(answer) or "The run goes on.", answer
 
-    async def message(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def message(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Tell the model of the run something."""
         answer = await run.message(text_in(said, "text"), by=by, event_id=_event(said) or None)
         return "The run has your message; the model reads it at its next step.", answer
 
-    async def top_up(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def top_up(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Raise limits of the run."""
         more = {name: value for name, value in said.items() if name != "event_id"}
         event_id = _event(said)
@@ -85,7 +85,7 @@ class Acting:
         answer = await run.top_up(by=by, **more)
         return _voted(answer) or "The limits are raised.", answer
 
-    async def cancel(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def cancel(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """End the run; what it did is undone, unless its task says otherwise or the policy restricts who decides."""
         if not found.is_open:
             raise DecisionRefused("the run has ended already")
@@ -94,7 +94,7 @@ class Acting:
         await run.cancel()
         return "The run is being cancelled.", {}
 
-    async def undo(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def undo(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Take effects back: within the run while it is open, and by a run of its own after its end."""
         to_step = said.get("to_step")
         if not found.is_open:
@@ -117,7 +117,7 @@ class Acting:
         words = f"{counted(len(undone), 'effect')} dealt with; see below what became of each."
         return words, {"undone": [each.plain() for each in undone]}
 
-    async def taken_back(self, found: Found, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
+    async def taken_back(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
         """Record that the visitor took a parked effect back by hand; nothing is called."""
         effect = said.get("effect")
         if not isinstance(effect, int) or isinstance(effect, bool):
@@ -144,7 +144,9 @@ def routes(page: Page) -> list[BaseRoute]:
 
 def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, Sent], Awaitable[Response]]:
     async def act(request: Request, visitor: Visitor, sent: Sent) -> Response:
-        found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
+        found = await find(
+            page.sources, visitor.by, request.path_params["workflow_id"], request.query_params.get("run")
+        )
         if found.is_older:
             raise DecisionRefused("run: a newer run has this workflow ID, and this would be done to that one")
         said = _said(name, sent, visitor)
@@ -168,7 +170,7 @@ def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, 
 class _Question(NamedTuple):
     """Hold what people are asked before something is done that takes effects back."""
 
-    found: Found
+    found: KnownRun
     deed: str
     said: dict[str, Any]
     preview: dict[str, Any]
@@ -178,7 +180,7 @@ class _Question(NamedTuple):
     """Whether it has changed since they saw it."""
 
 
-async def _preview(page: Page, found: Found, name: str, said: dict[str, Any]) -> dict[str, Any]:
+async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any]) -> dict[str, Any]:
     """Return what would be taken back; raises Pruned when nothing of it is known any more.
 
     For an end it also tells whether all of that is kept: the run cannot know who cancels it.
@@ -188,11 +190,11 @@ async def _preview(page: Page, found: Found, name: str, said: dict[str, Any]) ->
         raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
     if found.row is not None:
         found.row.require_not_pruned()
-    undo = await undo_of(page, found, to_step)
+    undo = await undo_of(page.sources, found, to_step)
     return undo if name == "undo" else undo | {"kept": _authority(found).restricts}
 
 
-def _digest(found: Found, name: str, said: dict[str, Any], preview: dict[str, Any]) -> str:
+def _digest(found: KnownRun, name: str, said: dict[str, Any], preview: dict[str, Any]) -> str:
     seen = [[effect["effect"], effect["shown"], effect["unknown"]] for effect in preview["effects"]]
     return digest_of([name, said.get("to_step"), found.run, preview["count"], seen])[:32]
 
@@ -264,7 +266,7 @@ def _seen(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def require_may_stop(found: Found, by: str, *, signs: bool) -> None:
+def require_may_stop(found: KnownRun, by: str, *, signs: bool) -> None:
     """Raise NotVerified or DecisionRefused where the policy of a run names who may stop it, and not this person."""
     authority = _authority(found).for_stopping()
     refused: BackstayError | None = deciding.refused_person(authority, by, "the page knows who asks", frozenset())
@@ -274,7 +276,7 @@ def require_may_stop(found: Found, by: str, *, signs: bool) -> None:
         raise refused
 
 
-def _authority(found: Found) -> Authority:
+def _authority(found: KnownRun) -> Authority:
     """Return who may change a run as a whole, by the policy with which it began."""
     given = {} if found.row is None else found.row.opened.get("policy")
     return deciding.authority_over_run(Policy.model_validate(given)) if given else Authority()

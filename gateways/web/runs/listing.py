@@ -14,7 +14,7 @@ from backstay.shown import one_line
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
-from gateways.web.runs.words import OUTCOMES, tone_of
+from people.runs.words import OUTCOMES, tone_of
 from store.runs.runs import RunFilter, RunRow
 
 _ROWS = 30

@@ -10,11 +10,11 @@ from starlette.routing import BaseRoute
 from backstay.errors import ArgumentsInvalid, RunNotFound
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
-from gateways.web.page import Page
+from gateways.web.page import Page, run_place
 from gateways.web.runs import acting, listing, stored, streaming
-from gateways.web.runs.finding import find
-from gateways.web.runs.looking import look
 from gateways.web.runs.showing import is_held, view_of, wire_of
+from people.runs.finding import find
+from people.runs.looking import look
 
 
 def routes(page: Page) -> list[BaseRoute]:
@@ -23,15 +23,15 @@ def routes(page: Page) -> list[BaseRoute]:
     async def show(request: Request, visitor: Visitor) -> Response:
         workflow_id = request.path_params["workflow_id"]
         try:
-            found = await find(page, visitor, workflow_id, request.query_params.get("run"))
+            found = await page.run(request, visitor)
         except RunNotFound:
             # An undo after the end is a workflow of its own; it stands on the page of the run that it takes back.
             worked_on = await page.store.runs.worked_on(workflow_id)
             if worked_on is None or worked_on.workflow_id == workflow_id:
                 raise
-            found = await find(page, visitor, worked_on.workflow_id, worked_on.workflow_run_id)
-            return RedirectResponse(found.place, 303)
-        seen = await look(page, found, visitor.by, before=_before(request))
+            found = await find(page.sources, visitor.by, worked_on.workflow_id, worked_on.workflow_run_id)
+            return RedirectResponse(run_place(found), 303)
+        seen = await look(page.sources, found, visitor.by, before=_before(request))
         if wants_json(request.headers):
             return page.json(visitor, wire_of(seen))
         return page.render(

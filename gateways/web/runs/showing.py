@@ -13,9 +13,9 @@ from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State
-from gateways.web.runs.looking import FIRST_LATE, Seen
-from gateways.web.runs.planning import plans_of
-from gateways.web.runs.words import OUTCOMES, event_tone, tone_of
+from people.runs.looking import FIRST_LATE, RunView
+from people.runs.plans import plans_of
+from people.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
 MOST_EFFECTS = 100
@@ -32,7 +32,7 @@ _LIMITS = (
 )
 
 
-def view_of(seen: Seen) -> dict[str, Any]:
+def view_of(seen: RunView) -> dict[str, Any]:
     """Return everything that the page of a run shows."""
     result = None if seen.result is None else Result.model_validate(seen.result)
     effects = _effects(seen)
@@ -54,7 +54,7 @@ def view_of(seen: Seen) -> dict[str, Any]:
     }
 
 
-def wire_of(seen: Seen) -> dict[str, Any]:
+def wire_of(seen: RunView) -> dict[str, Any]:
     """Return the same for programs, in the objects of the wire."""
     found = seen.found
     return {
@@ -78,7 +78,7 @@ def wire_of(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _head(seen: Seen, result: Result | None) -> dict[str, Any]:
+def _head(seen: RunView, result: Result | None) -> dict[str, Any]:
     found, row = seen.found, seen.found.row
     opened = {} if row is None else row.opened
     state = _state(seen, result)
@@ -101,7 +101,7 @@ def _head(seen: Seen, result: Result | None) -> dict[str, Any]:
     }
 
 
-def _state(seen: Seen, result: Result | None) -> str:
+def _state(seen: RunView, result: Result | None) -> str:
     row = seen.found.row
     if row is not None and row.pruned_at is not None:
         return "pruned"
@@ -114,7 +114,7 @@ def _state(seen: Seen, result: Result | None) -> str:
     return result.outcome.value if result is not None else "stopped"
 
 
-def _web_ui(seen: Seen, web_ui: str) -> str:
+def _web_ui(seen: RunView, web_ui: str) -> str:
     """Return the run in Temporal's Web UI; empty where nobody said where that is, or where it is no page."""
     if not web_ui.startswith(("http://", "https://")):
         return ""
@@ -125,7 +125,7 @@ def _web_ui(seen: Seen, web_ui: str) -> str:
     return f"{web_ui}/namespaces/{quote(namespace, safe='')}/workflows/{name}/{run_id}"
 
 
-def _limits(seen: Seen, result: Result | None) -> Iterator[dict[str, Any]]:
+def _limits(seen: RunView, result: Result | None) -> Iterator[dict[str, Any]]:
     """Yield what the run may use, and what of it is used."""
     usage = _used(seen, result)
     given = seen.budget.get("budget") or (None if result is None else result.budget.plain())
@@ -155,7 +155,7 @@ def _limit(name: str, used: float, allowed: float | None, unit: str = "") -> dic
     return {"name": name, "used": used, "allowed": allowed, "unit": unit, "share": share, "tone": tone}
 
 
-def _used(seen: Seen, result: Result | None) -> dict[str, Any]:
+def _used(seen: RunView, result: Result | None) -> dict[str, Any]:
     if seen.status is not None:
         return seen.status.usage
     return {} if result is None else result.usage
@@ -166,13 +166,13 @@ def _tokens(usage: dict[str, Any]) -> int:
     return sum(int(model.get(name, 0)) for model in usage.get("models", {}).values() for name in names)
 
 
-def _usage(seen: Seen, result: Result | None) -> list[dict[str, Any]]:
+def _usage(seen: RunView, result: Result | None) -> list[dict[str, Any]]:
     """Return what each model was asked and what it cost."""
     models = _used(seen, result).get("models", {})
     return [{"model": name, **spent} for name, spent in models.items()]
 
 
-def _timeline(seen: Seen) -> Iterator[dict[str, Any]]:
+def _timeline(seen: RunView) -> Iterator[dict[str, Any]]:
     """Yield the events in groups: one for each step of the model, and one for what came after the end."""
     group: dict[str, Any] | None = None
     ended = False
@@ -191,7 +191,7 @@ def _timeline(seen: Seen) -> Iterator[dict[str, Any]]:
         yield group
 
 
-def _event(seen: Seen, event: Event) -> dict[str, Any]:
+def _event(seen: RunView, event: Event) -> dict[str, Any]:
     data = event.data
     text = event.text.removeprefix(f"step {event.step_index}: ").replace(" -> ", " → ")
     tool = str(data.get("tool", "")) if event.name.startswith("action.") else ""
@@ -219,7 +219,7 @@ def _event(seen: Seen, event: Event) -> dict[str, Any]:
     }
 
 
-def _effects(seen: Seen) -> list[dict[str, Any]]:
+def _effects(seen: RunView) -> list[dict[str, Any]]:
     """Return what the run did to the world, the newest first."""
     made = [event.data for event in seen.events if event.data.keys() >= {"effect", "request"}]
     asked = {data["effect"]: str(data["request"]) for data in made}
@@ -292,7 +292,7 @@ def _unquoted(text: str) -> str:
         return text.strip('"')
 
 
-def _request(seen: Seen, request: Any) -> dict[str, Any]:
+def _request(seen: RunView, request: Any) -> dict[str, Any]:
     same = (row.workflow_id for row in seen.requests if row.request_id == request.id and row.state == "open")
     workflow = next(same, "")
     return {
@@ -340,12 +340,12 @@ def _undone(undone: Undone) -> dict[str, Any]:
     }
 
 
-def _raisable(seen: Seen) -> Sequence[str]:
+def _raisable(seen: RunView) -> Sequence[str]:
     """Return the limits that people are offered to raise: those that the run has."""
     budget = seen.budget.get("budget") or {}
     return [name for name in ("max_steps", "max_tool_calls", "max_llm_cost_usd") if budget.get(name) is not None]
 
 
-def is_held(seen: Seen) -> bool:
+def is_held(seen: RunView) -> bool:
     """Return whether the run is paused, also while it waits for people."""
     return seen.status is not None and (seen.status.paused is not None or seen.status.state is State.PAUSED)

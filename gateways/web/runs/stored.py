@@ -16,7 +16,7 @@ from backstay.task.reading import Reading, at_path, page_of
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
-from gateways.web.runs.finding import Found, find
+from people.runs.finding import KnownRun, find
 
 _ROWS, _CHARACTERS = 50, 20_000
 """How much of a list, or of a text, one page shows unless it is asked for more."""
@@ -29,7 +29,9 @@ def routes(page: Page) -> list[BaseRoute]:
     """Return the routes of stored results."""
 
     async def blob(request: Request, visitor: Visitor) -> Response:
-        found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
+        found = await find(
+            page.sources, visitor.by, request.path_params["workflow_id"], request.query_params.get("run")
+        )
         reading = _reading(request)
         if found.row is None:
             raise ArgumentsInvalid("ref: this run has stored nothing yet")
@@ -80,7 +82,7 @@ def _download(value: Any, ref: str, kind: str) -> Response:
     return Response(body, media_type=types[kind], headers={"Content-Disposition": named})
 
 
-def _around(request: Request, found: Found, reading: Reading, part: Part) -> dict[str, Any]:
+def _around(request: Request, found: KnownRun, reading: Reading, part: Part) -> dict[str, Any]:
     """Return the addresses beside a page: of the parts above it, of the next part, and of the whole as a file."""
     run = {"run": found.run_id} if "run" in request.query_params else {}
 

@@ -23,8 +23,8 @@ from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound
 from backstay.task.event import Event
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
-from gateways.web.runs.finding import Found, find
-from gateways.web.runs.looking import FIRST_LATE, MOST_EVENTS
+from people.runs.finding import KnownRun, find
+from people.runs.looking import FIRST_LATE, MOST_EVENTS
 from store.deltas import DELTA
 
 STREAMS_EACH = 12
@@ -63,7 +63,7 @@ class Streams:
     looks: dict[str, Look] = field(default_factory=dict[str, Look])
 
     @contextmanager
-    def one_more(self, found: Found) -> Generator[Look]:
+    def one_more(self, found: KnownRun) -> Generator[Look]:
         """Count a stream while it lasts."""
         look = self.looks.setdefault(found.run, Look())
         look.streams += 1
@@ -76,19 +76,19 @@ class Streams:
                 if look.asking is not None:
                     look.asking.cancel()
 
-    def told(self, found: Found, look: Look, by: str) -> str:
+    def told(self, found: KnownRun, look: Look, by: str) -> str:
         """Return what the run does, as a part of the stream of a person, who sees some of its requests."""
         seen = [asked.id for asked in look.pending if self.page.seeing.asked(by, asked, found.user_id)]
         return _part({"state": look.state, "pending": seen}, name="state")
 
-    def refresh(self, found: Found, look: Look, *, within_s: float) -> None:
+    def refresh(self, found: KnownRun, look: Look, *, within_s: float) -> None:
         """Have the run asked, unless it was lately, or is being asked."""
         if look.asking is not None and not look.asking.done():
             return
         if time.monotonic() - look.at >= within_s:
             look.asking = asyncio.create_task(self._ask(found, look))
 
-    async def _ask(self, found: Found, look: Look) -> None:
+    async def _ask(self, found: KnownRun, look: Look) -> None:
         backstay = self.page.backstay
         try:
             execution = await backstay.execution(found.workflow_id)
@@ -104,7 +104,7 @@ class Streams:
         finally:
             look.at = time.monotonic()
 
-    async def _taken_back(self, found: Found) -> bool:
+    async def _taken_back(self, found: KnownRun) -> bool:
         try:
             return not found.is_older and (await self.page.backstay.execution(found.undo_id)).is_open
         except BackstayError:
@@ -116,7 +116,9 @@ def routes(page: Page) -> list[BaseRoute]:
     streams = Streams(page)
 
     async def events(request: Request, visitor: Visitor) -> Response:
-        found = await find(page, visitor, request.path_params["workflow_id"], request.query_params.get("run"))
+        found = await find(
+            page.sources, visitor.by, request.path_params["workflow_id"], request.query_params.get("run")
+        )
         after = _last_seen(request)
         if streams.of_person[visitor.by] >= STREAMS_EACH:
             raise HTTPException(429, f"{STREAMS_EACH} streams are open already; close some of your tabs")
@@ -129,7 +131,7 @@ def routes(page: Page) -> list[BaseRoute]:
 class _Stream(StreamingResponse):
     """Send a stream, and count it off however it ends."""
 
-    def __init__(self, streams: Streams, visitor: Visitor, found: Found, after: int) -> None:
+    def __init__(self, streams: Streams, visitor: Visitor, found: KnownRun, after: int) -> None:
         super().__init__(
             _stream(streams, visitor, found, after),
             media_type="text/event-stream",
@@ -200,7 +202,7 @@ class Saying:
                 await asyncio.sleep(_POLL_S)
 
 
-async def _stream(streams: Streams, visitor: Visitor, found: Found, after: int) -> AsyncGenerator[str]:
+async def _stream(streams: Streams, visitor: Visitor, found: KnownRun, after: int) -> AsyncGenerator[str]:
     until = min(time.time() + LONGEST_S, visitor.until)
     saying = Saying()
     with streams.one_more(found) as look:
@@ -226,7 +228,7 @@ async def _whole(page: Page, run: str, seen: int) -> set[int]:
 
 
 async def _happening(
-    streams: Streams, found: Found, look: Look, after: int, saying: Saying, *, by: str
+    streams: Streams, found: KnownRun, look: Look, after: int, saying: Saying, *, by: str
 ) -> AsyncGenerator[str]:
     """Yield the parts of a stream, each at once when there is something to say."""
     late: set[int] = set()

@@ -16,8 +16,8 @@ from backstay.approvals.notice import Notice, Told
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.testing import Reply
-from gateways.delivering import NotTaken
 from gateways.mail.mail import Mail, Server, _message, is_address, mail_of
+from people.notices.delivering import NotTaken
 from tests.engine import ended, pending
 from tests.requirements import promise
 

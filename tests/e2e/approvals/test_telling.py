@@ -7,7 +7,7 @@ import pytest
 from backstay import connect
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.notice import NoticeDraft, Told
-from gateways.delivering import close_lost
+from people.notices.delivering import close_lost
 from store.opening import open_store
 from tests.requirements import promise
 

@@ -16,8 +16,8 @@ from backstay.approvals.notice import Notice, Told
 from backstay.errors import DecisionRefused, QuorumPending, Rejected, StoreUnavailable
 from backstay.settings import Settings
 from backstay.testing import Reply, Tokens
-from gateways.delivering import NotTaken, close_lost
 from gateways.webhooks import open_webhooks
+from people.notices.delivering import NotTaken, close_lost
 from store.runs.runs import Runs
 from tests.engine import ROOT, differing, ended, pending
 from tests.requirements import promise

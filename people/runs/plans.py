@@ -9,8 +9,8 @@ from backstay.plans.plan_run import StepRun
 from backstay.plans.review import Review
 from backstay.shown import one_line, shown_arguments
 from backstay.task.plan import Plan
-from gateways.web.runs.looking import Seen
-from gateways.web.runs.words import tone_of
+from people.runs.looking import RunView
+from people.runs.words import tone_of
 
 _SHOWN = 2000
 _CHANGED = "plan.changed"
@@ -35,7 +35,7 @@ _STATUS = {
 _STATUS_TONES = {"running": "live", "success": "good", "failed": "bad"}
 
 
-def plans_of(seen: Seen) -> list[dict[str, Any]]:
+def plans_of(seen: RunView) -> list[dict[str, Any]]:
     """Return every plan of a run, the newest first."""
     kept = {plan.plan.id: plan for plan in seen.kept_plans}
     names = dict.fromkeys([*kept, *seen.plans])
@@ -57,7 +57,7 @@ def plans_of(seen: Seen) -> list[dict[str, Any]]:
     return told[::-1]
 
 
-def _last_change(seen: Seen, plan_id: str) -> dict[str, Any]:
+def _last_change(seen: RunView, plan_id: str) -> dict[str, Any]:
     """Return the last state that the events tell of a plan."""
     told = [event.data for event in seen.events if event.name == _CHANGED and event.data.get("plan") == plan_id]
     return {"state": told[-1]["state"], "reason": told[-1].get("reason", "")} if told else {}

@@ -10,8 +10,7 @@ from backstay.client import Run
 from backstay.errors import BackstayError, Transient
 from backstay.task.event import Event
 from backstay.task.status import Status
-from gateways.web.page import Page
-from gateways.web.runs.finding import Found
+from people.runs.finding import KnownRun, Sources
 from store.effects.types import EffectRow
 from store.notices.requests import RequestRow
 from store.runs.plans import KeptPlan
@@ -26,10 +25,10 @@ _LOOK_S = 8.0
 
 
 @dataclass
-class Seen:
+class RunView:
     """Hold what is known of a run at one moment."""
 
-    found: Found
+    found: KnownRun
     events: list[Event] = field(default_factory=list[Event])
     earlier_events: bool = False
     """Whether there are events before those."""
@@ -63,34 +62,34 @@ class Seen:
         return [ApprovalRequest.model_validate(row.request) for row in self.requests if row.state == "open"]
 
 
-async def look(page: Page, found: Found, by: str, *, before: int | None = None) -> Seen:
+async def look(sources: Sources, found: KnownRun, by: str, *, before: int | None = None) -> RunView:
     """Return what is known of a run, with those of its requests that a person may see.
 
     `before`: only events with lower numbers.
     """
-    seen = Seen(found, fault=found.fault)
+    seen = RunView(found, fault=found.fault)
     if found.row is not None:
-        await _from_store(page, seen, found.row, before)
+        await _from_store(sources, seen, found.row, before)
     if found.is_open and not found.fault:
         try:
             async with asyncio.timeout(_LOOK_S):
-                await _from_run(page.backstay.run(found.workflow_id), seen, newest=before is None)
+                await _from_run(sources.backstay.run(found.workflow_id), seen, newest=before is None)
         except TimeoutError:
             seen.fault = "the run does not answer at the moment"
         except BackstayError as error:
             seen.fault = str(error)
-    seen.requests = [request for request in seen.requests if page.seeing.request(by, request)]
+    seen.requests = [request for request in seen.requests if sources.seeing.request(by, request)]
     if seen.status is not None:
-        pending = tuple(asked for asked in seen.status.pending if page.seeing.asked(by, asked, found.user_id))
+        pending = tuple(asked for asked in seen.status.pending if sources.seeing.asked(by, asked, found.user_id))
         seen.status = seen.status.model_copy(update={"pending": pending})
     if not seen.undo:
-        seen.undo = await undo_of(page, found)
-    await _ended(page, seen)
+        seen.undo = await undo_of(sources, found)
+    await _ended(sources, seen)
     return seen
 
 
-async def _from_store(page: Page, seen: Seen, row: RunRow, before: int | None) -> None:
-    store = page.store
+async def _from_store(sources: Sources, seen: RunView, row: RunRow, before: int | None) -> None:
+    store = sources.store
     last = await store.events.last(row.run, below=min(before or FIRST_LATE, FIRST_LATE))
     first = max(0, last - MOST_EVENTS)
     events = await store.events.of_run(row.run, after=first)
@@ -107,7 +106,7 @@ async def _from_store(page: Page, seen: Seen, row: RunRow, before: int | None) -
     seen.result = row.result
 
 
-async def _from_run(run: Run, seen: Seen, *, newest: bool) -> None:
+async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
     seen.status = await run.status()
     seen.budget = await run.budget()
     seen.undo = await run.preview()
@@ -123,17 +122,17 @@ async def _from_run(run: Run, seen: Seen, *, newest: bool) -> None:
             seen.plans[name] = shown
 
 
-async def undo_of(page: Page, found: Found, to_step: int | None = None) -> dict[str, Any]:
+async def undo_of(sources: Sources, found: KnownRun, to_step: int | None = None) -> dict[str, Any]:
     """Return what an undo would take back now, last first, as the run itself would say it.
 
     `to_step`: only what came after that step.
     """
     if found.row is None or found.row.pruned_at is not None:
         return {"count": 0, "effects": []}
-    count, _ = await page.store.effects.authorities_of_open(found.run, to_step=to_step)
-    rows = await page.store.effects.open_of_run(found.run, to_step=to_step, limit=MOST_UNDO)
-    asked = await page.store.events.requests(found.run, [row.n for row in rows])
-    later = await page.store.touching.later(found.run, rows)
+    count, _ = await sources.store.effects.authorities_of_open(found.run, to_step=to_step)
+    rows = await sources.store.effects.open_of_run(found.run, to_step=to_step, limit=MOST_UNDO)
+    asked = await sources.store.events.requests(found.run, [row.n for row in rows])
+    later = await sources.store.touching.later(found.run, rows)
     effects = [
         {
             "effect": row.n,
@@ -149,20 +148,20 @@ async def undo_of(page: Page, found: Found, to_step: int | None = None) -> dict[
     return {"count": count, "effects": effects}
 
 
-async def _ended(page: Page, seen: Seen) -> None:
+async def _ended(sources: Sources, seen: RunView) -> None:
     """Add how a run ended that left no Result in the store, and whether somebody takes it back now."""
     found = seen.found
     if found.is_open or found.fault or found.is_older:
         return
     try:
-        seen.undoing = (await page.backstay.execution(found.undo_id)).is_open
+        seen.undoing = (await sources.backstay.execution(found.undo_id)).is_open
     except BackstayError:
         seen.undoing = False
     if seen.result is not None or found.execution is None:
         return
     try:
         async with asyncio.timeout(_LOOK_S):
-            seen.result = (await page.backstay.run(found.workflow_id).result()).plain()
+            seen.result = (await sources.backstay.run(found.workflow_id).result()).plain()
     except TimeoutError:
         seen.fault = "the run does not answer at the moment"
     except Transient as error:

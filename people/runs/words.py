@@ -1,4 +1,4 @@
-"""The words and the tones in which the page tells of runs."""
+"""The words and the tones in which people are told of runs."""
 
 OUTCOMES = {
     "all": "all",

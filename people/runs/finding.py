@@ -1,22 +1,31 @@
-"""Find the run that an address names, in the store and at Temporal, for people who may see it."""
+"""Find the run that a person names, in the store and at Temporal, if they may see it."""
 
 import contextlib
 from dataclasses import dataclass
-from urllib.parse import quote
+from typing import NamedTuple
 
 from backstay.authority import principal
+from backstay.client import Backstay
 from backstay.client.executions import Execution, undo_id
 from backstay.errors import RunNotFound, TaskInvalid, Transient
 from backstay.shown import NOBODY
-from gateways.web.identity import Visitor
-from gateways.web.page import Page, run_path
+from people.decide.seeing import Seeing
 from store.runs.runs import RunRow
+from store.store import Store
 
 UNDO = "UndoRun"
 
 
+class Sources(NamedTuple):
+    """Hold what a run is looked at with: who may see it, what the store has of it, and Temporal."""
+
+    backstay: Backstay
+    store: Store
+    seeing: Seeing
+
+
 @dataclass(frozen=True)
-class Found:
+class KnownRun:
     """Name a run, and hold what is known of it without asking it."""
 
     workflow_id: str
@@ -33,16 +42,6 @@ class Found:
     """Why Temporal did not answer."""
     is_older: bool = False
     """Whether a newer run has this workflow id; Temporal does by that name only what is meant for the newest."""
-
-    @property
-    def query(self) -> str:
-        """Return what an address must say beside the workflow id to name this run."""
-        return f"?run={quote(self.run_id, safe='')}" if self.is_older else ""
-
-    @property
-    def place(self) -> str:
-        """Return where its page is."""
-        return f"{run_path(self.workflow_id)}{self.query}"
 
     @property
     def run(self) -> str:
@@ -67,21 +66,21 @@ class Found:
         return undo_id(self.workflow_id)
 
 
-async def find(page: Page, visitor: Visitor, workflow_id: str, run_id: str | None = None) -> Found:
-    """Return a run that a visitor may see, by default the newest one of its name; raises RunNotFound for others."""
-    found = await _found(page, workflow_id, run_id or None)
-    if found is None or not await page.seeing.run(visitor.by, found.run, found.user_id):
+async def find(sources: Sources, by: str, workflow_id: str, run_id: str | None = None) -> KnownRun:
+    """Return a run that a person may see, by default the newest one of its name; raises RunNotFound for others."""
+    found = await _found(sources, workflow_id, run_id or None)
+    if found is None or not await sources.seeing.run(by, found.run, found.user_id):
         # Whoever may not see a run is not told that there is one.
         raise RunNotFound("there is no such run, or it is not yours to see")
     return found
 
 
-async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | None:
-    newest = await page.store.runs.get(workflow_id)
-    row = newest if run_id is None else await page.store.runs.get(workflow_id, run_id)
+async def _found(sources: Sources, workflow_id: str, run_id: str | None) -> KnownRun | None:
+    newest = await sources.store.runs.get(workflow_id)
+    row = newest if run_id is None else await sources.store.runs.get(workflow_id, run_id)
     execution, fault = None, ""
     try:
-        execution = await page.backstay.execution(workflow_id)
+        execution = await sources.backstay.execution(workflow_id)
     except RunNotFound:
         if row is None:
             return None
@@ -89,11 +88,11 @@ async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | No
         fault = str(error)
     if execution is not None and newest is not None and newest.workflow_run_id != execution.first_run_id:
         # The name was used again, and the newest run of that name may not have begun yet.
-        newest = await page.store.runs.get(workflow_id, execution.first_run_id)
+        newest = await sources.store.runs.get(workflow_id, execution.first_run_id)
         row = newest if run_id is None else row
     if row is not None:
         is_older = newest is None or newest.run != row.run
-        return Found(
+        return KnownRun(
             workflow_id=row.workflow_id,
             run_id=row.workflow_run_id,
             user_id=row.user_id,
@@ -106,16 +105,16 @@ async def _found(page: Page, workflow_id: str, run_id: str | None) -> Found | No
         )
     if execution is None or execution.kind == UNDO or run_id not in {None, execution.first_run_id}:
         return None
-    return await _not_begun(page, execution)
+    return await _not_begun(sources, execution)
 
 
-async def _not_begun(page: Page, execution: Execution) -> Found | None:
+async def _not_begun(sources: Sources, execution: Execution) -> KnownRun | None:
     """Return a run that only Temporal knows."""
     task = {}
     with contextlib.suppress(TaskInvalid):
-        task = await page.backstay.task_of(execution.workflow_id, execution.first_run_id)
+        task = await sources.backstay.task_of(execution.workflow_id, execution.first_run_id)
     session = task.get("session_id")
-    return Found(
+    return KnownRun(
         workflow_id=execution.workflow_id,
         run_id=execution.first_run_id,
         user_id=principal(str(task.get("user_id", NOBODY))),
