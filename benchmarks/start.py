@@ -41,7 +41,7 @@ def measure() -> dict[str, Any]:
         (wheel,) = (home / "dist").glob("*.whl")
         for name in ("before", "measured"):
             subprocess.run([sys.executable, "-m", "venv", str(home / name)], check=True)
-            install_s = timed([str(home / name / "bin/pip"), "install", "--quiet", f"{wheel}[all]"], home)
+            install_s = timed([str(home / name / "bin/pip"), "install", "--quiet", f"{wheel}[local]"], home)
         return {"install_s": install_s, **_first_run(home)}
 
 

@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet
 
 import opening
 from backstay.settings import Settings
+from gateways.terminal.local.embedded import temporal_binary
 from tests.image.composed import FILE, HOUSE, compose, resolved
 from tests.postgres import PROGRAMS, PostgresServer
 from tests.requirements import promise
@@ -50,6 +51,16 @@ def test_compose_refuses_a_misspelt_file(tmp_path, right, wrong):
     changed.write_text(FILE.read_text(encoding="utf-8").replace(right, wrong, 1), encoding="utf-8")
 
     assert compose("--quiet", files=[changed]).returncode != 0
+
+
+@promise("deployment:server-versions")
+def test_compose_starts_the_versions_of_temporal_and_its_web_ui_that_are_embedded(services):
+    said = subprocess.run([temporal_binary(), "--version"], capture_output=True, text=True, check=True).stdout
+    server, ui = re.findall(r"(?:Server|UI) ([0-9.]+)", said)
+
+    assert services["temporal"]["image"] == f"temporalio/server:{server}"
+    assert services["schema"]["image"] == services["namespace"]["image"] == f"temporalio/admin-tools:{server}"
+    assert services["ui"]["image"] == f"temporalio/ui:{ui}"
 
 
 @promise("deployment:compose-linter")

@@ -264,7 +264,7 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
     environment = clean(**own, TEMPORAL_ADDRESS=f"127.0.0.1:{port}")
     program = str(installed / "bin/backstay")
 
-    assert install == ["pip", "install", "backstay[all]"]
+    assert install == ["pip", "install", ".[local]"]
     begun = run(installed, program, *init[1:], folder=folder, **own)
     flags = ("--port", port, "--headless", "--page-port", page_port)
     serving = await asyncio.create_subprocess_exec(
@@ -304,7 +304,9 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
 @promise("clients:newcomer")
 def test_all_is_every_other_extra():
     extras = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    (every,) = extras.pop("all")
+    (every,), (local,) = extras.pop("all"), extras.pop("local")
 
     assert sorted(every.removeprefix("backstay[").removesuffix("]").split(",")) == sorted(extras)
+    assert set(local.removeprefix("backstay[").removesuffix("]").split(",")) < set(extras)
     assert every.startswith("backstay[")
+    assert local.startswith("backstay[")
