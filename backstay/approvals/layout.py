@@ -38,6 +38,12 @@ def argument_parts(name: str, value: Any) -> tuple[str, list[str]]:
     return shown, [*([said] if said or not rest else []), *(line.removeprefix(BAR).removeprefix(" ") for line in rest)]
 
 
+def said_shortly(value: Any, most: int) -> str:
+    """Return the first line of a value, cut after so many characters."""
+    first, more, _ = (value if isinstance(value, str) else _said(value)).partition(LINE_BREAK)
+    return first[:most] + (CLIPPED if more or len(first) > most else "")
+
+
 def changed_lines(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """Yield what differs between two versions of arguments, value by value."""
     # Of arguments that are all gone, only what they were is left to tell.

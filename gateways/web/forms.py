@@ -7,8 +7,8 @@ from backstay.approvals.approval import RequestKind
 from backstay.approvals.fields import FormField
 from backstay.shown import one_line
 from gateways.web.sent import Sent
-from people.requests.editing import EditedArgument, edit_of, edited_arguments
-from people.requests.entered import Edit, Entered, Typed
+from people.requests.editing import EditedArgument, NothingChanged, edit_of, edited_arguments
+from people.requests.entered import Edit, Entered, Entry, EntryRefused, Typed, entry_name
 from people.requests.form import DecisionForm
 
 
@@ -42,23 +42,50 @@ def field_name(form: DecisionForm, at: int, field: FormField) -> str:
     return field.name if form.kind is RequestKind.BUDGET else f"x.{at}"
 
 
-def entered_in(sent: Sent, form: DecisionForm, edit: Edit | None = None) -> Entered:
+def entered_in(sent: Sent, form: DecisionForm, edits: tuple[Edit, ...] = ()) -> Entered:
     """Return what a person entered in the form of a request."""
-    choice = sent.get("verdict") if edit is None else "modify"
+    choice = "modify" if edits else sent.get("verdict")
     # What is chosen under "Remember it" belongs to the button that approves.
     remember = sent.get("remember") if choice == "approve" else ""
     return Entered(
         choice,
         sent.get("comment"),
-        left_out=[call.index for call in form.calls if sent.get(f"call.{call.index}") == "reject"],
+        left_out=[call.index for call in form.calls if _left_out(sent, call.index)],
         no_processes=bool(sent.get("no_processes")),
         limits={limit.field: typed for limit in form.limits if (typed := sent.get(limit.name).strip())},
         remember=remember,
         remember_arguments=sent.get("remember_arguments") if remember or choice == "reject_never" else None,
         answer=sent.get("answer"),
         fields={each.path: _typed(sent, form, at, each) for at, each in enumerate(form.fields)},
-        edit=edit,
+        edits=edits,
     )
+
+
+def _left_out(sent: Sent, call: int) -> bool:
+    """Return whether the box of a call is not ticked; such a box sends nothing, so the form says that it was there."""
+    return bool(sent.get(f"offered.{call}")) and not sent.get(f"take.{call}")
+
+
+def edits_in(sent: Sent, calls: Mapping[int, dict[str, Any]]) -> tuple[Edit, ...]:
+    """Return what a form changes of calls, whose arguments are given whole; nothing of a call that stays as it is.
+
+    Raises EntryRefused for what cannot be read, and where nothing is changed.
+    """
+    edits: list[Edit] = []
+    faults: dict[Entry, str] = {}
+    for call, arguments in calls.items():
+        try:
+            edits.append(edit_in(sent, call, arguments))
+        except NothingChanged:
+            continue
+        except EntryRefused as error:
+            named = f"call {call}, " if len(calls) > 1 else ""
+            faults |= {f"{named}{entry_name(entry)}": why for entry, why in error.entries.items()}
+    if faults:
+        raise EntryRefused(faults)
+    if not edits:
+        raise NothingChanged
+    return tuple(edits)
 
 
 def edit_in(sent: Sent, call: int, arguments: Mapping[str, Any]) -> Edit:

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from backstay.approvals.approval import RequestKind
+from backstay.approvals.approval import ApprovalRequest, RequestKind
+from backstay.approvals.view import RequestView
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
@@ -44,6 +45,7 @@ class InboxRow(NamedTuple):
     """Hold what the inbox shows of a request."""
 
     row: RequestRow
+    title: str
     tools: str
     arguments: str
     """The arguments of its first call, so that people can tell requests apart."""
@@ -107,6 +109,7 @@ async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -
     return [
         InboxRow(
             row=row,
+            title=RequestView.of(ApprovalRequest.model_validate(row.request)).title,
             tools=", ".join(dict.fromkeys(str(call.get("tool", "")) for call in row.request.get("calls", ()))),
             arguments=_arguments(row.request.get("calls", ())),
             alike=alike.get(row.alike, 0),

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -12,13 +13,14 @@ from starlette.routing import BaseRoute
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
+from backstay.approvals.tables import table_of
 from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen, with_all
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import kept_texts, one_line
 from gateways.web.deciding import decided, from_program, outcome_line
 from gateways.web.failures import status_of
-from gateways.web.forms import EditedField, edit_in, edited_fields, entered_in, field_name
+from gateways.web.forms import EditedField, edited_fields, edits_in, entered_in, field_name
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
@@ -27,6 +29,9 @@ from gateways.web.sent import Sent
 from gateways.web.showing import reminders
 from people.decide.looking import KnownRequest, Stale, asked_again, differences, hindrance, look, require_same
 from people.requests.form import DecisionForm, decision_of
+
+MOST_EDITED = 50
+"""How many calls can be changed in one form."""
 
 
 def _kept(request: ApprovalRequest) -> list[tuple[str, int]]:
@@ -91,20 +96,19 @@ class Requests:
         if not was.run_id or request is None:
             raise DecisionInvalid("f: the form does not say which run it is about; open the request again")
         require_same(known, was)
-        form, edit = DecisionForm.of(request), None
-        if index := sent.get("edited"):
-            call = _call(request, index)
-            edit = edit_in(sent, call.index, await self._whole(known, call))
-        said = decision_of(form, entered_in(sent, form, edit))
+        form, edits = DecisionForm.of(request), ()
+        if chosen := sent.all("edited"):
+            edits = edits_in(sent, await self._wholes(known, _calls(request, chosen)))
+        said = decision_of(form, entered_in(sent, form, edits))
         hidden = "" if sent.get("w") == request.digest else unseen(request)
         return await decided(self._page, visitor, known, said, was, nonce=sent.get("e")[:80], hidden=hidden)
 
-    async def _whole(self, known: KnownRequest, call: RequestedCall) -> dict[str, Any]:
-        """Return the arguments of a call, whole; they are changed as they are, not as they are shown."""
-        request = known.request
+    async def _wholes(self, known: KnownRequest, calls: Sequence[RequestedCall]) -> dict[int, dict[str, Any]]:
+        """Return the arguments of calls, whole; they are changed as they are, not as they are shown."""
+        request, run = known.request, self._page.backstay.run(known.workflow_id)
         if request is None or known.live is None:
             raise DecisionRefused(f"arguments: {known.trouble or 'the request does not wait any more'}")
-        return await self._page.backstay.run(known.workflow_id).arguments(request.id, call.index)
+        return {call.index: await run.arguments(request.id, call.index) for call in calls}
 
     async def _refused(
         self, request: Request, visitor: Visitor, known: KnownRequest, sent: Sent, error: BackstayError
@@ -133,17 +137,19 @@ class Requests:
         if asked_for is None:
             raise HTTPException(404)
         reader = await self._looks(known, asked_for, visitor)
-        edited, fields = await self._edited(request, known, asked_for, sent)
+        edited = await self._edited(request, known, asked_for, sent)
         whole, missing = await self._all_of(known, asked_for)
+        shown, opened = RequestView.of(whole, waits=known.may_wait), bool(request.query_params.get("all"))
         return page.render(
             request,
             visitor,
             "request.html",
             status,
             known=known,
-            shown=RequestView.of(whole, waits=known.may_wait),
+            shown=shown,
+            table=None if opened else table_of(shown),
             missing=missing,
-            opened=bool(request.query_params.get("all")),
+            opened=opened,
             asked=asked_for,
             hindrance=hindrance(asked_for, visitor.by, signs=page.key is not None),
             reminded=reminders(known.row),
@@ -153,7 +159,6 @@ class Requests:
             field_name=field_name,
             kept=() if known.live is not None else _kept(asked_for),
             edited=edited,
-            edited_fields=fields,
             nonce=secrets.token_hex(16),
             reader=reader,
             typed=sent or Sent({}),
@@ -182,13 +187,13 @@ class Requests:
 
     async def _edited(
         self, request: Request, known: KnownRequest, asked_for: ApprovalRequest, sent: Sent | None
-    ) -> tuple[str, list[EditedField]]:
-        """Return which call is being changed, and the fields for that; nothing where none is or can be."""
-        edited = (sent.get("edited") if sent is not None else "") or request.query_params.get("edit", "")
-        if not edited or known.live is None or "modify" not in asked_for.options:
-            return "", []
-        call = _call(asked_for, edited)
-        return edited, edited_fields(call.index, await self._whole(known, call))
+    ) -> dict[int, list[EditedField]]:
+        """Return the fields of each call that is being changed; nothing where none is or can be."""
+        chosen = (() if sent is None else sent.all("edited")) or request.query_params.getlist("edit")
+        if not chosen or known.live is None or "modify" not in asked_for.options:
+            return {}
+        wholes = await self._wholes(known, _calls(asked_for, chosen))
+        return {call: edited_fields(call, arguments) for call, arguments in wholes.items()}
 
     async def _others(self, known: KnownRequest, visitor: Visitor) -> list[str]:
         """Return who else is looking at the request just now, in any process that serves pages."""
@@ -225,8 +230,12 @@ def _names(request: Request) -> tuple[str, str]:
     return request.path_params["workflow_id"], request.path_params["request_id"]
 
 
-def _call(request: ApprovalRequest, index: str) -> RequestedCall:
-    found = next((call for call in request.calls if str(call.index) == index), None)
-    if found is None:
+def _calls(request: ApprovalRequest, chosen: Sequence[str]) -> list[RequestedCall]:
+    """Return the calls that are to be changed; each change asks the run for one, so there is a bound."""
+    found = [call for call in request.calls if str(call.index) in chosen]
+    if len(found) != len(set(chosen)):
         raise DecisionInvalid("edited: no such call waits; open the request again")
+    most = MOST_EDITED if request.proposal is None else 1
+    if len(found) > most:
+        raise DecisionInvalid(f"edited: change at most {most} at a time; the others are asked about again")
     return found

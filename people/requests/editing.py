@@ -46,6 +46,14 @@ def edited_arguments(arguments: Mapping[str, Any], most: int | None = None) -> I
         yield EditedArgument(name, value, text, as_json=not plain)
 
 
+class NothingChanged(EntryRefused):
+    """A call was to be changed, and what was entered is what it says already."""
+
+    def __init__(self) -> None:
+        """Say what to do instead."""
+        super().__init__({"arguments": "nothing was changed; approve it as it is, or leave it"})
+
+
 def edit_of(
     call: int, arguments: Mapping[str, Any], typed: Mapping[str, str], *, without: Sequence[str] = (), more: str = ""
 ) -> Edit:
@@ -86,10 +94,10 @@ def edit_in_json(call: int, arguments: Mapping[str, Any], written: str, *, whole
 
 
 def edit_between(call: int, before: Mapping[str, Any], after: dict[str, Any], without: Sequence[str]) -> Edit:
-    """Return what differs between the arguments of a call and new values; raises EntryRefused where nothing does."""
+    """Return what differs between the arguments of a call and new values; raises NothingChanged where nothing does."""
     changed = {name: value for name, value in after.items() if name not in before or differs(before[name], value)}
     if not changed and not without:
-        raise EntryRefused({"arguments": "nothing was changed; approve it as it is, or leave it"})
+        raise NothingChanged
     return Edit(call, changed, tuple(without))
 
 

@@ -73,7 +73,8 @@ class Entered(NamedTuple):
     """The answer as a whole, where it is not entered in fields."""
     fields: Mapping[tuple[str, ...], Typed] = {}
     """What was entered in the fields of an answer, by their paths."""
-    edit: Edit | None = None
+    edits: tuple[Edit, ...] = ()
+    """What is changed of calls, each of them once."""
 
 
 def remembering(how: str, arguments: str, comment: str = "") -> Entered:

@@ -78,8 +78,8 @@ def decision_of(form: DecisionForm, entered: Entered) -> dict[str, Any]:
             return said | _approval(form, entered)
         case "answer":
             return said | {"answer": _answer(form, entered)}
-        case "modify" if entered.edit is not None:
-            return said | _change(form, entered.edit)
+        case "modify" if entered.edits:
+            return said | _changes(form, entered)
         case _:
             return said
 
@@ -211,8 +211,18 @@ def _read(field: FormField, typed: str | Given) -> Any:
     return field.parse(typed.strip()) if typed.strip() else NOTHING
 
 
-def _change(form: DecisionForm, edit: Edit) -> dict[str, Any]:
-    """Return the change of a call; whoever makes it is shown all calls again with it, before any is made."""
+def _changes(form: DecisionForm, entered: Entered) -> dict[str, Any]:
+    """Return the changes of calls; whoever makes them is shown all calls again with them, before any is made.
+
+    Calls that are left out are rejected at once, and are not shown again. A changed plan is proposed anew as a whole.
+    """
+    changes = {edit.call: _change(edit) for edit in entered.edits}
+    if form.proposal is not None:
+        return {"calls": changes}
+    left_out = {index: {"verdict": "reject"} for index in entered.left_out if index not in changes}
+    return {"calls": dict(sorted((left_out | changes).items())), "ask_again": True}
+
+
+def _change(edit: Edit) -> dict[str, Any]:
     change: dict[str, Any] = {"verdict": "modify", "arguments": edit.arguments}
-    change |= {"without": list(edit.without)} if edit.without else {}
-    return {"calls": {edit.call: change}, **({} if form.proposal is not None else {"ask_again": True})}
+    return change | ({"without": list(edit.without)} if edit.without else {})

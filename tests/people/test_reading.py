@@ -6,12 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-import opening
+import worker
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
+from backstay.cli.asking.form import fields_from
+from backstay.cli.flags import json_object
+from backstay.cli.render import request_lines
 from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.yaml_text import read_yaml
 from gateways.slack.aim import Aim, Place
@@ -20,10 +23,7 @@ from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import read_people
-from gateways.terminal.asking.form import fields_from
-from gateways.terminal.flags import json_object
-from gateways.terminal.render import request_lines
-from gateways.web.forms import edit_in, edited_fields, entered_in
+from gateways.web.forms import edited_fields, edits_in, entered_in
 from gateways.web.sent import Sent
 from people.decide.deciding import decide
 from people.decide.looking import KnownRequest
@@ -80,7 +80,7 @@ def read(asked, entered):
 def on_the_page(asked, edited=None, **fields):
     sent = Sent({name: value if isinstance(value, tuple) else (value,) for name, value in fields.items()})
     form = DecisionForm.of(asked)
-    return read(asked, lambda: entered_in(sent, form, None if edited is None else edit_in(sent, edited, ARGUMENTS)))
+    return read(asked, lambda: entered_in(sent, form, () if edited is None else edits_in(sent, {edited: ARGUMENTS})))
 
 
 def in_slack(view, entered, values):
@@ -100,7 +100,7 @@ def chosen_in_slack(asked, **values):
     [
         pytest.param(
             request(),
-            {"call.1": "reject"},
+            {"offered.0": "1", "offered.1": "1", "take.0": "1"},
             {"leave_out": ["1"]},
             {"left_out": [1]},
             {"verdict": "approve", "calls": {1: {"verdict": "reject"}}},
@@ -108,7 +108,7 @@ def chosen_in_slack(asked, **values):
         ),
         pytest.param(
             request(),
-            {"call.0": "reject", "call.1": "reject"},
+            {"offered.0": "1", "offered.1": "1"},
             {"leave_out": ["0", "1"]},
             {"left_out": [0, 1]},
             {"calls": "nothing would be left; reject the request instead"},
@@ -116,7 +116,7 @@ def chosen_in_slack(asked, **values):
         ),
         pytest.param(
             plan(),
-            {"call.0": "reject", "call.1": "reject"},
+            {"offered.0": "1", "offered.1": "1"},
             {"leave_out": ["0", "1"]},
             {"left_out": [0, 1]},
             {
@@ -143,7 +143,7 @@ def chosen_in_slack(asked, **values):
         ),
         pytest.param(
             plan(),
-            {"step_memory": "much", "call.1": "reject"},
+            {"step_memory": "much", "offered.0": "1", "offered.1": "1", "take.0": "1"},
             {"memory_mb": "much", "leave_out": ["1"]},
             {"limits": {"memory_mb": "much"}, "left_out": [1]},
             {"toggles.limits.memory_mb": "type a whole number, at most 512"},
@@ -349,7 +349,9 @@ def test_a_change_of_a_call_is_read_alike(page, slack, line, expected):
     assert on_the_page(asked, edited=0, **{**fields, **page}) == expected
     assert read(asked, lambda: in_slack(view, lambda given: edit.entered(0, ARGUMENTS, given), slack)) == expected
     if line is not None:
-        assert read(asked, lambda: Entered("modify", edit=edit_in_json(0, ARGUMENTS, line, whole=False))) == expected
+        assert (
+            read(asked, lambda: Entered("modify", edits=(edit_in_json(0, ARGUMENTS, line, whole=False),))) == expected
+        )
 
 
 @promise("approvals:one-reading")
@@ -393,7 +395,7 @@ def test_json_that_only_its_indents_make_too_long_for_a_form_is_edited_in_slack(
         True,
         [],
     )
-    assert in_slack(view, lambda given: edit.entered(0, arguments, given), few).edit == (0, {"rows": [1]}, ())
+    assert in_slack(view, lambda given: edit.entered(0, arguments, given), few).edits == ((0, {"rows": [1]}, ()),)
     assert "nothing was changed" in str(
         read(asked, lambda: in_slack(view, lambda given: edit.entered(0, arguments, given), {}))
     )
@@ -492,7 +494,7 @@ def test_what_is_written_twice_in_different_words_is_refused_at_every_door(tmp_p
         "people.yaml": "U1: ana\nU1: bo\n",
     }.items():
         (tmp_path / name).write_text(text)
-        read_file = opening.read_policy if name == "policy.yaml" else read_people
+        read_file = worker.read_policy if name == "policy.yaml" else read_people
         with pytest.raises(SettingsInvalid, match="duplicate key"):
             read_file(tmp_path / name)
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.testing import Reply
-from gateways.web.forms import edit_in, edited_fields, entered_in
+from gateways.web.forms import edited_fields, edits_in, entered_in
 from gateways.web.sent import Sent
 from people.requests.form import DecisionForm, decision_of
 from tests.engine import Scripts, ended, engine, pending, toolbox_of
@@ -199,12 +199,13 @@ def test_only_what_was_changed_of_arguments_is_sent_and_hidden_signs_are_seen():
     assert fields["v.0.2"] == '"a\\u202eb"'
     unchanged = {name: text.replace("\r\n", "\n").replace("\n", "\r\n") for name, text in fields.items()}
     with pytest.raises(DecisionInvalid, match="nothing was changed"):
-        edit_in(sent(**unchanged), 0, ARGUMENTS)
-    edit = edit_in(sent(**{**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}), 0, ARGUMENTS)
+        edits_in(sent(**unchanged), {0: ARGUMENTS})
+    given = {**unchanged, "v.0.0": "one\r\n3", "v.0.3": "8", "more.0": '{"new": null}'}
+    (edit,) = edits_in(sent(**given), {0: ARGUMENTS})
     assert (edit.arguments, edit.without) == ({"plain": "one\r\n3", "n": 8, "new": None}, ())
-    assert edit_in(sent(**{**unchanged, "drop.0.3": "1"}), 0, ARGUMENTS) == (0, {}, ("n",))
+    assert edits_in(sent(**{**unchanged, "drop.0.3": "1"}), {0: ARGUMENTS}) == ((0, {}, ("n",)),)
     with pytest.raises(DecisionInvalid, match="n: invalid JSON"):
-        edit_in(sent(**{**unchanged, "v.0.3": "seven"}), 0, ARGUMENTS)
+        edits_in(sent(**{**unchanged, "v.0.3": "seven"}), {0: ARGUMENTS})
 
 
 @promise("page:forms-none-left")
@@ -212,7 +213,7 @@ def test_leaving_out_every_call_is_no_approval():
     call = {"tool": "mail.send", "arguments": {}, "safety": "write_safe", "undoable": False}
     calls = (RequestedCall(index=0, **call), RequestedCall(index=1, **call))
     asked = ApprovalRequest(kind=RequestKind.BATCH, question="?", calls=calls)
-    few = read(asked, verdict="approve", **{"call.1": "reject"})
+    few = read(asked, verdict="approve", **{"offered.0": "1", "offered.1": "1", "take.0": "1"})
     assert few["calls"] == {1: {"verdict": "reject"}}
     with pytest.raises(DecisionInvalid, match="reject the request instead"):
-        read(asked, verdict="approve", **{"call.0": "reject", "call.1": "reject"})
+        read(asked, verdict="approve", **{"offered.0": "1", "offered.1": "1"})

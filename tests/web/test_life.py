@@ -182,7 +182,7 @@ async def test_each_decides_a_part_of_a_plan_and_leaves_a_step_out(browser, shar
     handle = await running.start(scripts.task(Reply(calls=[("propose_plan", {"plan": plan})])))
     async with opened(browser, served, handle, ANA) as ana, opened(browser, served, handle, BO) as bo:
         assert "Plan: letters" in await ana.locator("main").inner_text()
-        await ana.locator("input[name='call.1'][value=reject]").check()
+        await ana.get_by_label("Include step 1").uncheck()
         await press(ana, "Approve the plan")
         await ana.get_by_text("You have decided your part. It waits for others.").wait_for()
         await bo.reload()

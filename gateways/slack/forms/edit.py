@@ -64,7 +64,7 @@ def entered(call: int, arguments: Mapping[str, Any], filled: Filled) -> Entered:
             given = filled.text(_block(at, name))
             # Slack cuts white space off the ends of what is typed.
             typed[name] = text if given.strip() == text.replace("\r\n", "\n").strip() else given
-    return Entered("modify", filled.text(_COMMENT), edit=edit_of(call, arguments, typed))
+    return Entered("modify", filled.text(_COMMENT), edits=(edit_of(call, arguments, typed),))
 
 
 def _block(at: int, name: str) -> str:

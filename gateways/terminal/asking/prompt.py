@@ -146,7 +146,7 @@ class Prompt:
                 return await self._say(request, choice, comment=await self._why())
             case "modify":
                 return await self._say(
-                    request, choice, edit=await edited(self.terminal, self.run, request, self.editor)
+                    request, choice, edits=(await edited(self.terminal, self.run, request, self.editor),)
                 )
             case "answer":
                 return await self._answer(request)

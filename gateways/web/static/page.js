@@ -127,6 +127,13 @@
     }
   });
 
+  for (const ticker of document.querySelectorAll("[data-tick]")) {
+    ticker.hidden = false;
+    ticker.addEventListener("click", () => {
+      for (const box of document.querySelectorAll("input[name^='take.']")) box.checked = ticker.dataset.tick === "all";
+    });
+  }
+
   for (const opener of document.querySelectorAll("[data-opens]")) {
     opener.hidden = false;
     opener.addEventListener("click", () => document.getElementById(opener.dataset.opens)?.showModal());

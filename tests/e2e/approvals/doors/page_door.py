@@ -88,8 +88,8 @@ class PageDoor:
         assert verdict in page.buttons, "all of it stands there, and it cannot be approved"
         fields = {**page.fields, "verdict": verdict}
         for index in end.leave_out:
-            assert f"call.{index}=reject" in page.boxes
-            fields[f"call.{index}"] = "reject"
+            assert f"take.{index}=1" in page.boxes
+            del fields[f"take.{index}"]
         if end.no_processes:
             assert "no_processes=1" in page.boxes
             fields["no_processes"] = "1"
