@@ -12,9 +12,6 @@ from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.edits import edited
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
-from backstay.cli.asking.form import fields_from
-from backstay.cli.flags import json_object
-from backstay.cli.render import request_lines
 from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.yaml_text import read_yaml
 from gateways.slack.aim import Aim, Place
@@ -23,6 +20,9 @@ from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import read_people
+from gateways.terminal.asking.form import fields_from
+from gateways.terminal.flags import json_object
+from gateways.terminal.render import request_lines
 from gateways.web.forms import edited_fields, edits_in, entered_in
 from gateways.web.sent import Sent
 from people.decide.deciding import decide

@@ -22,7 +22,7 @@ async def in_view(page, name):
     """Return whether a button stands inside the window, without scrolling."""
     box = await page.get_by_role("button", name=name, exact=True).bounding_box()
     height = await page.evaluate("window.innerHeight")
-    return box is not None and 0 <= box["y"] and box["y"] + box["height"] <= height
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
 
 
 @promise("page:many-calls")
