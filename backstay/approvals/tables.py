@@ -70,9 +70,9 @@ def _shared(calls: Sequence[CallView]) -> Iterator[ArgumentView]:
             yield argument
 
 
-def _same(one: ArgumentView, other: ArgumentView) -> bool:
+def _same(argument: ArgumentView, other: ArgumentView) -> bool:
     # Python takes 1, 1.0 and true for the same.
-    return type(one.value) is type(other.value) and one == other and _lines(one) == _lines(other)
+    return type(argument.value) is type(other.value) and argument == other and _lines(argument) == _lines(other)
 
 
 def _row(call: CallView, columns: Sequence[str], *, whole: bool) -> CallRow:

@@ -137,7 +137,6 @@ class Requests:
         if asked_for is None:
             raise HTTPException(404)
         reader = await self._looks(known, asked_for, visitor)
-        edited = await self._edited(request, known, asked_for, sent)
         whole, missing = await self._all_of(known, asked_for)
         shown, opened = RequestView.of(whole, waits=known.may_wait), bool(request.query_params.get("all"))
         return page.render(
@@ -158,7 +157,7 @@ class Requests:
             form=DecisionForm.of(asked_for),
             field_name=field_name,
             kept=() if known.live is not None else _kept(asked_for),
-            edited=edited,
+            edited=await self._edited(request, known, asked_for, sent),
             nonce=secrets.token_hex(16),
             reader=reader,
             typed=sent or Sent({}),
