@@ -126,13 +126,28 @@ def safe(text: str, style: str = "") -> "Text":
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
-    from rich.cells import cell_len, chop_cells
-
-    if width is None or cell_len(line) <= width:
+    """Return a line in parts that fit, cut at spaces where a part has one in its second half."""
+    if width is None:
         return [line]
-    first = chop_cells(line, width)[0]
     go_on = f"{' ' * (len(line) - len(line.lstrip(' ')))}{_GOES_ON} "
-    return [first, *(f"{go_on}{part}" for part in chop_cells(line[len(first) :], max(width - len(go_on), 1)))]
+    parts, head, rest = list[str](), "", line
+    while True:
+        piece = _fitting(rest, max(width - len(head), 1))
+        parts.append(f"{head}{piece}")
+        head, rest = go_on, rest[len(piece) :]
+        if not rest:
+            return parts
+
+
+def _fitting(text: str, width: int) -> str:
+    """Return the beginning of a text that fits, to its last space where words would be cut."""
+    from rich.cells import chop_cells
+
+    # Only that much is looked at, or a long line would be measured again for each of its parts.
+    first = next(iter(chop_cells(text[: 4 * width + 16], width)), "")
+    at = first.rfind(" ") + 1
+    cuts = len(first) < len(text) and text[len(first)] != " "
+    return first[:at] if cuts and at > len(first) // 2 else first
 
 
 async def _typed() -> bytes:

@@ -43,7 +43,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     assert "        can be undone: recall_email(message_id=result.message_id)" in lines
     assert any(line.startswith("  asked by rule: default: write_safe") for line in lines)
     assert "  the model says (nobody checked this): Trust me." in lines
-    menu = "[a]pprove, [e]dit, [r]eject, reject and [s]top the run, for this r[u]n, a[l]ways, ne[v]er, [d]etach?"
+    menu = "[a]pprove, [e]dit, [r]eject, [m]ore choices, [d]etach?"
     assert menu in shown
     assert (code, out) == (0, "done\n")
     assert "not accepted" not in said
@@ -348,8 +348,10 @@ async def test_a_person_answers_a_question(person, scripts, opened):
     text = scripts.task(Reply(calls=[("ask_person", {"question": "Which colour?"})]))["text"]
 
     async with person("run", text) as terminal:
-        shown = await terminal.shows("[a]nswer")
-        terminal.type("a")
+        shown = await terminal.shows("your answer (press Enter alone for other choices):")
+        terminal.type("")
+        await terminal.shows("[a]nswer, [r]eject, [d]etach?")
+        terminal.type("answer")
         await terminal.shows("answer:")
         terminal.type("light blue")
         await terminal.shows("decided: answer")
@@ -357,6 +359,32 @@ async def test_a_person_answers_a_question(person, scripts, opened):
 
     assert "Which colour?" in shown
     assert "light blue" in str(opened.model.requests[-1]["messages"])
+
+
+@promise("clients:prompt-words")
+async def test_words_decide_as_letters_do_and_further_choices_are_shown_when_they_are_asked_for(person, scripts, opened):
+    text = scripts.task(mails("one@words.example"), mails("two@words.example"))["text"]
+
+    async with person("run", text) as terminal:
+        await terminal.shows("[m]ore choices, [d]etach?")
+        terminal.type("more")
+        shown = await terminal.shows("more: reject and [s]top the run, for this r[u]n, a[l]ways, ne[v]er")
+        await terminal.shows("[d]etach?")
+        terminal.type("perhaps")
+        await terminal.shows("type one of the letters in brackets, or its word; ? shows the request again")
+        await terminal.shows("[d]etach?")
+        terminal.type("no")
+        await terminal.shows("why?")
+        terminal.type("not this one")
+        await terminal.shows("decided: reject")
+        await terminal.shows("two@words.example")
+        await terminal.shows("[d]etach?")
+        terminal.type("Yes")
+        code, _ = await terminal.ended()
+
+    assert "decided" not in shown
+    assert code == 0
+    assert sent(opened, "@words.example") == ["two@words.example"]
 
 
 @promise("clients:elsewhere")

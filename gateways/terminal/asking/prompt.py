@@ -1,7 +1,7 @@
 """Ask the person at the terminal to decide a request."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,22 @@ _REMEMBERED: dict[str, tuple[str, str]] = {
     "never": ("v", "ne[v]er"),
 }
 """Keys that decide, and have the decision remembered."""
+_MAIN = ("approve", "answer", "happened", "did_not_happen", "retry", "modify", "reject", "choose")
+"""What is offered first; the rest stands behind a letter of its own."""
+_FEW_MORE = 1
+_MORE = ("m", "[m]ore choices")
+_WORDS = {
+    "yes": "approve",
+    "ok": "approve",
+    "no": "reject",
+    "change": "modify",
+    "edit": "modify",
+    "stop": "reject_stop",
+    "happened": "happened",
+    "retry": "retry",
+}
+"""Other words for choices than their own."""
+_OTHERS = {"detach": "d", "quit": "d", "exit": "d", "help": "?", "more": "m", "whole": "w", "other": "o"}
 _LETS_GO = frozenset({"run", "session", "always"})
 _WHOLE = ("w", "see the [w]hole of it before you approve")
 _APPROVES = frozenset({"approve", "choose"})
@@ -69,6 +85,8 @@ class Prompt:
         """
         self.beside = beside
         self.show(request)
+        if request.kind is RequestKind.QUESTION and "answer" in request.options and await self._asks(request):
+            return True
         watching = asyncio.create_task(self._watch(request.id))
         try:
             while True:
@@ -81,14 +99,24 @@ class Prompt:
                     self.terminal.say(f"{request.id} was decided elsewhere, or is no longer needed", "yellow")
                     return True
                 typed = asking.result()
-                if typed is None or typed.lower() == "d":
+                key = "d" if typed is None else _key(request, typed.lower())
+                if key == "d":
                     raise Detached
-                if typed.lower() == "o" and _chooses(request):
+                if key == "o" and _chooses(request):
                     return False
-                if await self._decided(request, typed.lower()):
+                if await self._decided(request, key):
                     return True
         finally:
             watching.cancel()
+
+    async def _asks(self, request: ApprovalRequest) -> bool:
+        """Take the answer to a question at once; return False where the person wants to choose something else."""
+        typed = await self.terminal.ask("your answer (press Enter alone for other choices):")
+        if typed is None:
+            raise Detached
+        if not typed:
+            return False
+        return await self._sent(request, self._say(request, "answer", answer=json_or_text(typed)))
 
     def show(self, request: ApprovalRequest) -> None:
         """Print the request."""
@@ -114,10 +142,14 @@ class Prompt:
             self._whole.add(f"{request.id} {request.digest}")
 
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
+        return await self._sent(request, self._send(request, key))
+
+    async def _sent(self, request: ApprovalRequest, sending: Awaitable[dict[str, Any] | None]) -> bool:
+        """Say what became of a decision that is sent; return whether there was one that was taken."""
         from people.decide.deciding import outcome_words
 
         try:
-            answer = await self._send(request, key)
+            answer = await sending
         except Detached:
             raise
         except BackstayError as error:
@@ -154,8 +186,15 @@ class Prompt:
                 return await self._each(request)
             case _ if remembered:
                 return await self._remember(request, remembered)
+            case _ if key == _MORE[0]:
+                self._note(f"more: {', '.join(self._more(request))}", "")
+                return None
+            case _ if key == "?":
+                self.show(request)
+                self._note(f"more: {', '.join(self._more(request))}", "")
+                return None
             case _:
-                self.show(request) if key == "?" else self._note("type one of the letters in brackets", "yellow")
+                self._note("type one of the letters in brackets, or its word; ? shows the request again", "yellow")
                 return None
 
     async def _say(self, request: ApprovalRequest, choice: str, **entered: Any) -> dict[str, Any]:
@@ -240,13 +279,27 @@ class Prompt:
         return await self._say(request, "answer", answer=json_or_text(typed))
 
     def _menu(self, request: ApprovalRequest) -> str:
-        hides, plan = self._hides(request), request.proposal is not None
-        choices = [choice for choice in _choices(request) if not (hides and choice in _APPROVES)]
+        hides = self._hides(request)
         shown = [_WHOLE[1]] if hides else []
-        shown += [(_OF_PLAN if plan else {}).get(choice, _KEYS[choice][1]) for choice in choices]
-        shown += [_REMEMBERED[how][1] for how in request.may_remember if not (hides and how in _LETS_GO)]
+        shown += [self._said(request, choice) for choice in self._offered(request) if choice in _MAIN]
+        more = self._more(request)
+        shown += more if len(more) <= _FEW_MORE else [_MORE[1]]
         shown += ["see the [o]ther plan"] if _chooses(request) else []
         return ", ".join([*shown, "[d]etach"])
+
+    def _more(self, request: ApprovalRequest) -> list[str]:
+        """Return the choices that are not offered first."""
+        hides = self._hides(request)
+        rest = [self._said(request, choice) for choice in self._offered(request) if choice not in _MAIN]
+        return rest + [_REMEMBERED[how][1] for how in request.may_remember if not (hides and how in _LETS_GO)]
+
+    def _offered(self, request: ApprovalRequest) -> list[str]:
+        hides = self._hides(request)
+        return [choice for choice in _choices(request) if not (hides and choice in _APPROVES)]
+
+    def _said(self, request: ApprovalRequest, choice: str) -> str:
+        of_plan = {} if request.proposal is None else _OF_PLAN
+        return of_plan.get(choice, _KEYS[choice][1])
 
     async def _watch(self, request_id: str) -> None:
         """Return when the request no longer waits."""
@@ -265,6 +318,23 @@ def _choices(request: ApprovalRequest) -> list[str]:
     """Return what can be chosen at a prompt, where no part of a single call can be left out."""
     several = len(request.calls) > 1
     return [choice for choice in form_of(request).choices if choice in _KEYS and (several or choice != "choose")]
+
+
+def _key(request: ApprovalRequest, typed: str) -> str:
+    """Return the letter of what was typed, which may be the word of a choice."""
+    choices = _choices(request)
+    word = _WORDS.get(typed, typed)
+    if typed == "y" and "retry" not in choices:
+        word = "approve"
+    if typed == "n" and "did_not_happen" not in choices:
+        word = "reject"
+    if word == "approve" and "approve" not in choices and "answer" in choices:
+        word = "answer"
+    if word in choices:
+        return _KEYS[word][0]
+    if typed in request.may_remember:
+        return _REMEMBERED[typed][0]
+    return _OTHERS.get(typed, typed)
 
 
 def _chooses(request: ApprovalRequest) -> bool:

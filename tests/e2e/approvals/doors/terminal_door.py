@@ -113,9 +113,7 @@ class TerminalDoor:
             await self._command(handle, "answer", handle.id, request["id"], "--by", by, "--answer", text)
             return
         terminal = await self._seat(handle, by)
-        self._standing[handle.id, by] = await terminal.shows(MENU)
-        terminal.type("a")
-        await terminal.shows("answer:")
+        self._standing[handle.id, by] = await terminal.shows("your answer (press Enter alone for other choices):")
         terminal.type(text)
         await self._taken(handle, by, "answer")
 
@@ -211,7 +209,9 @@ class TerminalDoor:
     async def _remember(self, handle: Any, request: Request, end: End, by: str) -> Told:
         """Press the key of what is remembered, and say for which arguments."""
         terminal = await self._seat(handle, by)
-        menu = self._standing[handle.id, by].rpartition("\n")[2]
+        terminal.type("m")
+        await terminal.shows(MENU)
+        menu = terminal.screen
         word, key = {"run": ("for this r[u]n", "u"), "session": ("for this sess[i]on", "i")}.get(
             end.remember, ("ne[v]er", "v") if end.remember == "never" else ("a[l]ways", "l")
         )
