@@ -21,6 +21,7 @@ from gateways.terminal.render import event_line, live_panel, request_lines, styl
 from gateways.terminal.terminal import Terminal
 
 _TICK_S = 0.5
+_SAID_OTHERWISE = frozenset({"run.started", "search.run", "approval.asked", "run.ended"})
 
 
 class Follower:
@@ -98,7 +99,17 @@ class Follower:
         if event.name == "budget.topped_up":
             self.budget = {}
         self.shown = event.n
-        self.terminal.say(event_line(event), style_of(event))
+        if self.asks and self._said_otherwise(event):
+            return
+        self.terminal.say(event_line(event, short=self.asks), style_of(event))
+
+    def _said_otherwise(self, event: Event) -> bool:
+        """Return whether a person at this terminal reads of an event elsewhere: in a request, a call or the end."""
+        if event.name == "model.asked":
+            # What it decided to do comes next; only an answer with which nothing could be done stands alone.
+            return bool(event.data.get("actions"))
+        decided_here = event.name == "approval.decided" and event.text.endswith(f" by {self.prompt.by}")
+        return decided_here or event.name in _SAID_OTHERWISE
 
     async def _meet(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> bool:
         """Show a request, and have it decided if that is possible here; False when the person left it for another."""

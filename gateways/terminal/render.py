@@ -18,7 +18,7 @@ from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.shown import LINE_BREAK, one_line, shell_words
+from backstay.shown import LINE_BREAK, counted, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
@@ -62,11 +62,13 @@ def style_of(event: Event) -> str:
     return _STYLES.get(event.name.partition(".")[0], "")
 
 
-def event_line(event: Event) -> str:
-    """Return an event as one line; of a call, also what it was called with."""
+def event_line(event: Event, *, short: bool = False) -> str:
+    """Return an event as one line; of a call, also what it was called with. A short line of a call has no name."""
     text, tool, request = event.text, event.data.get("tool"), event.data.get("request")
     if tool and request and text.startswith(tool):
         text = f"{tool} {request}{text.removeprefix(tool)}"
+    if short and event.name.startswith("action."):
+        return f"{event.at[11:19]}  step {event.step_index}  {text}"
     return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {text}"
 
 
@@ -222,11 +224,12 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
 def _standing_lines(standing: list[Effect], workflow: str) -> Iterator[tuple[str, str]]:
     """Yield which effects can be taken back, how, and which cannot."""
     can, cannot = ([effect for effect in standing if bool(effect.undo) is undoable] for undoable in (True, False))
-    how = "none of them can be undone"
+    several = len(standing) > 1
+    how = "none of them can be undone" if several else "it cannot be undone"
     if can:
-        what = f"{len(can)} of them" if cannot else "them"
-        how = f"take {what} back with: backstay undo {workflow}"
-    yield f"effects that stand: {len(standing)}; {how}", ""
+        what = f"{len(can)} of them" if cannot else ("them" if several else "it")
+        how = f"undo {what} with: backstay undo {workflow}"
+    yield f"{counted(len(standing), 'change')} made; {how}", ""
     if can and cannot:
         yield f"  can be undone: {_tools_of(can)}", ""
         yield f"  cannot be undone: {_tools_of(cannot)}", "yellow"

@@ -108,9 +108,7 @@ async def test_at_a_terminal_the_demo_asks_once_and_stays_up_until_it_was_taken_
         terminal.type("a")
         shown = await terminal.shows("Everything stays up until you press Enter")
         assert_every_mail_was_sent_once(tmp_path)
-        assert re.search(
-            rf"effects that stand: {len(overdue(tmp_path)[0])}; take them back with: backstay undo task-", shown
-        )
+        assert re.search(rf"{len(overdue(tmp_path)[0])} changes made; undo them with: backstay undo task-", shown)
         assert re.search(r"Look at it: +http://127\.0\.0\.1:\d+/namespaces/default/workflows/task-", shown)
         (told,) = re.findall(r"Take it back:  (.*)", shown)
         # As in a checkout whose demo has run in its usual home, and which nobody has trusted.

@@ -32,8 +32,8 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
 @pytest.mark.parametrize(
     ("undo", "said"),
     [
-        ("recall(id=1)", "effects that stand: 1; take them back with: backstay undo task-1"),
-        (None, "effects that stand: 1; none of them can be undone"),
+        ("recall(id=1)", "1 change made; undo it with: backstay undo task-1"),
+        (None, "1 change made; it cannot be undone"),
     ],
 )
 def test_the_end_of_a_run_names_an_undo_only_where_something_can_be_undone(undo, said):
@@ -51,7 +51,7 @@ def test_the_end_of_a_run_tells_which_effects_can_be_undone_and_which_cannot():
     )
     result = Result(outcome=Outcome.COMPLETED, success=True, workflow_id="task-1", effects=effects)
     assert [line for line, _ in ending_lines(result)][-3:] == [
-        "effects that stand: 3; take 1 of them back with: backstay undo task-1",
+        "3 changes made; undo 1 of them with: backstay undo task-1",
         "  can be undone: crm.update",
         "  cannot be undone: mail.send (2 times)",
     ]

@@ -322,7 +322,7 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
     assert "one@ended.example" in opened.mailbox.sent()
 
-    assert "take them back with: backstay undo over" in (await run("attach", "over")).err
+    assert "undo it with: backstay undo over" in (await run("attach", "over")).err
     undone = await run("undo", "over", "--by", "ana")
     # Whoever comes back to the undo hears the same as whoever asked for it.
     back = await run("attach", "undo-over", "--output", "json")
