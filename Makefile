@@ -97,7 +97,7 @@ soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/
 	FULL_SIZE=1 $(PYTEST) -m soak
 	FULL_SIZE=1 ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
 	FULL_SIZE=1 $(PYTEST) $(PARALLEL) -m "not soak" tests/cli tests/conformance tests/crash tests/docs tests/examples \
-		tests/provenance tests/replay tests/sandbox tests/slack tests/store tests/toolbox tests/vendors tests/web \
+		tests/plugins tests/provenance tests/replay tests/sandbox tests/slack tests/store tests/toolbox tests/vendors tests/web \
 		tests/workspace tests/test_packaging.py
 
 mutants: $(STAMP)  ## Check that tests still catch the broken lines that they caught at BASE=<commit>

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from backstay import errors
-from backstay.errors import BackstayError, InternalError, StoreUnavailable
+from backstay.errors import BackstayError, InternalError, StoreUnavailable, ToolBusy
 from backstay.redaction.redactor import Redactor
 from backstay.responses import Fault
 from system.clock import uptime
@@ -39,6 +39,10 @@ BEAT_S = 1.5
 LONGEST_PAUSE_S = 10
 """The longest pause between two attempts in the retry policy of every activity."""
 LONGEST_WAIT_S = 86_400
+FIRST_TURN_S = 0.1
+LONGEST_TURN_S = 5.0
+MOST_TURNS = 90
+"""How often one activity waits for its turn; it does so between its attempts, and keeps no worker busy meanwhile."""
 
 FIRST_ATTEMPT = "first_attempt"
 """The key in the heartbeat details under which the start of the first attempt travels to the later ones."""
@@ -87,9 +91,12 @@ def to_application_error(
     An error that is not final is retried until the next attempt would come after `transient_s`; then the workflow asks
     a person.
     """
-    wait = retry_after(error.facts.get("retry_after"))
+    wait, busy = retry_after(error.facts.get("retry_after")), isinstance(error, ToolBusy)
+    if busy:
+        wait = min(FIRST_TURN_S * 2 ** min(activity.info().attempt - 1, 10), LONGEST_TURN_S)
     pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
-    gives_up = final or tried_for() + pause > transient_s
+    # One that waits for its turn is never a lasting fault; the workflow orders it anew before the attempts run out.
+    gives_up = activity.info().attempt >= MOST_TURNS if busy else final or tried_for() + pause > transient_s
     if not gives_up:
         # What is sent with a failure reaches the next attempt, wherever it is made.
         activity.heartbeat(*_details())

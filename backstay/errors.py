@@ -16,6 +16,7 @@ BackstayError
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
+    +-- ToolBusy
     +-- Unreachable           SandboxLost          WorkspaceChanging
     +-- WorkerMisfit          WorkerLost           RunContinuing
 """
@@ -216,6 +217,10 @@ class ModelUnavailable(Transient):
 
 class ToolUnavailable(Transient):
     """The tool's server cannot be reached."""
+
+
+class ToolBusy(ToolUnavailable):
+    """Another call must end first."""
 
 
 class StoreUnavailable(Transient):

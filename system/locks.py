@@ -1,5 +1,9 @@
-"""Locks between processes, each tied to a file that stays; the kernel releases them when their process dies."""
+"""Locks between processes, each tied to a file or folder that stays; the kernel releases them with their process."""
 
+import asyncio
+import fcntl
+import os
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -28,3 +32,30 @@ async def async_file_lock(path: Path, *, wait_s: float = -1) -> AsyncGenerator[N
     lock = AsyncFileLock(path, mode=_MODE, poll_interval=_POLL_S, preserve_lock_file=True, run_in_executor=False)
     async with await lock.acquire(timeout=wait_s):
         yield
+
+
+@asynccontextmanager
+async def folder_lock(folder: Path, *, wait_s: float = 0) -> AsyncGenerator[int]:
+    """Hold the lock of a folder, and yield the open file that holds it.
+
+    A child that inherits this file holds the lock too: it is free only when this block and every such child have ended,
+    whatever became of their parent. Raises TimeoutError when another holder does not release it in time.
+    """
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        ends = time.monotonic() + wait_s
+        while not _locked(held):
+            if time.monotonic() >= ends:
+                raise TimeoutError(f"{folder} is locked")
+            await asyncio.sleep(_POLL_S)
+        yield held
+    finally:
+        os.close(held)
+
+
+def _locked(held: int) -> bool:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -115,6 +115,9 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "backstay": EVERYWHERE,
         "store": EVERYWHERE,
         "system": EVERYWHERE,
+        "toolbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
+        "sandbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
+        "mcp": ("gateways/plugin_jobs/mcp_server.py",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "jinja2": EVERYWHERE,
@@ -128,8 +131,6 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "temporalio": ("gateways/terminal/*",),
         "opening": ("gateways/terminal/*",),
         "activities": ("gateways/terminal/*",),
-        "sandbox": ("gateways/terminal/*",),
-        "toolbox": ("gateways/terminal/*",),
         "jwt": ("gateways/web/*",),
         "slack_bolt": ("gateways/slack/*",),
         "slack_sdk": ("gateways/slack/*",),
@@ -157,6 +158,7 @@ ONLY_NOUNS = ("toolbox", "sandbox", "store")
 # Files that a process is started with, or that stand in for another module, and a command: nothing imports them.
 PROGRAMS = (
     "gateways/terminal/worker.py",
+    "gateways/plugins_stdio.py",
     "sandbox/guest/no_ctypes.py",
     "sandbox/guest/programs/runner.py",
     "sandbox/images/compile.py",

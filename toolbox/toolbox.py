@@ -19,9 +19,9 @@ from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
 from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
 from toolbox.configuration.load import load
-from toolbox.plugins.plugin import Confinement, NoJail, Plugin
+from toolbox.plugins.opening import plugin_provider
+from toolbox.plugins.plugin import Confinement
 from toolbox.plugins.provider import PluginProvider
-from toolbox.processes.runner import Runner
 from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
@@ -172,6 +172,13 @@ class Toolbox:
             for name, listing in zip(providers, listings, strict=True)
         }
 
+    async def runs_unasked(self, definition: Definition) -> bool:
+        """Return whether jobs of a plugin may call this tool without asking, with the plugin's files as they are."""
+        provider, grant = self._providers.get(definition.provider), self._configuration.of(definition.provider).jobs
+        if grant is None or not isinstance(provider, PluginProvider) or definition.mcp_name not in grant.unasked:
+            return False
+        return await asyncio.to_thread(provider.hash_of_files, grant.leave_out) == grant.sha256
+
     async def offered(self, patience_s: float = 0) -> dict[str, Offered]:
         """Return the names of all tools by provider, whoever may see them, and why a list cannot be read."""
         started = (p.wait_started(patience_s) for p in self._providers.values() if isinstance(p, Started))
@@ -312,7 +319,9 @@ def _open_providers(
             providers[name] = _server(name, server, configuration.of(name), environment, **kept)
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
-            providers[name] = _plugin(name, place, configuration.of(name), environment, jail=jail, redactor=redactor)
+            providers[name] = plugin_provider(
+                name, place, configuration.of(name), environment, jail=jail, redactor=redactor
+            )
     entries = dict(configuration.providers)
     for name, python in configuration.python.items():
         if name in providers:
@@ -365,22 +374,3 @@ def _server(
         return McpProvider(name, http_transports(server), url=server.url, **options)
     started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
     return McpProvider(name, (started,), log=log, **options)
-
-
-def _plugin(
-    name: str,
-    folder: Path,
-    entry: ProviderEntry,
-    environment: Mapping[str, str],
-    *,
-    jail: Confinement | None,
-    redactor: Redactor,
-) -> Provider:
-    plugin = Plugin(
-        folder=folder,
-        runner=Runner(environment=environment),
-        python=entry.python or "python",
-        environment=entry.env,
-        confinement=(jail or NoJail()) if entry.jail else None,
-    )
-    return PluginProvider(name, plugin, redactor)

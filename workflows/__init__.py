@@ -3,10 +3,11 @@
 May import: backstay.
 """
 
+from workflows.jobs.lane import JobLane
 from workflows.read_run import ReadRun
 from workflows.run_task import RunTask
 from workflows.undo_run import UndoRun
 
-WORKFLOWS = [RunTask, UndoRun, ReadRun]
+WORKFLOWS = [RunTask, UndoRun, ReadRun, JobLane]
 
-__all__ = ["WORKFLOWS", "ReadRun", "RunTask", "UndoRun"]
+__all__ = ["WORKFLOWS", "JobLane", "ReadRun", "RunTask", "UndoRun"]

@@ -46,6 +46,8 @@ CLIPPED = 1_000
 """Characters of a summary beside which nothing else fits."""
 BUG = errors.InternalError.__name__
 LOST = errors.WorkerLost.__name__
+BUSY = errors.ToolBusy.__name__
+"""A call waits for its turn, however long that takes."""
 ASKED_ABOUT = TRANSIENT | {LOST}
 
 
@@ -99,6 +101,8 @@ class ActivityCalls:
 
     async def ask_whether_again(self, call: Callable[[Any], Awaitable[Any]], error: ApplicationError) -> None:
         """Return when people want a call tried again; else raise its error."""
+        if error.type == BUSY:
+            return
         fault = f"{name_of(call)}: {error.message}"
         if error.type not in ASKED_ABOUT or not await self.ask_about_fault(fault):
             raise error

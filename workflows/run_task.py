@@ -477,6 +477,6 @@ def _repeated(info: workflow.Info) -> TaskInvalid | None:
 def _out_of_bounds(info: workflow.Info, task: Any) -> TaskInvalid | None:
     """Refuse a run that the server would end by itself: its effects would stand, and nobody would be told."""
     for name, timeout in (("execution_timeout", info.execution_timeout), ("run_timeout", info.run_timeout)):
-        if timeout is not None:
+        if timeout:  # a run that a lane starts is given 0 by the server, which means none
             return TaskInvalid(f"{name}: refused, since it ends a run without undo; use budget.max_wall_seconds")
     return too_long(task) if isinstance(task, dict | str) else None

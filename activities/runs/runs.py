@@ -20,6 +20,7 @@ from activities.model.transcript import Said, Transcripts
 from activities.records import PERSON
 from activities.resources import Activities, Resources, jail_limits
 from activities.retrying import implements
+from activities.runs.accepting import obeyed_lines
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.tools.outcomes import shown
@@ -29,7 +30,6 @@ from backstay.approvals.deciding import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
-from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
@@ -79,7 +79,7 @@ class Runs(Activities):
         more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
-        more |= {"output_schema": await self._output_schema(ask), "accepted": await self._accepted(task)}
+        more |= {"output_schema": await self._output_schema(ask)}
         chosen = self._chosen(task, profile)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
@@ -88,8 +88,8 @@ class Runs(Activities):
         if task.plan is None:
             more["sandbox_queue"] = await self.resources.find_sandbox() or ""
         context, size = await self._first_context(ask.run, task, followed, policy, more)
-        more |= chosen.opened(size, self.settings.max_completion_tokens)
-        more |= await self._told_to_people(ask)
+        more |= chosen.opened(size, self.settings.max_completion_tokens) | await self._told_to_people(ask)
+        more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)}
         opened = calls.Opened(
             store=self.store.stamp,
             model=chosen.act[0].name,
@@ -175,14 +175,6 @@ class Runs(Activities):
             return ""
         await asyncio.to_thread(require_usable, schema, await self.resources.redactor_of(ask.run))
         return await self.store.blobs.of(ask.run).put_json(schema)
-
-    async def _accepted(self, task: Task) -> tuple[AcceptedLine, ...]:
-        """Return the lines that the run obeys; raises TaskInvalid for one that cannot be read and denies something."""
-        try:
-            lines = await self.store.accepted_lines.holding(task.user_id, task.session_id)
-        except PolicyInvalid as error:
-            raise TaskInvalid(str(error)) from None
-        return tuple(line.bare for line in lines)
 
     def _profile(self, task: Task) -> Profile:
         """Return the profile of a task; raises TaskInvalid for an unknown one, SettingsInvalid for a secret in it."""

@@ -493,7 +493,7 @@ def vouching(definition: Definition, arguments: dict[str, Any]) -> dict[str, Any
 
 
 def _caller(ask: calls.CheckCall | calls.CallTool) -> Caller:
-    return Caller(user_id=ask.user_id, session_id=ask.session_id or "")
+    return Caller(user_id=ask.user_id, session_id=ask.session_id or "", patience_s=0)
 
 
 def _variables(effect_id: str, arguments: dict[str, Any]) -> dict[str, Any]:

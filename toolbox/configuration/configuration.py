@@ -147,6 +147,16 @@ def _matches(tool: str, parts: list[str]) -> bool:
     return True
 
 
+class JobGrant(Strict):
+    """Name the tools of a plugin that its daemon may run without asking, as long as the plugin's files are these."""
+
+    unasked: list[Annotated[str, Field(min_length=1)]]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """Of the plugin's folder, as `backstay plugins grant` prints it."""
+    leave_out: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    """Globs of files that do not count, such as a session that the plugin writes."""
+
+
 class ProviderEntry(Strict):
     """Hold the settings of one provider."""
 
@@ -165,6 +175,8 @@ class ProviderEntry(Strict):
     """For a plugin: its interpreter; None is the one that runs the worker."""
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     """For a plugin: what it finds in its environment."""
+    jobs: JobGrant | None = None
+    """For a plugin: which jobs of the daemon run without asking."""
     jail: bool = False
     """For a plugin: whether it runs in a jail, with its folder read-only and no network."""
     uid: None = None

@@ -280,7 +280,7 @@ def _check_providers(configuration: Configuration, plugins: Collection[str], eve
             raise ToolboxInvalid(f"providers.{name}: there is no such server, plugin or module (known: {known})")
         if entry.jail and entry.python is not None:
             raise ToolboxInvalid(f"providers.{name}.python: a jail has its own interpreter; remove this or `jail`")
-        strange = entry.model_fields_set & {"python", "env", "jail"}
+        strange = entry.model_fields_set & {"python", "env", "jail", "jobs"}
         if name not in plugins and strange:
             raise ToolboxInvalid(f"providers.{name}.{min(strange)}: this is for plugins; remove it here")
     for user, entry in (configuration.users or {}).items():
@@ -334,7 +334,7 @@ def _templates(declared: Declaration) -> Iterator[tuple[str, Any, frozenset[str]
 
 
 def _resolve_plugin(entry: ProviderEntry, variables: Variables, field: str) -> ProviderEntry:
-    update: dict[str, Any] = {"env": variables.resolve_named(entry.env, f"{field}.env"), "serial": True}
+    update: dict[str, Any] = {"env": variables.resolve_named(entry.env, f"{field}.env"), "serial": not entry.parallel}
     if entry.python is not None:
         update["python"] = variables.resolve(entry.python, f"{field}.python")
     return entry.model_copy(update=update)

@@ -1,4 +1,4 @@
 """Make tools of argparse programs: find them, read their parsers, run them.
 
-May import: backstay, toolbox.configuration, toolbox.processes, toolbox.providers.
+May import: backstay, system, toolbox.configuration, toolbox.processes, toolbox.providers, toolbox.schema.
 """

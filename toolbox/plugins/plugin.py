@@ -236,6 +236,8 @@ class Plugin:
     runner: Runner = field(repr=False)
     python: str = "python"
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    parallel: bool = False
+    """Whether several of its calls may run at the same time."""
     confinement: Confinement | None = field(default=None, repr=False)
     """The jails it runs in, with their own interpreter; None runs it like the worker itself."""
 
@@ -263,7 +265,12 @@ class Plugin:
         raise ToolUnavailable(f"{_CLI} cannot be loaded: {self.complaint(result, lines=1)}")
 
     async def run(
-        self, words: Sequence[str], *, timeout_s: float, variables: Mapping[str, str] | None = None
+        self,
+        words: Sequence[str],
+        *,
+        timeout_s: float,
+        variables: Mapping[str, str] | None = None,
+        inherited: Sequence[int] = (),
     ) -> ExecutionResult:
         """Run its interpreter once with these words. Raises what `Runner.run` raises, and IsolationUnavailable."""
         environment = {**self.environment, **(variables or {})}
@@ -273,6 +280,7 @@ class Plugin:
             timeout_s=timeout_s,
             environment=environment,
             limited=self.confinement is None,  # a jail has limits of its own
+            inherited=inherited,
         )
 
     async def check(self) -> None:

@@ -2,17 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
-from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolChanged, ToolUnavailable
+from backstay.errors import ArgumentsInvalid, BackstayError, OutcomeUnknown, ToolBusy, ToolChanged, ToolUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.shown import message_line
 from backstay.tools.execution import ExecutionResult
+from system.folders import folder_hash
+from system.locks import folder_lock
 from toolbox.plugins.plugin import Plugin, PluginTool
 from toolbox.providers.answer import Answer, parsed, refused
-from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
+from toolbox.providers.concurrency import SharedTask
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import Call, NotSent
@@ -32,11 +35,11 @@ class PluginProvider:
         self.name = name
         self._redactor = redactor
         self._plugin = plugin
+        self.parallel = plugin.parallel
         self._tools: dict[str, PluginTool] = {}
         self._listing = Listing()
         self._state: object = None
         self._described_at = float("-inf")
-        self._turns = ConcurrencyLimit(name, 1)
         self._describing = SharedTask(self._describe)
 
     async def list(self, *, fresh: bool = False) -> Listing:
@@ -47,10 +50,25 @@ class PluginProvider:
             self._describing.start()
         return self._listing
 
+    async def tools(self) -> Mapping[str, PluginTool]:
+        """Return its tools by name. Raises ToolUnavailable with the reason why it cannot be loaded."""
+        listing = await self.list()
+        if listing.reason is not None:
+            raise ToolUnavailable(f"{self.name}: {listing.reason}")
+        return dict(self._tools)
+
+    def hash_of_files(self, leave_out: Sequence[str]) -> str:
+        """Return a hash of all of its files but those that match a glob."""
+        return folder_hash(self._plugin.folder, leave_out)
+
     async def call(self, call: Call) -> Answer:
-        """Run it once. Raises ToolUnavailable before `before_send`, NotSent or OutcomeUnknown after it."""
-        ends = time.monotonic() + call.deadline_s
-        async with self._turns.taken(call.deadline_s):
+        """Run it once, while no other call of it runs, of whatever process; one that is `parallel` does not wait.
+
+        Raises ToolUnavailable before `before_send`, also as ToolBusy; NotSent or OutcomeUnknown after it.
+        """
+        patience_s = call.deadline_s if call.caller.patience_s is None else call.caller.patience_s
+        async with self._turn(patience_s) as held:
+            ends = time.monotonic() + call.deadline_s
             listing = await self.list()
             if listing.reason is not None:
                 raise ToolUnavailable(f"{self.name}: {listing.reason}")
@@ -70,7 +88,22 @@ class PluginProvider:
                 raise ToolUnavailable(f"{self.name}: {error}") from None
             if call.before_send is not None:
                 await call.before_send()
-            return await self._run(words, call, max(0.1, ends - time.monotonic()))
+            return await self._run(words, call, max(0.1, ends - time.monotonic()), held)
+
+    @asynccontextmanager
+    async def _turn(self, patience_s: float) -> AsyncGenerator[tuple[int, ...]]:
+        """Hold the lock of its folder; yields the open files that its process inherits, and so holds the lock with."""
+        if self._plugin.parallel:
+            yield ()
+            return
+        async with AsyncExitStack() as stack:
+            try:
+                held = await stack.enter_async_context(folder_lock(self._plugin.folder, wait_s=patience_s))
+            except TimeoutError:
+                raise ToolBusy(f"{self.name} is busy with another call") from None
+            except OSError as error:
+                raise ToolUnavailable(f"{self.name}: its folder cannot be opened: {error.strerror}") from None
+            yield (held,)
 
     async def close(self) -> None:
         """Stop reading its parser; a running call is ended by its own caller."""
@@ -91,10 +124,10 @@ class PluginProvider:
         self._described_at = time.monotonic()
         self._state = state
 
-    async def _run(self, words: Sequence[str], call: Call, left_s: float) -> Answer:
+    async def _run(self, words: Sequence[str], call: Call, left_s: float, held: Sequence[int]) -> Answer:
         variables = {"BACKSTAY_EFFECT_ID": call.effect_id} if call.effect_id else {}
         try:
-            result = await self._plugin.run(words, timeout_s=left_s, variables=variables)
+            result = await self._plugin.run(words, timeout_s=left_s, variables=variables, inherited=held)
         except TimeoutError:
             raise OutcomeUnknown(f"killed: not done within {call.deadline_s:g} s", timed_out=True) from None
         except (BackstayError, OSError) as error:  # all of these come before the program's first instruction

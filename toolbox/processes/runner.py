@@ -110,17 +110,19 @@ class Runner:
         environment: Mapping[str, str] | None = None,
         printed: Printed | None = None,
         limited: bool = True,
+        inherited: Sequence[int] = (),
     ) -> ExecutionResult:
         """Run a command in a folder and return how it ended; a signal's number is a negative exit code.
 
-        `limited` is for commands that bound themselves. Raises ToolUnavailable when the command never ran, and
-        TimeoutError when it had to be killed.
+        `inherited` are open files that it keeps. Raises ToolUnavailable when it never ran, TimeoutError when killed.
         """
         command = self.check(argv, folder=folder, environment=environment)
         if refusal := self._refusal(argv[0], command):
             return ExecutionResult(exit_code=_NOT_ALLOWED, stderr=refusal, allowed=False)
         began = time.monotonic()
-        process, report = await self._start((command, *argv[1:]), folder, environment or {}, limited=limited)
+        process, report = await self._start(
+            (command, *argv[1:]), folder, environment or {}, limited=limited, inherited=inherited
+        )
         stdout, stderr = BoundedOutput(self._stdout_kept), BoundedOutput(0, _STDERR_KEPT)
         readers = [
             asyncio.create_task(_read(process.stdout, "stdout", stdout, printed)),
@@ -150,7 +152,13 @@ class Runner:
         return ""
 
     async def _start(
-        self, command: Sequence[str], folder: Path, own: Mapping[str, str], *, limited: bool
+        self,
+        command: Sequence[str],
+        folder: Path,
+        own: Mapping[str, str],
+        *,
+        limited: bool,
+        inherited: Sequence[int],
     ) -> tuple[asyncio.subprocess.Process, int]:
         """Start the launcher, which becomes the command; return it with the file that says why it could not."""
         reading, writing = os.pipe()
@@ -164,7 +172,7 @@ class Runner:
                 cwd=folder,
                 env=clean_environment(self._environment, own),
                 start_new_session=True,
-                pass_fds=(writing,),
+                pass_fds=(writing, *inherited),
                 limit=_CHUNK,
             )
         except BaseException as error:

@@ -39,6 +39,8 @@ class Caller:
     user_id: str = "singleton"
     session_id: str = ""
     """Empty when the task names none."""
+    patience_s: float | None = None
+    """How long a call waits for its turn where calls run one after another; None: as long as for its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,7 +184,8 @@ class CallContext(ToolContext):
             effect_id=self._call.effect_id if writing else None,
             before_send=self.begin if writing and self._call.before_send is not None else None,
             still_listed=None if self.begun else self._call.still_listed,
-            caller=self._call.caller,
+            # What has begun is not made again later: it waits where it is.
+            caller=replace(self._call.caller, patience_s=None) if self.begun else self._call.caller,
         )
         try:
             answer = shaped.read(await self._provider.call(call))

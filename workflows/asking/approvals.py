@@ -29,6 +29,7 @@ from backstay.policies.accepted import AcceptedLine
 from backstay.policies.ruling import Ruling
 from backstay.quoting import named
 from backstay.shown import one_line
+from backstay.task.lane import ASIDE, is_lane
 from backstay.tools.tool import ToolCall
 from workflows.activity_calls import ActivityCalls
 from workflows.asking.hiding import decision_without_secrets
@@ -149,9 +150,19 @@ class Approvals:
             self._record("approval.asked", pending.request, request.question)
             self.changed()
             self.notices.add(Told.ASKED, request=pending.request)
+            self._step_aside()
         pending.asked, pending.check_changes, pending.unless, pending.lines = True, check_changes, unless, lines
         pending.calls, pending.check_answer = calls or {}, check_answer
         return await self._settled(pending, ruling)
+
+    def _step_aside(self) -> None:
+        """Tell the lane that started this run, if any, that its next job need not wait for people."""
+        info = workflow.info()
+        if info.parent is not None and is_lane(info.parent.workflow_id):
+            lane = workflow.get_external_workflow_handle(info.parent.workflow_id)
+            telling = asyncio.ensure_future(lane.signal(ASIDE, info.workflow_id))
+            # A lane that has ended waits for nobody.
+            telling.add_done_callback(lambda told: told.cancelled() or told.exception())
 
     async def _settled(self, pending: Pending, ruling: Ruling | None) -> Decided:
         request_id = pending.request.id

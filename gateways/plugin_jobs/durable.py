@@ -1,0 +1,61 @@
+"""Run jobs as runs of the engine, which survive this process, the worker and the server."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateways.plugin_jobs.jobs import Jobs, PluginJob
+
+if TYPE_CHECKING:
+    from gateways.plugin_jobs.following import Follower
+
+_CLOSING_S = 5.0
+
+
+class DurableJobs:
+    """Start a run for each job, and follow it."""
+
+    def __init__(self, jobs: Jobs, is_parallel: Callable[[str], bool], *, one_lane: bool) -> None:
+        """Load nothing until the first job comes. `is_parallel`: whether jobs of a plugin may run at the same time."""
+        self._jobs = jobs
+        self._is_parallel = is_parallel
+        self._one_lane = one_lane
+        self._follower: Follower | None = None
+        self._ready = threading.Event()
+        self._working: threading.Thread | None = None
+
+    def submit(self, job: PluginJob) -> None:
+        """Take a job that is new."""
+        if self._working is None:
+            self._working = threading.Thread(target=self._work, name="jobs", daemon=True)
+            self._working.start()
+            self._ready.wait()
+        if self._follower is not None:
+            self._follower.submit(job, self._lane_of(job))
+
+    def close(self) -> None:
+        """Let go of the jobs that are open; they go on."""
+        if self._follower is not None and self._working is not None:
+            self._follower.stop()
+            self._working.join(_CLOSING_S)
+
+    def _lane_of(self, job: PluginJob) -> str | None:
+        """Return the name of the lane that a job waits in; None for none."""
+        if self._one_lane:
+            return ""
+        return None if self._is_parallel(job.plugin) else job.plugin
+
+    def _work(self) -> None:
+        import asyncio  # noqa: PLC0415 - loaded with the first job
+
+        from gateways.plugin_jobs.following import Follower  # noqa: PLC0415 - loads the engine's client
+
+        async def follow() -> None:
+            self._follower = Follower(self._jobs)
+            self._ready.set()
+            await self._follower.run()
+
+        try:
+            asyncio.run(follow())
+        finally:
+            self._ready.set()

@@ -1,0 +1,260 @@
+"""Bring jobs to the engine, and follow their runs; all in one event loop, which the daemon's thread feeds."""
+
+import asyncio
+import contextlib
+import re
+import sys
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any
+
+from backstay.client import Backstay, Run, connect
+from backstay.client.connecting import place_in_file
+from backstay.client.jobs import add_to_lane, cancel_job, digest_of_job, is_calling
+from backstay.errors import BackstayError, RunNotFound, TaskInvalid, Unreachable
+from backstay.settings import Settings
+from backstay.shown import one_line
+from backstay.task.event import Event
+from backstay.task.lane import METADATA, job_id
+from backstay.task.result import Outcome, Result
+from backstay.task.task import Task
+from gateways.plugin_jobs.jobs import Jobs, PluginJob
+from gateways.plugin_jobs.protocol import ENGINE_UNAVAILABLE, ID_CONFLICT, OUTCOME_UNKNOWN, REJECTED, TIMEOUT
+from gateways.plugin_jobs.running import answer_of, reason_of
+
+_FIRST_LOOK_S = 0.05
+_LAST_LOOK_S = 1.0
+_TIMED_OUT = re.compile(r"(not done|no answer) within [0-9.e+]+ s")
+"""How the engine says that the answer of a call did not come in time."""
+_LONGEST_REASON = 500
+_STOPPING_S = 1.0
+Lane = str | None
+
+
+class Follower:
+    """Carry jobs to the engine in the order in which they came, and tell of each run until it ends."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        """Work in the loop that runs now."""
+        self._jobs = jobs
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._new: asyncio.Queue[tuple[PluginJob, Lane]] = asyncio.Queue()
+        self._lanes: dict[str, asyncio.Queue[PluginJob]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._following: dict[str | int, asyncio.Task[None]] = {}
+        self._backstay: Backstay | None = None
+        self._page: str | None = None
+
+    def submit(self, job: PluginJob, lane: Lane) -> None:
+        """Take a job that is new, from another thread."""
+        self._loop.call_soon_threadsafe(self._new.put_nowait, (job, lane))
+
+    async def cancel(self, job: PluginJob, lane: Lane) -> None:
+        """Take a job out of its lane, or cancel its run; one whose call is under way may still take effect."""
+        self._jobs.fail(job, REJECTED)
+        if (following := self._following.pop(job.id, None)) is not None:
+            following.cancel()
+        if self._backstay is None:
+            return
+        try:
+            await cancel_job(self._backstay, lane, job_id(self._backstay.task_queue, job.id))
+        except BackstayError as error:
+            sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
+
+    def stop(self) -> None:
+        """Let go of everything, from another thread."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def run(self) -> None:
+        """Work until told to stop."""
+        async with contextlib.AsyncExitStack() as stack:
+            taking = asyncio.ensure_future(self._take_all(stack))
+            stopping = asyncio.ensure_future(self._stopping.wait())
+            await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
+            left = [taking, stopping, *self._tasks]
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=_STOPPING_S)
+
+    async def _take_all(self, stack: contextlib.AsyncExitStack) -> None:
+        while True:
+            job, lane = await self._new.get()
+            try:
+                if self._backstay is None:
+                    self._backstay = await stack.enter_async_context(self._connected())
+                await self._queue(self._backstay, job, lane)
+            except Exception as error:  # one job must not keep the others from being taken
+                self._refuse(job, error)
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[Backstay]:
+        settings = Settings.load()
+        self._page = settings.url
+        place = place_in_file(settings)
+        async with connect(
+            place.get("address"),
+            namespace=place.get("namespace"),
+            task_queue=settings.task_queue,
+            page=settings.url,
+        ) as backstay:
+            yield backstay
+
+    def _refuse(self, job: PluginJob, error: Exception) -> None:
+        """Say that a job was not taken, so that it may be sent again."""
+        sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
+        unreachable = isinstance(error, Unreachable)
+        self._jobs.fail(job, ENGINE_UNAVAILABLE if unreachable else one_line(str(error), _LONGEST_REASON))
+        self._jobs.forget(job)
+
+    async def _queue(self, backstay: Backstay, job: PluginJob, lane: Lane) -> None:
+        """Let a job wait for its turn, or attach to it. Raises BackstayError."""
+        name = job_id(backstay.task_queue, job.id)
+        try:
+            known = await digest_of_job(backstay, name)
+        except RunNotFound:
+            known = ""
+            task = task_of(job)
+            if lane is None:
+                await backstay.start(task, name)
+            else:
+                await add_to_lane(backstay, lane, name, task)
+        if known and known != job.digest:
+            self._jobs.fail(job, ID_CONFLICT)
+            self._jobs.forget(job)
+            return
+        self._jobs.tell(job, "queued", {})
+        if lane is None or known:
+            self._begin_following(backstay, job, asyncio.Event())
+            return
+        if lane not in self._lanes:
+            self._lanes[lane] = asyncio.Queue()
+            self._spawn(self._follow_lane(backstay, self._lanes[lane]))
+        self._lanes[lane].put_nowait(job)
+
+    async def _follow_lane(self, backstay: Backstay, lane: "asyncio.Queue[PluginJob]") -> None:
+        """Follow the first job of a lane, and the next one when that has ended or waits for people."""
+        while True:
+            job, passed = await lane.get(), asyncio.Event()
+            if job.is_open:
+                self._begin_following(backstay, job, passed)
+                await passed.wait()
+
+    def _begin_following(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
+        self._following[job.id] = following = self._spawn(self._followed(backstay, job, passed))
+        following.add_done_callback(lambda _: self._following.pop(job.id, None))
+        following.add_done_callback(lambda _: passed.set())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _followed(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
+        """Tell of a job until it ends; `passed` is set as soon as the next one of its lane may have begun."""
+        try:
+            await self._follow(backstay, job, passed)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            # The job goes on; only this daemon does not know how.
+            sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
+            self._jobs.fail(job, OUTCOME_UNKNOWN)
+            self._jobs.forget(job)
+
+    async def _follow(self, backstay: Backstay, job: PluginJob, passed: asyncio.Event) -> None:
+        run = backstay.run(job_id(backstay.task_queue, job.id))
+        if await self._digest(backstay, run.id) != job.digest:
+            self._jobs.fail(job, ID_CONFLICT)
+            self._jobs.forget(job)
+            return
+        watching = asyncio.ensure_future(self._watch(backstay, job, run, passed))
+        try:
+            status, payload, began = await self._ended(run)
+        finally:
+            watching.cancel()
+        if began and job.status == "queued":
+            self._jobs.tell(job, "started", {})
+        self._jobs.tell(job, status, payload)
+
+    async def _digest(self, backstay: Backstay, workflow_id: str) -> str:
+        """Wait until the run of a job has begun, and return the digest of its payload."""
+        pause = _FIRST_LOOK_S
+        while True:
+            with contextlib.suppress(RunNotFound, Unreachable):
+                return await digest_of_job(backstay, workflow_id)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, _LAST_LOOK_S)
+
+    async def _ended(self, run: Run) -> tuple[str, Any, bool]:
+        """Wait for the end of a run; return what to tell of it, and whether its call was begun."""
+        while True:
+            try:
+                return await told_of(run, await run.result())
+            except Unreachable:
+                await asyncio.sleep(_LAST_LOOK_S)
+            except TaskInvalid as error:
+                return "error", {"error": one_line(str(error), _LONGEST_REASON)}, False
+
+    async def _watch(self, backstay: Backstay, job: PluginJob, run: Run, passed: asyncio.Event) -> None:
+        """Tell when the call of a job begins, and when the run waits for people."""
+        pause, asks = _FIRST_LOOK_S, False
+        while True:
+            with contextlib.suppress(BackstayError):
+                if await is_calling(backstay.client, run.id):
+                    self._jobs.tell(job, "started", {})
+                elif waiting := await self._waits(run):
+                    passed.set()
+                    asks = True
+                    self._jobs.tell(job, *waiting)
+            await asyncio.sleep(_LAST_LOOK_S if asks else pause)
+            pause = min(pause * 1.3, _LAST_LOOK_S)
+
+    async def _waits(self, run: Run) -> tuple[str, Any] | None:
+        """Return what to tell while a run waits for people, or does not know what became of its call."""
+        status = await run.status()
+        if lost := [event for event in status.last_events if event.name == "effect.unknown"]:
+            return unknown_of(lost[-1])
+        if not status.pending:
+            return None
+        request = status.pending[0]
+        told: dict[str, Any] = {"request": {"id": request.id, "question": one_line(request.question, 500)}}
+        told["request"]["link"] = request.links.page or f"backstay show {run.id}"
+        return "queued", told
+
+
+def task_of(job: PluginJob) -> Task:
+    """Return the task that carries out a job: a plan of its one call."""
+    tool = f"{job.plugin}.{job.action}"
+    return Task.admit(
+        {
+            "text": f"plugin job {tool}",
+            "plan": {"title": tool, "steps": [{"tool": tool, "arguments": job.arguments, "timeout_s": job.timeout_s}]},
+            "metadata": {METADATA: job.digest},
+            "on_failure": "keep",
+        }
+    )
+
+
+def unknown_of(event: Event) -> tuple[str, Any]:
+    """Return what to tell of a call whose answer was lost."""
+    if _TIMED_OUT.search(event.text):
+        return "timeout", {"error": TIMEOUT}
+    return "error", {"error": OUTCOME_UNKNOWN}
+
+
+async def told_of(run: Run, result: Result) -> tuple[str, Any, bool]:
+    """Return the last status of a job, the payload of that, and whether its call was begun."""
+    steps = (result.raw_outputs or {}).get("steps") if isinstance(result.raw_outputs, dict) else None
+    step: dict[str, Any] = steps[0] if steps else {}
+    if lost := [event for event in result.events if event.name == "effect.unknown"]:
+        return (*unknown_of(lost[-1]), True)
+    if result.success and step.get("success"):
+        return "success", answer_of(await run.read(step["ref"]) if step.get("ref") else None), True
+    error = step.get("error") or (result.error.message if result.error is not None else result.final_summary)
+    if _TIMED_OUT.search(error or ""):
+        return "timeout", {"error": TIMEOUT}, True
+    is_rejected = result.outcome in {Outcome.REJECTED, Outcome.CANCELLED} or step.get("reason") == "rejected"
+    if is_rejected:
+        return "error", {"error": REJECTED}, False
+    return "error", {"error": reason_of(error)}, bool(step.get("error"))

@@ -1,0 +1,227 @@
+"""The same plugins as MCP tools over stdio: typed schemas, progress for each step of a job, and cancellation."""
+
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from mcp import types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from backstay.version import version
+from gateways.plugin_jobs.following import Follower
+from gateways.plugin_jobs.help_cache import HelpCache, make_home
+from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
+from gateways.plugin_jobs.log import JobLog
+from gateways.plugin_jobs.places import Place
+from gateways.plugin_jobs.protocol import USUAL_S
+from gateways.plugin_jobs.running import LocalPlugins, redactor
+
+_ENDED = ("success", "error", "timeout")
+_LONGEST_NAME = 64
+_STEPS = {"queued": 0.0, "started": 1.0}
+_INSTRUCTIONS = "Command-line tools of this machine. A call may wait until a person approves it."
+Context = ServerRequestContext[Any]
+
+
+class Router:
+    """Bring what is told of each job to the call that waits for it."""
+
+    def __init__(self) -> None:
+        """Know no call yet."""
+        self.calls: dict[str | int, asyncio.Queue[tuple[str, Any]]] = {}
+
+    def send(self, id: str | int | None, status: str, payload: Any) -> None:  # noqa: A002 - the protocol's word
+        """Hand one answer on."""
+        if id in self.calls:
+            self.calls[id].put_nowait((status, payload))
+
+
+class Runs(Protocol):
+    """Carry out jobs, and let go of one."""
+
+    async def begin(self, job: PluginJob) -> None:
+        """Take a job."""
+        ...
+
+    async def cancel(self, job: PluginJob) -> None:
+        """Let go of a job whose client does not want it any more."""
+        ...
+
+
+class PluginServer:
+    """Offer every action of every plugin as a tool."""
+
+    def __init__(self, cache: HelpCache, jobs: Jobs, router: Router, runs: Runs) -> None:
+        """Have jobs carried out by `runs`, and hear of them from the router."""
+        self._cache = cache
+        self._jobs = jobs
+        self._router = router
+        self._runs = runs
+
+    def server(self) -> Server[Any]:
+        """Return the MCP server."""
+        return Server(
+            "backstay-plugins",
+            version=version(),
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+
+    async def _list(self, _context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        await asyncio.to_thread(self._cache.refresh)
+        tools = [
+            types.Tool(
+                name=name,
+                description=self._cache.plain["plugins"][plugin][action]["description"] or f"{plugin} {action}",
+                input_schema=dict(self._cache.schema(plugin, action) or {"type": "object"}),
+            )
+            for name, (plugin, action) in self._named().items()
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        await asyncio.to_thread(self._cache.refresh)
+        found = self._named().get(params.name)
+        if found is None:
+            return _failed(f"there is no tool {params.name!r}")
+        arguments = params.arguments or {}
+        job = PluginJob(
+            id=str(uuid.uuid4()),
+            plugin=found[0],
+            action=found[1],
+            arguments=arguments,
+            timeout_s=USUAL_S,
+            digest=digest_of({"plugin": found[0], "action": found[1], "args": arguments}),
+        )
+        told = self._router.calls[job.id] = asyncio.Queue()
+        self._jobs.admit(job)
+        try:
+            await self._runs.begin(job)
+            return await self._followed(context, told)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._runs.cancel(job))
+            raise
+        finally:
+            del self._router.calls[job.id]
+
+    async def _followed(self, context: Context, told: "asyncio.Queue[tuple[str, Any]]") -> types.CallToolResult:
+        """Report how far a job is until it ends."""
+        steps = 0.0
+        while True:
+            status, payload = await told.get()
+            if status in _ENDED:
+                return _answer(status, payload)
+            steps = max(steps + 0.001, _STEPS[status])  # progress only ever grows
+            await context.session.report_progress(steps, message=_words(status, payload))
+
+    def _named(self) -> dict[str, tuple[str, str]]:
+        """Return the actions by the names of their tools, which hold only what every client takes."""
+        named: dict[str, tuple[str, str]] = {}
+        for plugin, actions in self._cache.plain["plugins"].items():
+            for action in actions:
+                plain = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in f"{plugin}__{action}")
+                name, number = plain[:_LONGEST_NAME], 1
+                while name in named:
+                    number += 1
+                    name = f"{plain[: _LONGEST_NAME - 4]}_{number}"
+                named[name] = (plugin, action)
+        return named
+
+
+class DurableRuns:
+    """Carry out jobs as runs of the engine."""
+
+    def __init__(self, follower: Follower, cache: HelpCache) -> None:
+        """Use a follower that runs in this loop."""
+        self._follower = follower
+        self._cache = cache
+
+    def _lane(self, job: PluginJob) -> str | None:
+        return None if self._cache.is_parallel(job.plugin) else job.plugin
+
+    async def begin(self, job: PluginJob) -> None:
+        """Let a job wait for its turn."""
+        self._follower.submit(job, self._lane(job))
+
+    async def cancel(self, job: PluginJob) -> None:
+        """Take a job out of its lane, or cancel its run."""
+        await self._follower.cancel(job, self._lane(job))
+
+
+class LocalRuns:
+    """Carry out jobs in this process, one after another."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        """Open the plugins with the first job."""
+        self._jobs = jobs
+        self._plugins: LocalPlugins | None = None
+        self._turn = asyncio.Lock()
+        self._tasks: dict[str | int, asyncio.Task[None]] = {}
+
+    async def begin(self, job: PluginJob) -> None:
+        """Let a job wait for its turn."""
+        self._jobs.tell(job, "queued", {})
+        self._tasks[job.id] = asyncio.ensure_future(self._run(job))
+        self._tasks[job.id].add_done_callback(lambda _: self._tasks.pop(job.id, None))
+
+    async def cancel(self, job: PluginJob) -> None:
+        """End a job, or let it not begin."""
+        if task := self._tasks.get(job.id):
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _run(self, job: PluginJob) -> None:
+        async with self._turn:
+            if self._plugins is None:
+                self._plugins = await LocalPlugins.open()
+            ended = await self._plugins.run(job, lambda: self._jobs.tell(job, "started", {}))
+        self._jobs.tell(job, *ended)
+
+
+async def serve(place: Place, describe: Sequence[str], *, local: bool) -> None:
+    """Serve one client until it leaves."""
+    await asyncio.to_thread(make_home, place.home)
+    cache = HelpCache(place, describe)
+    await asyncio.to_thread(cache.load)
+    router, log = Router(), JobLog(place.home, redactor)
+    jobs = Jobs(router, log)
+    following: asyncio.Task[None] | None = None
+    runs: Runs = LocalRuns(jobs)
+    if local:
+        sys.stderr.write("backstay plugins: --local: jobs run in this process and do not survive it\n")
+    else:
+        follower = Follower(jobs)
+        following = asyncio.ensure_future(follower.run())
+        runs = DurableRuns(follower, cache)
+    server = PluginServer(cache, jobs, router, runs).server()
+    try:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.wait([following])
+        log.close()
+
+
+def _words(status: str, payload: Any) -> str:
+    asked = payload.get("request") if isinstance(payload, dict) else None
+    return f"waits for a person: {asked['link']}" if asked else status
+
+
+def _answer(status: str, payload: Any) -> types.CallToolResult:
+    if status != "success":
+        return _failed(str(payload.get("error", status)) if isinstance(payload, dict) else str(payload))
+    text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    structured = payload if isinstance(payload, dict) else None
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=structured)
+
+
+def _failed(error: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=error)], is_error=True)

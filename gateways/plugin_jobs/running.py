@@ -1,0 +1,129 @@
+"""What the daemon does with the engine's own parts: describe plugins, run one, hide secrets. Slow to load."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from backstay.errors import BackstayError, OutcomeUnknown
+from backstay.redaction.redactor import Redactor
+from backstay.settings import Settings
+from backstay.shown import one_line
+from gateways.plugin_jobs.jobs import PluginJob
+from gateways.plugin_jobs.log import Redact
+from gateways.plugin_jobs.protocol import NOT_FOUND, OUTCOME_UNKNOWN, TIMEOUT
+from sandbox.isolation.command_jail import CommandJail
+from toolbox.plugins.opening import OpenPlugins, check_arguments, help_of, open_plugins
+from toolbox.providers.provider import Call
+
+_EXIT_CODE = re.compile(r"^(?:[A-Za-z]+: )?exit code -?\d+: ")
+_LONGEST_REASON = 500
+
+
+def open_all() -> tuple[OpenPlugins, Redactor]:
+    """Open the plugins of the current folder's settings, and what knows all of their secrets. Raises BackstayError."""
+    settings = Settings.load()
+    jail = CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
+    opened = open_plugins(settings.toolbox, settings.environment, confinement=jail)
+    return opened, Redactor(settings.secrets() | opened.secrets)
+
+
+@cache
+def redactor() -> Redact:
+    """Return what hides secrets in a value; without usable settings, only what looks like one is found."""
+    try:
+        return open_all()[1].redact
+    except BackstayError:
+        return Redactor(()).redact
+
+
+def answer_of(data: Any) -> Any:
+    """Return what a plugin printed: the value of JSON, else the text."""
+    if not isinstance(data, str):
+        return "" if data is None else data
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+
+
+def reason_of(error: str | None) -> str:
+    """Return the plugin's own reason, without the exit code before it."""
+    return _EXIT_CODE.sub("", error or "", count=1) or (error or "")
+
+
+async def describe(names: list[str]) -> dict[str, Any]:
+    """Return what plugins can do, or why they cannot be used, by name."""
+    try:
+        opened, hide = open_all()
+    except BackstayError as error:
+        return {name: _unusable(str(error)) for name in names}
+    found: dict[str, Any] = {}
+    for name in names:
+        provider = opened.providers.get(name)
+        if provider is None:
+            found[name] = _unusable(opened.unset.get(name, "it is no plugin of this toolbox"))
+            continue
+        try:
+            tools = await provider.tools()
+        except BackstayError as error:
+            found[name] = _unusable(hide.text(str(error)))
+            continue
+        found[name] = {
+            "actions": {tool.name: help_of(name, tool) for tool in tools.values()},
+            "schemas": {tool.name: tool.schema for tool in tools.values()},
+            "parallel": provider.parallel,
+            "reason": None,
+        }
+    return found
+
+
+def _unusable(reason: str) -> dict[str, Any]:
+    reason = one_line(reason, _LONGEST_REASON)
+    sys.stderr.write(f"backstay plugins: {reason}\n")
+    return {"actions": {}, "schemas": {}, "parallel": False, "reason": reason}
+
+
+class LocalPlugins:
+    """Run plugins in this process."""
+
+    def __init__(self, opened: OpenPlugins, hide: Redactor) -> None:
+        """Use `open` instead."""
+        self._opened = opened
+        self._hide = hide
+        self._known = frozenset(opened.providers)
+
+    @classmethod
+    async def open(cls) -> "LocalPlugins":
+        """Open the plugins of the current folder's settings. Raises BackstayError."""
+        return cls(*open_all())
+
+    async def run(self, job: PluginJob, started: Callable[[], None]) -> tuple[str, Any]:
+        """Run one job; return its last status and the payload of that."""
+        try:
+            if job.plugin not in self._opened.providers:
+                self._opened, self._hide = open_all()  # its folder was added after the others were opened
+            provider = self._opened.providers.get(job.plugin)
+            tool = None if provider is None else (await provider.tools()).get(job.action)
+            if provider is None or tool is None:
+                return "error", {"error": self._opened.unset.get(job.plugin, NOT_FOUND)}
+            check_arguments(tool, job.arguments)
+
+            async def before_send() -> None:
+                started()
+
+            given = Call(tool=tool.name, arguments=job.arguments, deadline_s=job.timeout_s, before_send=before_send)
+            answer = await provider.call(given)
+        except OutcomeUnknown as error:
+            return (
+                ("timeout", {"error": TIMEOUT})
+                if error.facts.get("timed_out")
+                else ("error", {"error": OUTCOME_UNKNOWN})
+            )
+        except (BackstayError, OSError) as error:
+            return "error", {"error": self._hide.text(one_line(str(error), _LONGEST_REASON))}
+        if answer.success:
+            return "success", self._hide.without_known(answer_of(answer.data))
+        return "error", {"error": self._hide.text(reason_of(answer.error))}

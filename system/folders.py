@@ -1,0 +1,56 @@
+"""Tell whether the files of a folder have changed."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+_CHUNK = 1024 * 1024
+_NEVER = ("__pycache__",)
+
+
+def code_hash(folder: Path) -> str:
+    """Return a hash of the Python files of a folder; what programs write beside them does not count."""
+    return _hash_of(folder, [path for path in _files(folder) if path.suffix == ".py"])
+
+
+def folder_hash(folder: Path, leave_out: Sequence[str] = ()) -> str:
+    """Return a hash of all files of a folder but those that match a glob, by name or by path within the folder."""
+    kept = [path for path in _files(folder) if not _is_left_out(path.relative_to(folder), leave_out)]
+    return _hash_of(folder, kept)
+
+
+def _is_left_out(path: Path, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(path.as_posix(), glob) or fnmatchcase(path.name, glob) for glob in globs)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        # Those that are links to folders are told apart by where they lead.
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if name not in _NEVER and name not in links)
+        yield from (Path(place) / name for name in sorted([*names, *links]))
+
+
+def _hash_of(folder: Path, paths: Sequence[Path]) -> str:
+    found = hashlib.sha256()
+    for path in sorted(paths):
+        name = os.fsencode(path.relative_to(folder))
+        found.update(b"%d:%s" % (len(name), name))
+        found.update(_content_of(path))
+    return found.hexdigest()
+
+
+def _content_of(path: Path) -> bytes:
+    """Return a digest of what a file holds and where a link leads; what is neither a file nor readable is named so."""
+    found = hashlib.sha256(os.fsencode(path.readlink()) if path.is_symlink() else b"")
+    try:
+        if not path.is_file():
+            return b"no file" + found.digest()
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+    except OSError as error:
+        return f"unreadable {error.errno}".encode() + found.digest()
+    return found.digest()

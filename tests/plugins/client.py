@@ -1,0 +1,100 @@
+"""A client of the daemon that knows nothing of its code: lines to stdin, lines from stdout."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+HOUSE = Path(__file__).resolve().parents[2]
+ENTRY = HOUSE / "gateways/plugins_stdio.py"
+PLUGINS = Path(__file__).parent / "plugins"
+ENDED = {"success", "error", "timeout"}
+
+
+def lay_out(folder, *names, **providers):
+    """Put plugins and a toolbox.json into a folder."""
+    for name in names:
+        shutil.copytree(PLUGINS / name, folder / "plugins" / name)
+    written = {"plugins": "plugins/", "providers": providers}
+    (folder / "toolbox.json").write_text(json.dumps(written), encoding="utf-8")
+    return folder
+
+
+class Client:
+    """Hold a daemon and every line that it wrote."""
+
+    def __init__(self, process):
+        self.process = process
+        self.lines = []
+
+    async def line(self):
+        async with asyncio.timeout(60):
+            raw = await self.process.stdout.readline()
+        assert raw, "the daemon has ended"
+        self.lines.append(json.loads(raw))
+        return self.lines[-1]
+
+    def write(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
+
+    def ask(self, name, command, **payload):
+        self.write(json.dumps({"id": name, "command": command, **({"payload": payload} if payload else {})}))
+
+    def run(self, name, plugin, action, args=None, **more):
+        self.ask(name, "run", plugin=plugin, action=action, **({} if args is None else {"args": args}), **more)
+
+    async def until(self, name, *statuses):
+        """Return the first line of an id, from now on, that has one of the statuses, or ends it."""
+        while True:
+            line = await self.line()
+            if line.get("id") == name and line["status"] in (statuses or ENDED):
+                return line
+
+    async def told(self, name, status):
+        """Return the line of an id with a status, whether it came already or still comes."""
+        known = [line for line in self.lines if line.get("id") == name and line["status"] == status]
+        return known[-1] if known else await self.until(name, status)
+
+    def statuses(self, name):
+        return [line["status"] for line in self.lines if line.get("id") == name]
+
+    async def end(self):
+        """Close the input; return the lines that still come, and the exit code."""
+        self.process.stdin.close()
+        return await self.rest()
+
+    async def rest(self):
+        async with asyncio.timeout(60):
+            rest = await self.process.stdout.read()
+            return [json.loads(line) for line in rest.splitlines()], await self.process.wait()
+
+
+@asynccontextmanager
+async def daemon(folder, *flags, entry=ENTRY, cwd=None, **variables):
+    """Start a daemon that knows the folder by BACKSTAY_TOOLBOX, wait until it is ready, and end it at the end."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSTAY_", "TEMPORAL_"))}
+    known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
+    known |= {"XDG_STATE_HOME": str(folder / "state")}
+    known = {name: value for name, value in (known | variables).items() if value is not None}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(entry),
+        *flags,
+        cwd=cwd or folder,
+        env=known,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=(folder / "stderr").open("ab"),
+        limit=8 * 1024 * 1024,
+    )
+    client = Client(process)
+    try:
+        assert await client.line() == {"status": "ready"}
+        yield client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()

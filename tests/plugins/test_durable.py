@@ -1,0 +1,216 @@
+import asyncio
+import json
+import signal
+import socket
+
+import pytest
+
+from tests.plugins.site import eventually, grant_of, is_locked, lines_of, site_of
+from tests.requirements import promise
+
+CLICK = {"button-text": "Pay"}
+
+
+@pytest.fixture
+async def site(tmp_path, temporal, nursery):
+    """Lay out plugins, and end every worker that the test raised."""
+    raised = []
+
+    async def lay(*names, workers=1, **more):
+        laid = site_of(tmp_path, temporal, nursery, *(names or ("demo",)), **more)
+        raised.extend([await laid.worker() for _ in range(workers)])
+        return laid
+
+    lay.workers = raised
+    yield lay
+    for worker in raised:
+        await worker.end()
+
+
+@promise("plugins:durable")
+async def test_a_job_is_a_run_and_is_told_from_queued_to_its_end(site):
+    laid = await site()
+    async with laid.daemon() as client:
+        client.run("a", "demo", "click-button", CLICK)
+        client.run("b", "demo", "fail")
+        client.run("c", "demo", "say", {"text": "plain words"})
+        await client.until("c")
+        assert client.statuses("a") == ["queued", "started", "success"]
+        assert client.statuses("b") == ["queued", "started", "error"]
+    ended = {line["id"]: line["payload"] for line in client.lines if line["status"] in {"success", "error"}}
+    assert ended == {
+        "a": {"clicked": "Pay", "row": None, "loud": False},
+        "b": {"error": "no such bot"},
+        "c": "plain words",
+    }
+    async with laid.connected() as backstay:
+        result = await backstay.run(laid.run_of("a")).result()
+    assert result.success
+
+
+@promise("plugins:engine")
+async def test_without_temporal_help_and_health_work_and_a_job_says_what_is_missing(site):
+    laid = await site(workers=0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    async with laid.daemon(TEMPORAL_ADDRESS=nowhere) as client:
+        client.run("a", "demo", "click-button", CLICK)
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "engine_unavailable"}}
+        client.ask("h", "health")
+        assert (await client.until("h"))["payload"] == "ok"
+        client.ask("p", "help")
+        assert "click-button" in (await client.until("p"))["payload"]["plugins"]["demo"]
+
+
+@promise("plugins:survives")
+async def test_a_job_goes_on_when_its_daemon_is_killed_and_the_next_one_attaches_to_it(site, tmp_path):
+    laid = await site()
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        client.run("b", "demo", "say", {"text": "b"})
+        await client.until("a", "started")
+        await client.told("b", "queued")
+        client.process.send_signal(signal.SIGKILL)
+        await client.process.wait()
+    gate.touch()
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        client.run("b", "demo", "say", {"text": "b"})
+        assert (await client.until("a"))["payload"] == {"found": str(gate)}
+        await client.told("b", "success")
+        client.run("b", "demo", "say", {"text": "other"})
+        assert await client.until("b") == {"id": "b", "status": "error", "payload": {"error": "id_conflict"}}
+    assert lines_of(tmp_path / "ran") == ["wait", "say"]
+
+
+@promise("plugins:timeouts")
+async def test_the_timeout_of_a_run_counts_from_its_start_and_not_while_it_is_queued(site, tmp_path):
+    laid = await site()
+    async with laid.daemon() as client:
+        # The second job is queued for longer than it may take.
+        client.run("a", "demo", "pause", {"seconds": 5})
+        client.run("b", "demo", "say", {"text": "b"}, timeout=4)
+        client.run("c", "demo", "wait", {"path": str(tmp_path / "never")}, timeout=1)
+        assert await client.until("c") == {"id": "c", "status": "timeout", "payload": {"error": "timeout"}}
+    assert client.statuses("c") == ["queued", "started", "timeout"]
+    assert client.statuses("b") == ["queued", "started", "success"]
+
+
+@promise("plugins:lane")
+async def test_a_lane_is_free_when_the_child_has_ended_and_not_before(site, tmp_path):
+    laid = await site()
+    (worker,) = site.workers
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client:
+        client.run("a", "demo", "wait", {"path": str(gate)}, timeout=5)
+        await client.until("a", "started")
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
+        assert is_locked(tmp_path / "plugins/demo")
+        worker.kill()
+        # The kernel ends the child with its worker, and only then gives the lock free.
+        await eventually(lambda: not is_locked(tmp_path / "plugins/demo"))
+        client.run("b", "demo", "say", {"text": "b"})
+        site.workers.append(await laid.worker())
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "outcome_unknown"}}
+        assert (await client.until("b"))["payload"] == "b"
+    assert lines_of(tmp_path / "ran") == ["wait", "say"]
+
+
+@promise("plugins:lane")
+async def test_a_call_of_an_ordinary_run_waits_for_a_job_without_keeping_a_worker_busy(site, tmp_path):
+    laid = await site(demo={"tools": {"say": {"safety": "read_only"}}}, workers=2)
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client, laid.connected() as backstay:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        await client.until("a", "started")
+        step = {"tool": "demo.say", "arguments": {"text": "from a run"}}
+        run = await backstay.start({"plan": {"steps": [step]}})
+        calling = run.client.get_workflow_handle(run.id)
+
+        async def has_waited():
+            pending = (await calling.describe()).raw_description.pending_activities
+            return any(activity.last_failure.application_failure_info.type == "ToolBusy" for activity in pending)
+
+        async with asyncio.timeout(60):
+            while not await has_waited():
+                await asyncio.sleep(0.05)
+        assert lines_of(tmp_path / "ran") == ["wait"]
+        gate.touch()
+        assert (await run.result()).success
+    assert lines_of(tmp_path / "ran") == ["wait", "say"]
+
+
+@promise("plugins:parallel")
+async def test_jobs_of_a_plugin_that_is_declared_parallel_run_at_the_same_time(site, tmp_path):
+    laid = await site(demo={"parallel": True})
+    gate = tmp_path / "gate"
+    async with laid.daemon() as client:
+        for name in "ab":
+            client.run(name, "demo", "wait", {"path": str(gate)})
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait", "wait"])
+        gate.touch()
+        assert (await client.told("a", "success"))["payload"] == {"found": str(gate)}
+        assert (await client.told("b", "success"))["payload"] == {"found": str(gate)}
+
+
+@promise("plugins:lanes-one")
+async def test_with_one_lane_jobs_of_different_plugins_run_one_after_another(site, tmp_path):
+    laid = await site("demo", "other")
+    gate = tmp_path / "gate"
+    async with laid.daemon("--lanes", "one") as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        client.run("b", "other", "run", {"left": 1})
+        await client.until("a", "started")
+        client.ask("h", "health", detail=True)
+        await client.until("h")
+        assert client.statuses("b") in ([], ["queued"])
+        gate.touch()
+        await client.until("b")
+    told = [(line["id"], line["status"]) for line in client.lines if line.get("status") in {"started", "success"}]
+    of_jobs = [each for each in told if each[0] in "ab"]
+    assert of_jobs == [("a", "started"), ("a", "success"), ("b", "started"), ("b", "success")]
+
+
+@promise("plugins:grant")
+async def test_a_job_that_is_not_granted_becomes_a_request_which_the_next_job_does_not_wait_for(site, tmp_path):
+    laid = await site("demo")
+    configuration = json.loads((tmp_path / "toolbox.json").read_text(encoding="utf-8"))
+    configuration["providers"]["demo"]["jobs"]["unasked"] = ["say"]
+    (tmp_path / "toolbox.json").write_text(json.dumps(configuration), encoding="utf-8")
+    for worker in site.workers:
+        await worker.end()
+    site.workers.append(await laid.worker())
+    async with laid.daemon() as client, laid.connected() as backstay:
+        client.run("a", "demo", "click-button", CLICK)
+        client.run("b", "demo", "click-button", CLICK)
+        client.run("c", "demo", "say", {"text": "c"})
+        assert (await client.until("c"))["payload"] == "c"
+        asked = [line for line in client.lines if line.get("id") == "a"][-1]
+        assert asked["status"] == "queued"
+        assert asked["payload"]["request"]["link"] == f"backstay show {laid.run_of('a')}"
+        assert lines_of(tmp_path / "ran") == ["say"]
+        for name, verdict in (("a", "approve"), ("b", "reject")):
+            run = backstay.run(laid.run_of(name))
+            (request,) = await run.pending()
+            await run.decide({"request_id": request.id, "verdict": verdict, "by": "ana@example.com"})
+        assert (await client.until("a"))["status"] == "success"
+        assert (await client.told("b", "error"))["payload"] == {"error": "rejected"}
+    assert client.statuses("a")[-2:] == ["started", "success"]
+    assert lines_of(tmp_path / "ran") == ["say", "click-button"]
+
+
+@promise("plugins:grant")
+async def test_a_grant_ends_when_a_file_of_the_plugin_changes_but_not_for_files_that_it_leaves_out(site, tmp_path):
+    laid = await site("demo")
+    async with laid.daemon() as client:
+        (tmp_path / "plugins/demo/bot.session").write_text("state", encoding="utf-8")
+        client.run("a", "demo", "say", {"text": "a"})
+        assert (await client.until("a"))["payload"] == "a"
+        (tmp_path / "plugins/demo/data.txt").write_text("new", encoding="utf-8")
+        client.run("b", "demo", "say", {"text": "b"})
+        assert (await client.until("b", "queued"))["payload"] == {}
+        assert "request" in (await client.until("b", "queued"))["payload"]
+    assert lines_of(tmp_path / "ran") == ["say"]
+    assert grant_of(tmp_path / "plugins/demo")["sha256"]

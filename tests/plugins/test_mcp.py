@@ -1,0 +1,101 @@
+import asyncio
+import json
+import os
+import shutil
+import sys
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.conformance.scenarios import NODE, ROOT
+from tests.plugins.client import ENTRY, lay_out
+from tests.plugins.site import eventually, is_locked, lines_of, site_of
+from tests.requirements import promise
+
+SDK = ROOT / "build/node/node_modules"
+ACTIONS = ["click_button", "fail", "pause", "say", "wait"]
+
+
+def server_of(folder, *flags, **variables):
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("BACKSTAY_", "TEMPORAL_"))}
+    known |= {"BACKSTAY_TOOLBOX": str(folder / "toolbox.json"), "BACKSTAY_TRUSTED": str(folder)}
+    known |= {"BACKSTAY_HOME": str(folder / "home"), **variables}
+    return StdioServerParameters(command=sys.executable, args=[str(ENTRY), "--mcp", *flags], env=known)
+
+
+@promise("plugins:mcp")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_plugins_are_tools_with_the_schemas_of_their_parsers(tmp_path, mode):
+    lay_out(tmp_path, "demo", "other")
+    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local"), mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {*(f"demo__{action}" for action in ACTIONS), "other__run"}
+        assert tools["other__run"].description == "Add numbers."
+        schema = tools["other__run"].input_schema
+        assert schema["required"] == ["left"]
+        assert schema["properties"]["left"] == {"type": "integer"}
+        added = await client.call_tool("other__run", {"left": 2})
+        assert [part.text for part in added.content] == ["2.5"]
+        wrong = await client.call_tool("other__run", {"left": "many"})
+        assert wrong.is_error
+        assert "left" in wrong.content[0].text
+
+
+@promise("plugins:mcp")
+async def test_a_client_of_the_typescript_sdk_calls_them_and_hears_of_progress(tmp_path):
+    lay_out(tmp_path, "demo")
+    server = server_of(tmp_path, "--local")
+    script = tmp_path / "client.mjs"
+    shutil.copy(ROOT / "tests/plugins/client.mjs", script)
+    (tmp_path / "node_modules").symlink_to(SDK)
+    process = await asyncio.create_subprocess_exec(
+        NODE, script, server.command, *server.args, env=server.env, stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(120):
+        said, _ = await process.communicate()
+    seen = json.loads(said)
+    assert seen["tools"] == [f"demo__{action}" for action in ACTIONS]
+    assert seen["schema"]["properties"]["row"] == {"type": "integer"}
+    assert seen["called"]["structuredContent"] == {"clicked": "Pay", "row": 3, "loud": False}
+    assert seen["progress"] == ["queued", "started"]
+    assert seen["failed"]["isError"] is True
+    assert seen["failed"]["content"][0]["text"] == "no such bot"
+
+
+@promise("plugins:mcp")
+async def test_a_call_that_its_client_cancels_ends_its_process(tmp_path):
+    lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
+    async with asyncio.timeout(120), Client(server_of(tmp_path, "--local")) as client:
+        calling = asyncio.ensure_future(client.call_tool("demo__wait", {"path": str(tmp_path / "never")}))
+        await eventually(lambda: lines_of(tmp_path / "ran") == ["wait"])
+        assert is_locked(tmp_path / "plugins/demo")
+        calling.cancel()
+        await eventually(lambda: not is_locked(tmp_path / "plugins/demo"))
+        assert (await client.call_tool("demo__say", {"text": "next"})).content[0].text == "next"
+
+
+@promise("plugins:mcp")
+async def test_calls_are_runs_and_one_that_is_cancelled_in_its_lane_never_begins(tmp_path, temporal, nursery):
+    laid = site_of(tmp_path, temporal, nursery, "demo")
+    worker = await laid.worker()
+    gate, told = tmp_path / "gate", []
+
+    async def tell(_progress, _total, message):
+        told.append(message)
+
+    try:
+        async with asyncio.timeout(60), Client(server_of(tmp_path, **laid.variables)) as client:
+            waiting = {"path": str(gate)}
+            first = asyncio.ensure_future(client.call_tool("demo__wait", waiting, progress_callback=tell))
+            await eventually(lambda: "started" in told)
+            second = asyncio.ensure_future(client.call_tool("demo__say", {"text": "never"}, progress_callback=tell))
+            await eventually(lambda: told.count("queued") == 2)
+            second.cancel()
+            await asyncio.wait([second])
+            third = asyncio.ensure_future(client.call_tool("demo__click_button", {"button_text": "x"}))
+            gate.touch()
+            assert (await first).structured_content == {"found": str(gate)}
+            assert (await third).structured_content["clicked"] == "x"
+    finally:
+        await worker.end()
+    assert lines_of(tmp_path / "ran") == ["wait", "click-button"]

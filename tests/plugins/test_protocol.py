@@ -1,0 +1,390 @@
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.client import ENTRY, HOUSE, PLUGINS, daemon, lay_out
+from tests.requirements import promise
+
+CLICK = {"button-text": "Pay", "row": "3"}
+
+
+@promise("plugins:protocol")
+async def test_a_job_is_queued_then_started_then_ended(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "click-button", CLICK)
+        await client.until("a")
+    assert client.lines == [
+        {"status": "ready"},
+        {"id": "a", "status": "queued", "payload": {}},
+        {"id": "a", "status": "started", "payload": {}},
+        {"id": "a", "status": "success", "payload": {"clicked": "Pay", "row": 3, "loud": False}},
+    ]
+
+
+@promise("plugins:commands")
+async def test_help_reload_help_and_health_answer_at_once(tmp_path):
+    lay_out(tmp_path, "demo", "other")
+    async with daemon(tmp_path) as client:
+        client.ask("h", "help")
+        client.ask("r", "reload-help")
+        client.ask(7, "health")
+        told = await client.until("h")
+        assert await client.until("r") == {"id": "r", "status": "success", "payload": "ok"}
+        assert await client.until(7) == {"id": 7, "status": "success", "payload": "ok"}
+    assert told["status"] == "success"
+    assert told["payload"]["plugins"]["demo"]["click-button"] == {
+        "description": "click a button",
+        "args": ["--button-text", "--row", "--loud"],
+        "required": ["--button-text"],
+        "usage": "demo click-button --button-text BUTTON_TEXT [--row ROW] [--loud]",
+    }
+    assert told["payload"]["plugins"]["other"] == {
+        "run": {
+            "description": "Add numbers.",
+            "args": ["--left", "--right"],
+            "required": ["--left"],
+            "usage": "other --left LEFT [--right RIGHT]",
+        }
+    }
+
+
+@promise("plugins:errors")
+@pytest.mark.parametrize(
+    "line", ["no json", "[1]", "5", '{"command": "help"}', '{"id": true, "command": "help"}', '"x"']
+)
+async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path, line):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path) as client:
+        client.write(line)
+        client.ask("h", "health")
+        await client.until("h")
+    assert client.lines[1:] == [
+        {"id": None, "status": "error", "payload": {"error": "bad_json"}},
+        {"id": "h", "status": "success", "payload": "ok"},
+    ]
+
+
+@promise("plugins:errors")
+async def test_a_line_without_end_is_bad_json_once_and_what_follows_is_read(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path) as client:
+        client.write("x" * 5_000_000)
+        client.ask("h", "health")
+        await client.until("h")
+    assert [line.get("payload") for line in client.lines[1:]] == [{"error": "bad_json"}, "ok"]
+
+
+@promise("plugins:errors")
+async def test_unknown_commands_plugins_and_actions_are_not_found(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.ask("a", "explode")
+        client.ask("b", "run")
+        client.run("c", "nobody", "click-button")
+        client.run("d", "demo", "nothing")
+        client.run("e", "../demo", "click-button")
+        for name in "abcde":
+            assert await client.until(name) == {"id": name, "status": "error", "payload": {"error": "not_found"}}
+        client.write('{"id": "f", "command": null}')
+        assert (await client.until("f"))["payload"] == {"error": "not_found"}
+
+
+@promise("plugins:errors")
+async def test_a_failure_tells_the_error_of_its_json_or_else_stderr_without_secrets(tmp_path):
+    lay_out(tmp_path, "demo", demo={"env": {"BOT_KEY": "${BOT_KEY}"}})
+    async with daemon(tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
+        client.run("a", "demo", "fail")
+        client.run("b", "demo", "fail", {"how": "stderr"})
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "no such bot"}}
+        failed = await client.until("b")
+    assert failed["status"] == "error"
+    assert failed["payload"]["error"].startswith("refused for ")
+    assert "s3cr3t" not in json.dumps(client.lines)
+
+
+@promise("plugins:errors")
+async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_runs(tmp_path):
+    lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "click-button", {})
+        client.run("b", "demo", "click-button", {"button-text": "x", "colour": 1})
+        client.run("c", "demo", "click-button", [1])
+        client.run("d", "demo", "click-button", CLICK, timeout="soon")
+        said = [(await client.until(name))["payload"]["error"] for name in "cdab"]
+    assert "args" in said[0]
+    assert "timeout" in said[1]
+    assert "button_text" in said[2]
+    assert "colour" in said[3]
+    assert not (tmp_path / "ran").exists()
+
+
+@promise("plugins:timeouts")
+async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "wait", {"path": str(tmp_path / "never")}, timeout=0.5)
+        client.run("b", "demo", "say", {"text": "next"})
+        assert await client.until("a") == {"id": "a", "status": "timeout", "payload": {"error": "timeout"}}
+        assert (await client.until("b"))["payload"] == "next"
+    assert client.statuses("a") == ["queued", "started", "timeout"]
+
+
+@promise("plugins:raw")
+@pytest.mark.parametrize(
+    ("printed", "payload"),
+    [("Done, thanks", "Done, thanks"), ('{"a": 1}', {"a": 1}), ("5", 5), ("null", None), ("line\nline", "line\nline")],
+)
+async def test_output_is_json_or_else_the_text(tmp_path, printed, payload):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "say", {"text": printed})
+        assert await client.until("a") == {"id": "a", "status": "success", "payload": payload}
+
+
+@promise("plugins:hyphens")
+async def test_arguments_are_taken_as_a_command_line_writes_them(tmp_path):
+    lay_out(tmp_path, "demo", "other")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "click-button", {"--button-text": 5, "row": 2, "loud": "true"})
+        client.run("b", "other", "run", {"left": "40", "right": "1.5"})
+        client.run("c", "demo", "click-button", {"button_text": "x", "row": None})
+        assert (await client.until("a"))["payload"] == {"clicked": "5", "row": 2, "loud": True}
+        assert (await client.until("b"))["payload"] == 41.5
+        assert (await client.until("c"))["payload"] == {"clicked": "x", "row": None, "loud": False}
+
+
+@promise("plugins:attach")
+async def test_the_same_id_and_payload_tell_the_jobs_state_and_another_payload_is_a_conflict(tmp_path):
+    lay_out(tmp_path, "demo", demo={"env": {"RAN": str(tmp_path / "ran")}})
+    gate = tmp_path / "gate"
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        await client.until("a", "started")
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        assert (await client.until("a", "started"))["payload"] == {}
+        client.run("a", "demo", "wait", {"path": str(gate)}, timeout=5)
+        assert await client.until("a") == {"id": "a", "status": "error", "payload": {"error": "id_conflict"}}
+        gate.touch()
+        assert (await client.until("a"))["status"] == "success"
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        assert (await client.until("a"))["payload"] == {"found": str(gate)}
+    assert (tmp_path / "ran").read_text(encoding="utf-8") == "wait\n"
+
+
+@promise("plugins:one-thread")
+async def test_local_jobs_of_all_plugins_run_one_after_another_in_order(tmp_path):
+    lay_out(tmp_path, "demo", "other")
+    gate = tmp_path / "gate"
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "wait", {"path": str(gate)})
+        client.run("b", "other", "run", {"left": 1})
+        client.run("c", "demo", "say", {"text": "c"})
+        await client.until("a", "started")
+        client.ask("h", "health", detail=True)
+        detail = (await client.until("h"))["payload"]
+        assert (detail["queue"], detail["running"]) == (2, 1)
+        gate.touch()
+        await client.until("c")
+        client.ask("h", "health", detail=True)
+        detail = (await client.until("h"))["payload"]
+    told = [(line["id"], line["status"]) for line in client.lines if line.get("status") in {"started", "success"}]
+    of_jobs = [each for each in told if each[0] != "h"]
+    assert of_jobs == [(name, status) for name in "abc" for status in ("started", "success")]
+    assert detail["jobs"] == {"demo": {"success": 2}, "other": {"success": 1}}
+    assert detail["seconds"]["demo"]["count"] == 2
+    assert b"do not survive" in (tmp_path / "stderr").read_bytes()
+
+
+@promise("plugins:ready")
+async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path) as client:
+        assert await client.end() == ([{"status": "shutdown"}], 0)
+
+
+@promise("plugins:ready")
+async def test_a_signal_amid_a_job_ends_it_tells_what_is_known_and_shuts_down(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "wait", {"path": str(tmp_path / "never")})
+        client.run("b", "demo", "say", {"text": "b"})
+        await client.until("a", "started")
+        client.process.send_signal(signal.SIGTERM)
+        lines, code = await client.rest()
+    assert lines == [
+        {"id": "a", "status": "error", "payload": {"error": "outcome_unknown"}},
+        {"id": "b", "status": "error", "payload": {"error": "engine_unavailable"}},
+        {"status": "shutdown"},
+    ]
+    assert code == 0
+
+
+@promise("plugins:found")
+async def test_a_plugin_that_is_dropped_in_changed_or_removed_is_seen_without_a_restart(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "other", "run", {"left": 1})
+        assert (await client.until("a"))["payload"] == {"error": "not_found"}
+        shutil.copytree(PLUGINS / "other", tmp_path / "plugins/other")
+        client.run("a", "other", "run", {"left": 1})
+        assert (await client.until("a"))["payload"] == 1.5
+        changed = tmp_path / "plugins/other/cli.py"
+        changed.write_text(changed.read_text(encoding="utf-8").replace("--right", "--third"), encoding="utf-8")
+        client.ask("h", "help")
+        assert (await client.until("h"))["payload"]["plugins"]["other"]["run"]["args"] == ["--left", "--third"]
+        shutil.rmtree(tmp_path / "plugins/other")
+        client.ask("h", "help")
+        assert set((await client.until("h"))["payload"]["plugins"]) == {"demo"}
+
+
+@promise("plugins:found")
+async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_is_told_why(tmp_path):
+    lay_out(tmp_path, "demo")
+    (tmp_path / "plugins/broken").mkdir()
+    (tmp_path / "plugins/broken/cli.py").write_text("import nothing_of_this_name\n", encoding="utf-8")
+    async with daemon(tmp_path, "--local") as client:
+        client.ask("h", "help")
+        assert set((await client.until("h"))["payload"]["plugins"]) == {"demo"}
+        client.run("a", "broken", "run")
+        assert "nothing_of_this_name" in (await client.until("a"))["payload"]["error"]
+
+
+@promise("plugins:stdout")
+async def test_nothing_but_the_protocol_is_on_stdout(tmp_path):
+    lay_out(tmp_path, "demo")
+    # Whatever a library prints while it is loaded goes to stderr.
+    (tmp_path / "noisy").mkdir()
+    (tmp_path / "noisy/sitecustomize.py").write_text(
+        "import atexit, sys\natexit.register(print, 'noise at the end')\nsys.stderr.write('noise at the start')\n",
+        encoding="utf-8",
+    )
+    async with daemon(tmp_path, "--local", PYTHONPATH=str(tmp_path / "noisy")) as client:
+        client.run("a", "demo", "click-button", CLICK)
+        await client.until("a")
+        assert await client.end() == ([{"status": "shutdown"}], 0)
+    assert "noise at the end" in (tmp_path / "stderr").read_text(encoding="utf-8")
+
+
+@promise("plugins:cache")
+async def test_an_unchanged_folder_is_not_asked_again_and_only_the_standard_library_is_loaded(tmp_path):
+    lay_out(tmp_path, *["demo"])
+    for number in range(4):
+        shutil.copytree(PLUGINS / "other", tmp_path / f"plugins/other{number}")
+    async with daemon(tmp_path) as client:
+        await client.end()
+    # An interpreter that names each module that it loads: only the daemon's own, and those of the standard library.
+    loaded = tmp_path / "loaded"
+    kept = f"open({str(loaded)!r}, 'a').write(' '.join(sys.modules) + '\\n')"
+    shown = f"import atexit, sys\natexit.register(lambda: {kept})\n"
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "watched/sitecustomize.py").write_text(shown, encoding="utf-8")
+    async with daemon(tmp_path, PYTHONPATH=str(tmp_path / "watched")) as client:
+        client.ask("h", "help")
+        assert set((await client.until("h"))["payload"]["plugins"]) == {"demo", *(f"other{n}" for n in range(4))}
+        await client.end()
+    processes = loaded.read_text(encoding="utf-8").splitlines()
+    assert len(processes) == 1  # no process asked the plugins
+    roots = {name.partition(".")[0] for name in processes[0].split()}
+    strange = roots - set(sys.stdlib_module_names) - {"gateways", "system", "sitecustomize", "__main__", "backstay"}
+    assert not {name for name in strange if not name.startswith(("_", "distutils"))}
+    assert not roots & {"asyncio", "pydantic", "temporalio"}
+
+
+@promise("plugins:anywhere")
+async def test_the_file_runs_by_a_symlink_from_any_folder_without_arguments_and_settings(tmp_path):
+    shutil.copytree(PLUGINS / "other", tmp_path / "mcp/plugins/other")
+    (tmp_path / "mcp/mcp_stdio.py").symlink_to(ENTRY)
+    (tmp_path / "elsewhere").mkdir()
+    entry = tmp_path / "mcp/mcp_stdio.py"
+    plain = {"BACKSTAY_TOOLBOX": None, "entry": entry, "cwd": tmp_path / "elsewhere"}
+    async with daemon(tmp_path, "--local", **plain) as client:
+        client.run("a", "other", "run", {"left": 2})
+        assert (await client.until("a"))["payload"] == 2.5
+    # The second start finds the folder of the first one's files, and obeys it.
+    async with daemon(tmp_path, "--local", **plain) as client:
+        client.run("a", "other", "run", {"left": 3})
+        assert (await client.until("a"))["payload"] == 3.5
+
+
+@promise("plugins:anywhere")
+async def test_the_file_runs_as_it_lies_in_the_wheel(tmp_path):
+    lay_out(tmp_path, "other")
+    # As hatchling lays it out: the package, and in it the folders that a worker runs from.
+    app = tmp_path / "site/backstay/_app"
+    shutil.copytree(HOUSE / "backstay", tmp_path / "site/backstay", ignore=shutil.ignore_patterns("__pycache__"))
+    for room in ("gateways", "people", "sandbox", "store", "system", "toolbox"):
+        shutil.copytree(HOUSE / room, app / room, ignore=shutil.ignore_patterns("__pycache__"))
+    entry = app / "gateways/plugins_stdio.py"
+    path = os.pathsep.join([str(tmp_path / "site")])
+    async with daemon(tmp_path, "--local", entry=entry, PYTHONPATH=path, PYTHONSAFEPATH="1") as client:
+        client.run("a", "other", "run", {"left": 2})
+        assert (await client.until("a"))["payload"] == 2.5
+
+
+@promise("plugins:anywhere")
+def test_an_interpreter_without_the_requirements_is_told_so_with_exit_code_2():
+    ended = subprocess.run([sys.executable, "-I", "-S", ENTRY], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stdout == b""
+    assert b"is not installed" in ended.stderr
+
+
+@promise("plugins:log")
+async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rotated(tmp_path):
+    lay_out(tmp_path, "demo", demo={"env": {"BOT_KEY": "${BOT_KEY}"}})
+    token = "".join(["123456789:", "A" * 35])
+    async with daemon(tmp_path, "--local", BOT_KEY="s3cr3t-value-9") as client:
+        client.run("a", "demo", "say", {"text": f"the key s3cr3t-value-9 and {token}"})
+        client.run("b", "demo", "fail", {"how": "stderr"})
+        await client.until("b")
+        client.run("b", "demo", "nothing")
+        await client.until("b")
+        await client.end()
+    log = tmp_path / ".backstay/mcp.log"
+    text = log.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(line["event"], line.get("id"), line.get("status")) for line in lines] == [
+        ("request", "a", None),
+        ("request", "b", None),
+        ("answer", "a", "success"),
+        ("answer", "b", "error"),
+        ("answer", "b", "error"),
+    ]
+    assert all(line["at"].endswith("Z") for line in lines)
+    assert (lines[2]["plugin"], lines[2]["action"], "duration_ms" in lines[2]) == ("demo", "say", True)
+    assert "s3cr3t" not in text
+    assert token not in text
+    assert log.stat().st_mode & 0o077 == 0
+    with log.open("ab") as file:
+        file.write(b"x" * (5 * 1024 * 1024) + b"\n")
+    async with daemon(tmp_path, "--local") as client:
+        client.ask("h", "health")
+        await client.until("h")
+        await client.end()
+    assert (tmp_path / ".backstay/mcp.log.1").stat().st_size > 5 * 1024 * 1024
+    assert log.stat().st_size < 1000
+
+
+@promise("plugins:no-port")
+async def test_the_daemon_opens_no_port_whatever_the_settings_of_workers_say(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local", BACKSTAY_METRICS_ADDRESS="127.0.0.1:0") as client:
+        client.run("a", "demo", "click-button", CLICK)
+        await client.until("a")
+        assert await asyncio.to_thread(listening_of, client.process.pid) == []
+
+
+def listening_of(pid):
+    """Return the sockets of a process that listen."""
+    own = {link for entry in Path(f"/proc/{pid}/fd").iterdir() if (link := str(entry.readlink())).startswith("socket:")}
+    tables = [Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:] for name in ("tcp", "tcp6")]
+    rows = [row.split() for table in tables for row in table]
+    return [row for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
