@@ -173,7 +173,11 @@ NAMED_FOR_A_SERVICE = (
     "backstay/settings.py",
 )
 # Where the command line starts a gateway, or checks one.
-BETWEEN_GATEWAYS = {"gateways/terminal/serving/*": ("slack", "web"), "gateways/terminal/doctor.py": ("mail",)}
+BETWEEN_GATEWAYS = {
+    "gateways/plugins_stdio.py": ("plugin_jobs",),
+    "gateways/terminal/serving/*": ("slack", "web"),
+    "gateways/terminal/doctor.py": ("mail",),
+}
 OPENED_WHEN_CALLED = {"activities", "opening", "sandbox", "toolbox"}
 # What users name is loaded by the name that they give, and code in a jail stands in for the standard library.
 DOTTED = re.compile(r"[a-z_]\w*(\.\w+)+")

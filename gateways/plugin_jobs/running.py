@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backstay.errors import BackstayError, OutcomeUnknown
 from backstay.redaction.redactor import Redactor
@@ -14,16 +14,19 @@ from backstay.shown import one_line
 from gateways.plugin_jobs.jobs import PluginJob
 from gateways.plugin_jobs.log import Redact
 from gateways.plugin_jobs.protocol import NOT_FOUND, OUTCOME_UNKNOWN, TIMEOUT
-from sandbox.isolation.command_jail import CommandJail
-from toolbox.plugins.opening import OpenPlugins, check_arguments, help_of, open_plugins
-from toolbox.providers.provider import Call
+
+if TYPE_CHECKING:
+    from toolbox.plugins.opening import OpenPlugins
 
 _EXIT_CODE = re.compile(r"^(?:[A-Za-z]+: )?exit code -?\d+: ")
 _LONGEST_REASON = 500
 
 
-def open_all() -> tuple[OpenPlugins, Redactor]:
+def open_all() -> "tuple[OpenPlugins, Redactor]":
     """Open the plugins of the current folder's settings, and what knows all of their secrets. Raises BackstayError."""
+    from sandbox.isolation.command_jail import CommandJail  # noqa: PLC0415 - the first job loads the engine
+    from toolbox.plugins.opening import open_plugins  # noqa: PLC0415 - the same
+
     settings = Settings.load()
     jail = CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image)
     opened = open_plugins(settings.toolbox, settings.environment, confinement=jail)
@@ -56,6 +59,8 @@ def reason_of(error: str | None) -> str:
 
 async def describe(names: list[str]) -> dict[str, Any]:
     """Return what plugins can do, or why they cannot be used, by name."""
+    from toolbox.plugins.opening import help_of  # noqa: PLC0415 - the same
+
     try:
         opened, hide = open_all()
     except BackstayError as error:
@@ -89,7 +94,7 @@ def _unusable(reason: str) -> dict[str, Any]:
 class LocalPlugins:
     """Run plugins in this process."""
 
-    def __init__(self, opened: OpenPlugins, hide: Redactor) -> None:
+    def __init__(self, opened: "OpenPlugins", hide: Redactor) -> None:
         """Use `open` instead."""
         self._opened = opened
         self._hide = hide
@@ -102,6 +107,9 @@ class LocalPlugins:
 
     async def run(self, job: PluginJob, started: Callable[[], None]) -> tuple[str, Any]:
         """Run one job; return its last status and the payload of that."""
+        from toolbox.plugins.opening import check_arguments  # noqa: PLC0415 - the same
+        from toolbox.providers.provider import Call  # noqa: PLC0415 - the same
+
         try:
             if job.plugin not in self._opened.providers:
                 self._opened, self._hide = open_all()  # its folder was added after the others were opened
