@@ -88,6 +88,7 @@ bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performanc
 	$(RUN) -m benchmarks.provenance
 	$(RUN) -m benchmarks.snapshots
 	$(RUN) -m benchmarks.inbox
+	$(RUN) -m benchmarks.ledger
 	$(RUN) -m benchmarks.search
 
 bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in half an hour; TRY=1 tries a tenth

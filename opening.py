@@ -92,10 +92,12 @@ def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints
     return open_endpoints(settings)
 
 
-def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
-    """Open the store that the settings name."""
+def open_store(settings: Settings, *, signs: bool = False) -> AbstractAsyncContextManager["Store"]:
+    """Open the store that the settings name; only a worker in the runs role `signs` what it writes to the ledger."""
+    from backstay.task.ledger.keys import Signer
     from store.opening import open_store
 
+    key = settings.ledger_key if signs else None
     keys = [key.get_secret_value() for key in settings.encryption_keys]
     return open_store(
         database_url=settings.database_url_text,
@@ -103,6 +105,7 @@ def open_store(settings: Settings) -> AbstractAsyncContextManager["Store"]:
         blobs=settings.blobs,
         payloads_in_database=settings.payloads == "database",
         encryption_keys=keys,
+        signer=None if key is None else Signer(key.get_secret_value()),
     )
 
 
@@ -156,7 +159,7 @@ async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator
     """Open the store for a worker that fits it; raises WorkerMisfit for one that does not."""
     from backstay.client.roles import demand_same_store
 
-    async with open_store(settings) as store:
+    async with open_store(settings, signs=True) as store:
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
         await store.deltas.sweep()
@@ -178,7 +181,7 @@ async def open_resources(
     policy, profiles = read_policy(settings.policy), read_profiles(settings.profiles)
     definitions = read_offered(settings)
     async with (
-        open_store(settings) if opened is None else nullcontext(opened) as store,
+        open_store(settings, signs=True) if opened is None else nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
         open_toolbox(settings, workspaces) as toolbox,
         open_endpoints(settings) as endpoints,

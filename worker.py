@@ -202,6 +202,7 @@ async def _begin_runs(
 ) -> tuple[list[Place], str]:
     """Serve runs from now on, with programs where the role says so; return as `_begin_sandbox`."""
     from sandbox.role import sandbox_child
+    from store.ledger.roots import made_daily
 
     settings.claim_home()
     if opened := make_home(settings.home):
@@ -229,6 +230,7 @@ async def _begin_runs(
     await stack.enter_async_context(telemetry.watching(store, redact=resources.masked, **offered))
     await stack.enter_async_context(open_worker(client, resources, interceptors=telemetry.interceptors))
     await stack.enter_async_context(telling(settings, client, store))
+    await stack.enter_async_context(made_daily(store.roots))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
 

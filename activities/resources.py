@@ -17,12 +17,13 @@ from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
-from backstay.requests import OfRun
+from backstay.requests import CallTogether, CallTool, OfRun
 from backstay.settings import Settings
 from backstay.task.event import Event
 from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
 from sandbox.limits import shell_limits
 from sandbox.workspaces.client import WorkspaceClient
+from store.database.transactions import Transaction
 from store.database.waiting import Waiting
 from store.runs.events import Written
 from store.store import Store
@@ -64,6 +65,17 @@ def jail_limits(settings: Settings) -> WorkspaceLimits:
     """Return what a call in a workspace may use at most."""
     most = shell_limits()
     return WorkspaceLimits(memory_mb=most.memory_mb, cpu_s=most.cpu_s, artifacts_mb=settings.artifacts_mb)
+
+
+def rulings_in(ask: OfRun) -> dict[int, str]:
+    """Return what policy says of the calls of a request, by the numbers of the drafts that tell of them."""
+    match ask:
+        case CallTool():
+            return {ask.draft: ask.ruling}
+        case CallTogether():
+            return {call.draft: call.ruling for call in ask.calls}
+        case _:
+            return {}
 
 
 async def require_valid(definition: Definition, arguments: dict[str, Any]) -> None:
@@ -148,7 +160,8 @@ class Activities:
         `outcomes` are kept with those drafts, by their number.
         """
         append, whole = self.store.events.append, await self._whole(ask, left)
-        self._log(ask.run, await append(ask.run, whole, ask.numbered, outcomes))
+        written = await append(ask.run, whole, ask.numbered, outcomes=outcomes, rulings=rulings_in(ask))
+        self._log(ask.run, written)
 
     async def tell_later(self, ask: OfRun, left: Sequence[Event] = ()) -> None:
         """Do the same with the next transaction of the activity, or at its end."""
@@ -159,7 +172,10 @@ class Activities:
         async def then(written: Written | None) -> None:
             self._log(ask.run, written)
 
-        await self.store.write_later(lambda transaction: append.within(transaction, ask.run, whole, ask.numbered), then)
+        def work(transaction: Transaction) -> Written | None:
+            return append.within(transaction, ask.run, whole, ask.numbered, rulings=rulings_in(ask))
+
+        await self.store.write_later(work, then)
 
     async def _whole(self, ask: OfRun, left: Sequence[Event]) -> list[Event]:
         events = await self.records.cleaned(ask.run, (*ask.events, *left))

@@ -232,6 +232,8 @@ class CallTool(OfArguments):
     """Number of the effect; None for a read-only call."""
     authority: Authority | None = None
     """Who may decide about the effect; recorded with its intent."""
+    ruling: str = ""
+    """What policy says of the call, and by which rule; recorded with it."""
     send: int = 1
     """Counts deliberate sends; above 1 the row must show that the earlier send is settled as not sent."""
     tried: bool = False

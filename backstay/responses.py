@@ -233,3 +233,5 @@ class Closed(Message):
     events_ref: str | None = None
     raw_outputs: dict[str, Any] | None = None
     """The outputs of a plan with the short answers of its steps; None where they stay as they are."""
+    ledger_head: str | None = None
+    """The head of the run's chain in the ledger, as it was when the run was closed."""

@@ -202,6 +202,11 @@ class Settings(BaseSettings):
     encryption_keys: SecretList = ()
     """The newest first; a comma list."""
     ledger_key: Secret = None
+    """What workers in the runs role sign the heads of the ledger with; nobody else has it."""
+    ledger_public_keys: Path | None = None
+    """The list of public keys, with their days, that the ledger is verified with."""
+    ledger_days: float = Field(default=90, ge=0, le=36_500, allow_inf_nan=False)
+    """How long the rows of the ledger are kept after the last one, once their run was pruned."""
     openai_api_key: Secret = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: Annotated[Text, AfterValidator(lambda url: url and _web_address(url))] = Field(
         default=None, validation_alias="OPENAI_BASE_URL"

@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy import Connection, inspect
 
 from backstay.errors import SettingsInvalid
+from backstay.task.ledger.keys import Signer
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import Place, make_ready, place_of
@@ -100,12 +101,13 @@ async def open_store(
     blobs: Path | None = None,
     payloads_in_database: bool = False,
     encryption_keys: Sequence[str] = (),
+    signer: Signer | None = None,
     clock: Callable[[], float] | None = None,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
 ) -> AsyncGenerator[Store]:
     """Open the store, created and migrated if needed, and close it on exit.
 
-    Leases count by the database's time, unless a `clock` is given that stands for every other one.
+    A `signer` signs the ledger. Leases count by the database's time, unless a `clock` stands for every other one.
     Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
     """
     seal = Seal(encryption_keys)
@@ -119,11 +121,9 @@ async def open_store(
             now = await database.timekeeper() if clock is None else lambda _: clock()
         _log.info("store.opened", store=identity.stamp, database=place.shown, encrypted=bool(encryption_keys))
         store = Store(
-            database,
-            identity,
-            seal,
-            blobs or home / "blobs",
+            *(database, identity, seal, blobs or home / "blobs"),
             payloads_in_database=payloads_in_database,
+            signer=signer,
             now=now,
             clock=clock or time.time,
         )

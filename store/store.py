@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from backstay.errors import StoreMismatch
+from backstay.task.ledger.keys import Signer
 from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
 from store.database.database import Answer, Database
@@ -18,6 +19,10 @@ from store.deltas import Deltas
 from store.effects.effects import Effects
 from store.effects.touching import Touching
 from store.fitness import Fitness
+from store.ledger.auditing import Auditing
+from store.ledger.reading import Chains
+from store.ledger.roots import Roots
+from store.ledger.writing import ChainWriter
 from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
@@ -45,6 +50,7 @@ class Store:
         blobs: Path,
         *,
         payloads_in_database: bool = False,
+        signer: Signer | None = None,
         now: Callable[[Connection], float],
         clock: Callable[[], float],
     ) -> None:
@@ -55,6 +61,7 @@ class Store:
         self._database = database
         self.identity = identity
         self.blobs = BlobStore(blobs, database, seal, identity, in_database=payloads_in_database)
+        self._open_ledger(clock, signer)
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
         self.decisions = Decisions(database, clock)
@@ -69,11 +76,20 @@ class Store:
         self.outbox = Outbox(database, clock, now)
         self.posts = Posts(database, now)
         self.pauses = Pauses(database, now)
-        self.runs = Runs(database, clock, lambda: self.identity)
+        self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self.pruning = Pruning(database, self.blobs, clock)
         self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
+
+    def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
+        """Have each transaction write to the ledger what it has noted."""
+        database = self._database
+        self.ledger = ChainWriter(database, clock, lambda: self.identity, signer)
+        self.roots = Roots(database, clock, lambda: self.identity, self.ledger)
+        self.chains = Chains(database)
+        self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
+        database.before_commit = self.ledger.write
 
     @property
     def stamp(self) -> str:

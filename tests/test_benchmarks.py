@@ -11,6 +11,7 @@ from benchmarks import (
     compare,
     forms,
     inbox,
+    ledger,
     payloads,
     programs,
     provenance,
@@ -57,7 +58,7 @@ def test_every_size_was_measured_beside_the_floor_in_cpu_wall_events_and_bytes()
 
 @promise("testing:figures")
 @pytest.mark.parametrize(
-    "bench", [start, steps, calls, programs, forms, tokens, payloads, provenance, snapshots, search, inbox]
+    "bench", [start, steps, calls, programs, forms, tokens, payloads, provenance, snapshots, search, inbox, ledger]
 )
 def test_the_published_table_is_that_of_the_last_run(bench):
     name = bench.__name__.rpartition(".")[2]

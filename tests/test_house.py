@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "structlog": EVERYWHERE,
         "temporalio": CLIENTS,
         "opentelemetry": ("backstay/client/tracing.py", "backstay/client/exporting.py"),
+        "cryptography": ("backstay/task/ledger/keys.py",),
         "genson": ("backstay/digests/digest.py",),
         "pydantic_settings": ("backstay/settings.py",),
         "dotenv": ("backstay/variables.py",),  # the reader that pydantic-settings itself uses

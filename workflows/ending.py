@@ -13,6 +13,7 @@ from backstay.profile import OUT_OF_STEPS
 from backstay.task.context import ContextItem, answers_first
 from backstay.task.decision import Finish
 from backstay.task.event import Event
+from backstay.task.ledger.anchors import MEMO
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
 from workflows.activity_calls import error_of, fitting
@@ -200,6 +201,9 @@ class Ending:
                 closed = await self._closed(result)
             except ApplicationError as error:
                 workflow.logger.error("the result could not be stored: %s", error.message)
+        if closed.ledger_head is not None:
+            # Temporal keeps it where whoever can write the store need not be able to.
+            workflow.upsert_memo({MEMO: closed.ledger_head})
         kept = {name: value for name, value in closed if name != "raw_outputs" or value is not None}
         return fitting(result.model_copy(update={"events": tuple(state.events), **kept}))
 

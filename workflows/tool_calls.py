@@ -291,6 +291,8 @@ class ToolCalls:
             # The arguments of a check and of a compensation are sealed in the store, with the effect.
             more["purpose"] = purpose.value
             state.count_free_call()
+        if applies(purpose, Stage.RULE):
+            more["ruling"] = self.consent.ruling(call, purpose).told
         if call.tool.changed and applies(purpose, Stage.RULE):
             # The call would not be under way without a person's word, which holds for the definition.
             self.consent.accepted.add((call.tool.name, call.tool.definition))

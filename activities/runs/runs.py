@@ -373,9 +373,10 @@ class Runs(Activities):
         context = await self.following.leave(ask)
         ended = result.model_copy(update=more).plain()
         await self.notifications.write_later(ask, ask.run, ask.notices, ended)
-        await self.store.runs.closed(ask.run, ended, context=context)
+        head = await self.store.runs.closed(ask.run, ended, context=context)
         await self._release_workspace(ask)
-        return calls.Closed(effects=tuple(effects[-KEPT:]), effects_ref=effects_ref, events_ref=events_ref, **more)
+        more |= {"effects": tuple(effects[-KEPT:]), "effects_ref": effects_ref, "events_ref": events_ref}
+        return calls.Closed(ledger_head=head, **more)
 
     async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
         """Store outputs apart that are too large for a Result, and return what stands for them; else None."""

@@ -302,4 +302,5 @@ def intent_of(ask: CallTool, n: int, tool: str, args_digest: str, step: int, *, 
         arguments_sealed=sealed,
         authority=ask.authority,
         decisions=ask.decisions,
+        ruling=ask.ruling,
     )

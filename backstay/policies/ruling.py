@@ -41,6 +41,11 @@ class Ruling(Frozen):
     """The arguments because of whose sources it asks, as JSON pointers."""
 
     @property
+    def told(self) -> str:
+        """Return what it says, and which rule does, in one line."""
+        return f"{self.verdict}: {self.rule}"
+
+    @property
     def authority(self) -> Authority:
         """Return who may decide."""
         return Authority(

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -38,7 +38,7 @@ async def prune(
 ) -> int:
     """Remove effects, events, payloads and snapshots of runs that ended longer ago than the undo window.
 
-    Their plans and decisions stay for BACKSTAY_PLANS_DAYS.
+    Their plans and decisions stay for BACKSTAY_PLANS_DAYS, and their rows in the ledger for BACKSTAY_LEDGER_DAYS.
 
     Parameters
     ----------
@@ -87,11 +87,14 @@ async def _removed(
     kept_from = min(before, time.time() - settings.plans_days * 86_400)
     freed += await store.pruning.forget_plans(kept_from, [run.run for run in ended] if dry_run else (), dry_run=dry_run)
     requests = await store.requests.forget(kept_from, dry_run=dry_run)
+    ledgered_from = datetime.fromtimestamp(time.time() - settings.ledger_days * 86_400, UTC)
+    rows_gone = await store.chains.forget(ledgered_from.isoformat(timespec="milliseconds"), dry_run=dry_run)
     # Also remove what an earlier pruning marked and could not remove before it was killed.
     marked = await store.pruning.pruned() | (frozenset(run.run for run in ended) if dry_run else frozenset())
     freed += await store.pruning.free_payloads(marked, dry_run=dry_run)
     sizes, damaged = await asyncio.to_thread(prune_workspaces, settings.home, marked, dry_run=dry_run)
-    return freed.plain() | {"requests": requests, "snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
+    counted = {"requests": requests, "ledger_rows": rows_gone}
+    return freed.plain() | counted | {"snapshots": len(sizes), "snapshot_bytes": sum(sizes)}, damaged
 
 
 async def new_epoch(
@@ -221,6 +224,7 @@ def _report(terminal: Terminal, freed: dict[str, int], output: Output) -> None:
         f"{'would prune' if freed['dry_run'] else 'pruned'} {freed['runs']} runs: "
         f"{freed['effects']} effects, {freed['events']} events, {freed['secrets']} secrets, "
         f"{freed['plans']} plans, {freed['decisions']} decisions, {freed['requests']} requests, "
+        f"{freed['ledger_rows']} rows of the ledger, "
         f"{freed['payloads']} payloads ({freed['bytes']} bytes), "
         f"{freed['snapshots']} snapshot files ({freed['snapshot_bytes']} bytes)"
     )

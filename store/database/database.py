@@ -12,6 +12,9 @@ BUSY_TIMEOUT_S = 5.0
 LOCK_WAIT_S = 60.0
 """How long a process waits while another one runs migrations."""
 
+NOTES = "notes"
+"""Under this name, what is to be written before a commit waits with the connection."""
+
 Answer = TypeVar("Answer")
 
 
@@ -20,6 +23,9 @@ class Database(Protocol):
 
     Every fault is raised as a StoreUnavailable with a one-line message.
     """
+
+    before_commit: Callable[[Connection], None]
+    """Called at the end of each transaction that writes, before it is committed."""
 
     async def read(self, work: Callable[[Connection], Answer]) -> Answer:
         """Run work that only reads."""

@@ -7,7 +7,7 @@ from sqlalchemy import URL, Connection, Double, cast, extract, func, select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from backstay.errors import SettingsInvalid
-from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
+from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, NOTES, Answer
 from store.database.faults import Collision, faults
 
 _TRIES = 5
@@ -31,6 +31,7 @@ class PostgresDatabase:
             "lock_timeout": f"{int(busy_timeout_s * 1000)}",
             "idle_in_transaction_session_timeout": f"{int(IDLE_S * 1000)}",
         }
+        self.before_commit: Callable[[Connection], None] = lambda _: None
         options = {"server_settings": settings, "timeout": CONNECT_S, "command_timeout": ANSWER_S}
         try:
             self._engine = create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=options)
@@ -58,9 +59,15 @@ class PostgresDatabase:
         return await self._write(work)
 
     async def _write(self, work: Callable[[Connection], Answer]) -> Answer:
+        def whole(connection: Connection) -> Answer:
+            connection.info.pop(NOTES, None)
+            answer = work(connection)
+            self.before_commit(connection)
+            return answer
+
         with faults():
             async with self._engine.begin() as connection:
-                return await connection.run_sync(work)
+                return await connection.run_sync(whole)
 
     async def timekeeper(self) -> Callable[[Connection], float]:
         """Return what asks the server for its time; during a transaction it goes on."""

@@ -28,9 +28,14 @@ class Words(TypeDecorator[str]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Escape what UTF-8 or PostgreSQL does not accept."""
-        if value is None:
-            return None
-        return str(value).encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+        return None if value is None else stored_words(str(value))
+
+
+def stored_words(text: str) -> str:
+    """Return a text as it is stored."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 metadata = MetaData()
@@ -335,4 +340,45 @@ posts = Table(
     Column("touched_at", Double, nullable=False),
     Index("posts_by_kind", "receiver", "kind", "touched_at"),
     Index("posts_of_request", "receiver", "workflow_id", "run_id", "request_id"),
+)
+
+# What is hashed is stored as it was hashed: it is written so that every database accepts it.
+ledger_rows = Table(
+    "ledger_rows",
+    metadata,
+    Column("run", Text, primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("at", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+ledger_heads = Table(
+    "ledger_heads",
+    metadata,
+    Column("run", Text, primary_key=True),
+    Column("n", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("salt", Text, nullable=False),
+    Column("signed_n", Integer, nullable=False),
+    Column("signed_hash", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("signature", Text, nullable=False),
+    Column("rooted", Integer, nullable=False),
+)
+
+ledger_roots = Table(
+    "ledger_roots",
+    metadata,
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("day", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("heads", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("signature", Text, nullable=False),
 )

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import URL, Connection, create_engine, event
 
 from backstay.errors import SettingsInvalid, StoreUnavailable
-from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, Answer
+from store.database.database import BUSY_TIMEOUT_S, LOCK_WAIT_S, NOTES, Answer
 from store.database.faults import faults
 from store.database.host_time import host_time
 from store.faults import unavailable
@@ -46,6 +46,7 @@ class SqliteDatabase:
         self._file = file
         self._place = Place("store", file)
         self._busy_timeout_s = busy_timeout_s
+        self.before_commit: Callable[[Connection], None] = lambda _: None
         self._asked: list[_Asked] = []
         self._is_writing = False
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
@@ -109,7 +110,12 @@ class SqliteDatabase:
             # What is written into a file that was deleted or replaced is forgotten with it.
             if fault := self._place.fault():
                 raise StoreUnavailable(fault)
-            return work(connection)
+            if not writes:
+                return work(connection)
+            connection.info.pop(NOTES, None)
+            answer = work(connection)
+            self.before_commit(connection)
+            return answer
 
     async def _turn_of(self, asked: "_Asked") -> None:
         """Wait until work has begun; SQLite alone lets writers poll, and some would wait forever."""

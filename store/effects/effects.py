@@ -15,6 +15,7 @@ from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import effects, parked_undos
 from store.database.transactions import reading, writing
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
+from store.ledger.noting import note
 from store.runs.decisions import add_decisions
 from store.runs.runs import require_not_pruned
 
@@ -129,6 +130,7 @@ class Effects:
             kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
             row = _first_row(intent, going=kind == "go", now=self._now(connection))
             connection.execute(_INSERT, row.model_dump(exclude={"read_at"}))
+            _note_sent(connection, intent, row)
             return Begun(kind=kind, token=row.token, row=row)
         kind = admit_again(row, intent, idempotency_ttl=idempotency_ttl)
         if kind != "go":
@@ -141,6 +143,7 @@ class Effects:
             **dict.fromkeys(("outcome", "result_ref", "undo_tool", "undo_sealed", "undo_shown")),
         }
         changed = self._change(connection, row, values)
+        _note_sent(connection, intent, changed)
         return Begun(kind="go", token=changed.token, row=changed)
 
     @reading
@@ -260,6 +263,8 @@ class Effects:
         old = {"id_": row.effect_id, "token_": row.token, "state_": row.state}
         if connection.execute(_UPDATE, {**old, **values}).rowcount != 1:
             raise Collision
+        if values["state"] is not EffectState.DISPATCHED:
+            _note_outcome(connection, row, values)
         if row.undo and values["state"] is EffectState.APPLIED:
             parent = self._find(connection, row.effect_id.removesuffix("/undo"), lock=True)
             if parent is not None and not parent.undo and _can_be_undone(parent):
@@ -278,6 +283,21 @@ class Effects:
         return None if row is None else EffectRow.model_validate({**row, "read_at": self._now(connection)})
 
 
+def _note_sent(connection: Connection, intent: Intent, row: EffectRow) -> None:
+    """Note for the ledger that an effect is about to be sent, and by which rule; or that its record is lost."""
+    said = {"effect": intent.n, "undo": intent.undo, "tool": intent.tool, "args_digest": intent.args_digest}
+    said |= {"step": intent.step, "send": intent.send, "user_id": intent.user_id, "ruling": intent.ruling}
+    said |= {} if intent.authority is None else {"authority": intent.authority.plain()}
+    going = row.state is EffectState.DISPATCHED
+    note(connection, intent.run, "effect", "effect.sent" if going else f"effect.{row.state.value}", said)
+
+
+def _note_outcome(connection: Connection, row: EffectRow, values: dict[str, Any]) -> None:
+    said = {"effect": row.n, "undo": row.undo, "tool": row.tool, "send": row.send, "was": row.state.value}
+    said |= {name: values[name] for name in ("outcome", "result_ref", "undo_shown") if values.get(name) is not None}
+    note(connection, row.run, "effect", f"effect.{EffectState(values['state']).value}", said)
+
+
 def _can_be_undone(row: EffectRow) -> bool:
     """Return whether an effect may be marked compensated; one whose lease has ended counts as unknown."""
     lost = row.state is EffectState.DISPATCHED and not row.lease_left_s
@@ -286,7 +306,7 @@ def _can_be_undone(row: EffectRow) -> bool:
 
 def _first_row(intent: Intent, *, going: bool, now: float) -> EffectRow:
     return EffectRow(
-        **intent.model_dump(exclude={"lease_s", "decisions"}),
+        **intent.model_dump(exclude={"lease_s", "decisions", "ruling"}),
         lease=now + intent.lease_s if going else 0,
         state=EffectState.DISPATCHED if going else EffectState.UNKNOWN,
         token=secrets.token_hex(16) if going else "",

@@ -32,6 +32,8 @@ class Intent(Frozen):
     """Who may decide about the effect."""
     decisions: tuple[RecordedDecision, ...] = ()
     """What permits it; written in the same transaction."""
+    ruling: str = ""
+    """What policy said of it, and by which rule; for the ledger."""
 
 
 class EffectRow(Frozen):

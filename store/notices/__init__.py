@@ -1,4 +1,4 @@
 """Keep what people are asked and told, and who has been told.
 
-May import: backstay, store.database.
+May import: backstay, store.database, store.ledger.
 """

@@ -23,6 +23,7 @@ from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import deliveries, outbox, receivers, runs
 from store.database.transactions import afterwards, only_with, reading, writing
+from store.ledger.noting import note
 from store.notices.requests import end_requests, keep_request
 
 KEPT_S = 24 * 3600.0
@@ -152,6 +153,7 @@ class Outbox:
         common = _common(connection, run, namespace)
         notice = _notice(workflow_id, run_id, draft, common, page=page, request=None, result=result)
         self._add(connection, now, run, notice)
+        note(connection, run, "run", "run.lost", {"workflow_id": workflow_id, "run_id": run_id, "result": {**result}})
         return True
 
     async def news(self, seen: int, within_s: float) -> None:

@@ -13,6 +13,7 @@ from backstay.frozen import Frozen
 from store.database.database import Database
 from store.database.schema import requests
 from store.database.transactions import only_with, reading, writing
+from store.ledger.noting import note
 
 RequestState = Literal["open", "decided", "expired", "withdrawn", "ended"]
 _BECAME: dict[Told, RequestState] = {
@@ -196,6 +197,8 @@ def keep_request(
     known = None if before is None else before.request
     if draft.request is not None:
         request = draft.request.plain()
+        if not draft.reminder:
+            note(connection, run, "request", "request.asked", request)
         values = _asked(now, draft.request)
         if draft.reminder or not draft.request.escalation:
             values |= {"reminded": draft.reminder, "reminded_at": _unix(draft.at) if draft.reminder else None}
@@ -209,6 +212,8 @@ def keep_request(
         decision = None if draft.decision is None else draft.decision.plain()
         values = {"state": _BECAME[draft.event], "decision": decision, "changed_at": now}
         connection.execute(update(requests).where(*named).values(**values))
+        said = {"request_id": request_id, "decision": decision}
+        note(connection, run, "request", f"request.{draft.event.value}", said)
     return known
 
 

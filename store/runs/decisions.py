@@ -11,6 +11,7 @@ from backstay.responses import Proven
 from store.database.database import Database
 from store.database.schema import decisions, used_proofs
 from store.database.transactions import only_with, reading, writing
+from store.ledger.noting import note
 
 _KNOWN = select(decisions.c.n, decisions.c.at).where(decisions.c.run == bindparam("run_"))
 _OF_RUN = select(decisions.c.body).where(decisions.c.run == bindparam("run_")).order_by(decisions.c.n, decisions.c.at)
@@ -70,11 +71,15 @@ class Decisions:
         if fault is not None:
             return Proven(verified=False, reason=fault)
         nonce, expires = nonce_of(given)
-        unused = await self._use_proof(nonce, run=run, used_by=used_by, expires=expires)
+        said = {"by": payload.get("by"), "update": binding.update, "request_id": binding.request_id}
+        said |= {"digest": binding.digest, "proof": given}
+        unused = await self._use_proof(nonce, said, run=run, used_by=used_by, expires=expires)
         return Proven(verified=True, used=not unused)
 
     @writing
-    def _use_proof(self, connection: Connection, nonce: str, *, run: str, used_by: str, expires: float) -> bool:
+    def _use_proof(
+        self, connection: Connection, nonce: str, said: dict[str, Any], *, run: str, used_by: str, expires: float
+    ) -> bool:
         """Use a proof up; False when something else has used it. A retry of the same use is the same use."""
         connection.execute(delete(used_proofs).where(used_proofs.c.expires < self._clock() - _KEPT_S))
         found = connection.execute(_USED, {"nonce_": nonce}).first()
@@ -82,6 +87,7 @@ class Decisions:
             return tuple(found) == (run, used_by)
         row = {"nonce": nonce, "run": run, "used_by": used_by, "expires": expires}
         connection.execute(insert(used_proofs), row)
+        note(connection, run, "proof", "proof.used", {**said, "used_by": used_by})
         return True
 
 
@@ -93,10 +99,9 @@ def add_decisions(connection: Connection, run: str, new: Sequence[RecordedDecisi
     if not new:
         return
     known = {tuple(row) for row in connection.execute(_KNOWN, {"run_": run})}
-    rows = [
-        {"run": run, "n": decision.n, "at": decision.at, "body": decision.plain()}
-        for decision in new
-        if (decision.n, decision.at) not in known
-    ]
+    unknown = [decision for decision in new if (decision.n, decision.at) not in known]
+    rows = [{"run": run, "n": decision.n, "at": decision.at, "body": decision.plain()} for decision in unknown]
     if rows:
         connection.execute(insert(decisions), rows)
+    for decision in unknown:
+        note(connection, run, "decision", decision.update, decision.plain())

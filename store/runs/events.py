@@ -9,6 +9,7 @@ from backstay.task.event import Event, NumberedDraft, moment
 from store.database.database import Database
 from store.database.schema import events
 from store.database.transactions import only_with, reading, writing
+from store.ledger.noting import note
 from store.runs.parked import note_undos
 from store.secrets.handles import count_of_run
 
@@ -56,13 +57,16 @@ class Events:
         run: str,
         new: Sequence[Event],
         numbered: Sequence[NumberedDraft] = (),
+        *,
         outcomes: Mapping[int, Mapping[str, Any]] | None = None,
+        rulings: Mapping[int, str] | None = None,
     ) -> Written | None:
         """Add events. If two have the same number, the later one stays, so a repeat changes nothing.
 
         An event with a number below zero is a draft: it joins the timeline when it is `numbered`. After a workflow
         reset, a number can come again with another event. An attempt from before the reset must not bring the old one
-        back. `outcomes` are kept with drafts, by their number, until they join the timeline. None without events.
+        back. `outcomes` are kept with drafts, by their number, until they join the timeline; `rulings` say by which
+        rules the calls of drafts were made, for the ledger. None without events.
         """
         named = _named(connection, run, numbered)
         latest = {event.n: event for event in sorted([*new, *named], key=lambda event: event.at)}
@@ -75,11 +79,15 @@ class Events:
             connection.execute(_DELETE, {"run_": run, "numbers": stale})
         if kept:
             kept_with = outcomes or {}
+            bodies = [event.plain() for event in kept]
             rows = [
-                {"run": run, "n": event.n, "at": event.at, "body": event.plain(), "outcome": kept_with.get(-event.n)}
-                for event in kept
+                {"run": run, "n": body["n"], "at": body["at"], "body": body, "outcome": kept_with.get(-body["n"])}
+                for body in bodies
             ]
             connection.execute(_INSERT, rows)
+            # A draft that is left again, or joins the timeline, is there already.
+            there = {event.n for event in named} | {n for n in known if n < 0}
+            _note(connection, run, [body for body in bodies if body["n"] not in there], rulings or {})
         told = [event for event in kept if event.n > 0 and event.n not in known]
         note_undos(connection, run, told)
         return Written(told, count_of_run(connection, run))
@@ -110,6 +118,14 @@ class Events:
     def last(self, connection: Connection, run: str, *, below: int) -> int:
         """Return the highest number of an event of a run that is lower than `below`; 0 when there is none."""
         return connection.execute(_LAST, {"run_": run, "below": below}).scalar() or 0
+
+
+def _note(connection: Connection, run: str, bodies: Sequence[dict[str, Any]], rulings: Mapping[int, str]) -> None:
+    """Note events for the ledger; a draft has neither a place in the timeline yet nor a time."""
+    for body in bodies:
+        said = body if body["n"] > 0 else {name: value for name, value in body.items() if name not in {"n", "at"}}
+        ruling = rulings.get(-body["n"])
+        note(connection, run, "event", body["name"], said | {"ruling": ruling} if ruling else said)
 
 
 def _named(connection: Connection, run: str, numbered: Sequence[NumberedDraft]) -> list[Event]:

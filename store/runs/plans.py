@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, union_all, update
 
 from backstay.approvals.proposal import Proposal
+from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
 from backstay.frozen import Frozen
 from backstay.plans.plan_run import PlanEnd, PlanState
@@ -14,6 +15,7 @@ from backstay.task.plan import Plan
 from store.database.database import Database
 from store.database.schema import decisions, effects, events, plans, runs
 from store.database.transactions import only_with, reading, writing
+from store.ledger.noting import note
 
 _OF_RUN = select(plans).where(plans.c.run == bindparam("run_")).order_by(plans.c.created_at, plans.c.plan_id)
 _ONE = select(plans.c.plan_id).where(plans.c.run == bindparam("run_"), plans.c.plan_id == bindparam("plan_id_"))
@@ -53,6 +55,8 @@ class Plans:
         now = self._clock()
         shown = {"body": plan.plain(), "proposal": proposal.plain(), "updated_at": now}
         named = {"run_": run, "plan_id_": plan.id}
+        said = {"plan": shown["body"], "proposal": shown["proposal"], "sha256": digest_of(shown["body"])}
+        note(connection, run, "plan", "plan.proposed", said)
         if connection.execute(_ONE, named).first() is not None:
             connection.execute(_UPDATE.values(**shown), named)
             return
@@ -66,6 +70,7 @@ class Plans:
         for end in ended:
             values = {"state": end.state.value, "ended": end.plain(), "updated_at": self._clock()}
             connection.execute(_UPDATE.values(**values), {"run_": run, "plan_id_": end.plan_id})
+            note(connection, run, "plan", f"plan.{end.state.value}", end.plain())
 
     @reading
     def of_run(self, connection: Connection, run: str) -> list[KeptPlan]:

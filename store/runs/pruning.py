@@ -24,6 +24,7 @@ from store.database.identity import lock_epoch
 from store.database.schema import chain, effects, events, parked_undos, runs, secrets
 from store.database.transactions import reading, writing
 from store.faults import disk_faults
+from store.ledger.noting import note
 from store.runs.plans import forget_plans, settle_plans
 
 _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
@@ -157,6 +158,7 @@ class Pruning:
             "metadata": None,
         }
         connection.execute(update(runs).where(runs.c.run == run).values(pruned_at=self._clock(), **nothing))
+        note(connection, run, "run", "run.pruned", {})
 
     def _free(self, marked: Iterable[str], dry_run: bool) -> Freed:  # noqa: FBT001 - called in a thread, by position
         freed = Freed()

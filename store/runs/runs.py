@@ -12,6 +12,8 @@ from store.database.database import Database
 from store.database.identity import StoreIdentity, require_epoch
 from store.database.schema import chain, requests, runs, secrets
 from store.database.transactions import only_with, reading, writing
+from store.ledger.noting import note
+from store.ledger.writing import ChainWriter
 
 
 class RunRow(Frozen):
@@ -77,6 +79,8 @@ RunFilter = Literal[
     "rolled_back",
     "rollback_failed",
 ]
+_OPENED = ("model", "policy_hash", "prompt_hash", "catalog", "started_by")
+_ENDED = ("outcome", "success", "final_summary", "error", "usage")
 _NEWEST = select(runs).order_by(runs.c.opened_at.desc(), runs.c.run.desc())
 _WAITS = exists().where(requests.c.run == runs.c.run, requests.c.state == "open")
 _PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
@@ -85,9 +89,16 @@ _PRUNED_AT = select(runs.c.pruned_at).where(runs.c.run == bindparam("run_"))
 class Runs:
     """Keep one row per run, found by any run id of its chain."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], identity: Callable[[], StoreIdentity]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        identity: Callable[[], StoreIdentity],
+        ledger: ChainWriter,
+    ) -> None:
         """Get the time in unix seconds from `clock`, and the current identity of the store from `identity`."""
         self.database = database
+        self._ledger = ledger
         self._clock = clock
         self._identity = identity
 
@@ -127,7 +138,8 @@ class Runs:
             # Until this transaction ends, no run can be pruned.
             require_epoch(connection, self._identity())
             require_not_pruned(connection, follows)
-        self._insert(connection, row)
+        if self._insert(connection, row):
+            note(connection, run, "run", "run.opened", _beginning(row))
         _link(connection, {"workflow_id": workflow_id, "workflow_run_id": workflow_run_id}, run)
 
     @writing
@@ -143,10 +155,11 @@ class Runs:
     @writing
     def closed(
         self, connection: Connection, run: str, result: Mapping[str, Any], *, context: str | None = None
-    ) -> None:
+    ) -> str | None:
         """Record how a run ended, also if its beginning was never recorded; a later result replaces an earlier one.
 
-        `context`: ref of the transcript with which another run can go on. Raises Pruned.
+        `context`: ref of the transcript with which another run can go on. Return the head of its chain, which the
+        stored result names. Raises Pruned.
         """
         workflow_id, _, workflow_run_id = run.rpartition("/")
         row = {
@@ -159,8 +172,12 @@ class Runs:
             "store": self._identity().stamp,
         }
         self._insert(connection, row)
-        values = {"state": "closed", "closed_at": self._clock(), "result": dict(result), "context": context}
+        note(connection, run, "run", "run.closed", _end(result))
+        head = self._ledger.head_of(connection, run)
+        told = {**result, "ledger_head": head}
+        values = {"state": "closed", "closed_at": self._clock(), "result": told, "context": context}
         connection.execute(update(runs).where(runs.c.run == run).values(**values))
+        return head
 
     async def unchecked(self, limit: int = 50) -> list[RunRow]:
         """Return runs that have not said that they ended, first those that were not looked at for the longest time."""
@@ -253,16 +270,31 @@ class Runs:
             chosen = chosen.where(runs.c.user_id == user_id)
         return await self._rows(_holding(_in_state(chosen, state), words))
 
-    def _insert(self, connection: Connection, row: Mapping[str, Any]) -> None:
+    def _insert(self, connection: Connection, row: Mapping[str, Any]) -> bool:
+        """Add a row; return whether there was none."""
         now = self._clock()
-        if connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None:
+        is_new = connection.execute(select(runs.c.run).where(runs.c.run == row["run"])).first() is None
+        if is_new:
             connection.execute(insert(runs).values(**row, state="open", opened_at=now, checked_at=now))
 
         require_not_pruned(connection, row["run"])
+        return is_new
 
     @reading
     def _rows(self, connection: Connection, chosen: Select[Any]) -> list[RunRow]:
         return [RunRow.model_validate(dict(row)) for row in connection.execute(chosen).mappings()]
+
+
+def _beginning(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the ledger says of the beginning of a run: who, what, and under which policy, model and prompt."""
+    named = ("workflow_id", "workflow_run_id", "user_id", "session_id", "text", "follows", "store")
+    opened = row["opened"]
+    return {name: row[name] for name in named} | {name: opened[name] for name in _OPENED if name in opened}
+
+
+def _end(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the ledger says of the end of a run."""
+    return {name: result[name] for name in _ENDED if name in result}
 
 
 def _link(connection: Connection, link: Mapping[str, str], run: str) -> None:

@@ -20,6 +20,7 @@ from backstay.settings import Settings
 from backstay.task.plan import Plan
 from backstay.task.task import Task
 from docs.generate_schemas import PLACE, schemas
+from gateways.terminal.policies.testing import read_cases
 from tests.docs.blocks import blocks
 from tests.requirements import promise
 from toolbox.configuration.load import load
@@ -52,6 +53,8 @@ def test_a_data_block_is_admitted_by_the_noun_it_names(tmp_path, monkeypatch, bl
         for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
             monkeypatch.setenv(name, "a-key-of-this-test")
         assert list(read_models(Settings.load(None, models=path)).file.models) == list(data["models"])
+    elif block.noun == "cases":
+        assert len(read_cases(data, tmp_path)) == len(data)
     else:
         assert ADMIT[block.noun](data)
 

@@ -57,7 +57,9 @@ async def start_page(home: Path, environment: Mapping[str, str], port: int, *, f
     """Start the page of approvals as a process of its own; wait for it with `Child.is_ready`."""
     command = [sys.executable, "-m", "backstay", "web", "--port", str(port)]
     log = home / "logs" / "page.log"
-    return await Child.start("page", command, environment=environment, log=log, ready=_PAGE_READY, folder=folder)
+    # Only who acts for runs signs what the ledger says of them.
+    own = {name: value for name, value in environment.items() if name.upper() != "BACKSTAY_LEDGER_KEY"}
+    return await Child.start("page", command, environment=own, log=log, ready=_PAGE_READY, folder=folder)
 
 
 async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:

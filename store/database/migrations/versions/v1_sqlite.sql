@@ -83,6 +83,40 @@ CREATE TABLE events (
     outcome JSON,
     PRIMARY KEY (run, n)
 );
+CREATE TABLE ledger_heads (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    salt TEXT NOT NULL,
+    signed_n INTEGER NOT NULL,
+    signed_hash TEXT NOT NULL,
+    at TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    rooted INTEGER NOT NULL,
+    PRIMARY KEY (run)
+);
+CREATE TABLE ledger_roots (
+    n INTEGER NOT NULL,
+    day TEXT NOT NULL,
+    at TEXT NOT NULL,
+    heads TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    PRIMARY KEY (n)
+);
+CREATE TABLE ledger_rows (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    body TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (run, n)
+);
 CREATE TABLE looks (
     workflow_id TEXT NOT NULL,
     request_id TEXT NOT NULL,

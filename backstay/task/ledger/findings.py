@@ -1,0 +1,77 @@
+"""What verifying a whole ledger, or a part of it, has found out."""
+
+from collections.abc import Sequence
+
+from backstay.frozen import Frozen
+from backstay.task.ledger.keys import PublicKeys
+from backstay.task.ledger.verifying import Verified
+
+_MOST_RUNS = 200
+"""So many runs are named for what is no fault; the others are counted."""
+
+
+class Findings(Frozen):
+    """Say what was verified, and what is wrong with it."""
+
+    store: str
+    runs: int = 0
+    rows: int = 0
+    pruned: int = 0
+    """Runs of which only the head is left, since they were pruned."""
+    roots: int = 0
+    faults: tuple[str, ...] = ()
+    """What is wrong with the daily roots, with the store as a whole, or against what was kept elsewhere."""
+    faulty: tuple[Verified, ...] = ()
+    noted: tuple[Verified, ...] = ()
+    """Runs of which a reader must know something that is no fault."""
+    signed_until: str = ""
+    """When a head or a root was signed last; whether there was more after that, the store alone cannot tell."""
+    anchored: bool = False
+    """Whether it was compared with what was kept elsewhere."""
+    keys: tuple[str, ...] = ()
+    """The ids of the public keys that it was verified with; none: signatures were not checked."""
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing is wrong."""
+        return not self.faults and not self.faulty
+
+    @property
+    def lines(self) -> list[str]:
+        """Return it in lines for people."""
+        told = list(self.faults)
+        told += [f"{run.run}: {fault.told}" for run in self.faulty for fault in run.faults]
+        notes = [f"{run.run}: {note}" for run in self.noted for note in run.notes]
+        told += notes[:_MOST_RUNS]
+        if len(notes) > _MOST_RUNS:
+            told.append(f"and {len(notes) - _MOST_RUNS} more notes")
+        counted = f"{self.runs} runs, {self.rows} rows, {self.pruned} pruned, {self.roots} daily roots"
+        wrong = len(self.faults) + len(self.faulty)
+        told.append(f"{counted}: {'nothing was changed' if not wrong else f'{wrong} of them are wrong'}")
+        return [*told, self._reach]
+
+    @property
+    def _reach(self) -> str:
+        """Say up to when this vouches."""
+        if not self.keys:
+            return "signatures were not checked: name the public keys with --keys"
+        until = f"signed until {self.signed_until}" if self.signed_until else "nothing is signed"
+        if self.anchored:
+            held = "not all of what was kept elsewhere is in it" if self.faults else "what was kept elsewhere is in it"
+            return f"{until}, and {held}"
+        return f"{until}; whether anything came after that, only an --anchor from elsewhere can tell"
+
+
+def findings_of(store: str, found: Sequence[Verified], faults: Sequence[str], keys: PublicKeys) -> Findings:
+    """Return what was found out about these runs together."""
+    return Findings(
+        store=store,
+        runs=len(found),
+        rows=sum(run.rows for run in found),
+        pruned=sum(run.pruned for run in found),
+        faults=tuple(faults),
+        faulty=tuple(run for run in found if run.faults),
+        noted=tuple(run for run in found if run.notes),
+        signed_until=max((run.signed_at for run in found), default=""),
+        keys=tuple(keys.ids),
+    )

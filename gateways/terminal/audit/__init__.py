@@ -1,0 +1,4 @@
+"""The commands `audit ...` and `ledger key`.
+
+May import: backstay, gateways.terminal.
+"""
