@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from backstay.task.ledger.anchors import Anchors, KeptHead, root_faults
 from backstay.task.ledger.chain import Root
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys
-from backstay.task.ledger.verifying import Expected, Verified, verify_roots, verify_run
+from backstay.task.ledger.verifying import Expected, Verified, first_day_of, verify_roots, verify_run
 from store.ledger.reading import Chain, Chains
 from store.ledger.roots import Roots
 
@@ -37,9 +38,10 @@ class Auditing:
         """
         roots = await self._roots.all()
         check = _Named(roots)
+        first_day = first_day_of(roots[0] if roots else None, keys, self._store())
         found: list[Verified] = []
         async for chain in self._chains.read(names, since=since):
-            expected = Expected(store=self._store(), kept_from=kept_from, pruned=chain.pruned)
+            expected = Expected(store=self._store(), kept_from=kept_from, pruned=chain.pruned, first_day=first_day)
             verified = verify_run(chain.head, chain.rows, keys, expected)
             found.append(verified if verified.run else verified.model_copy(update={"run": chain.run}))
             check.look(chain)
@@ -51,7 +53,9 @@ class Auditing:
             faults += await self._against(anchors, roots, where)
         findings = findings_of(self._store(), found, faults, keys)
         signed = [findings.signed_until, *(root.at for root in roots if root.key)]
-        more = {"roots": len(roots), "anchored": anchors is not None, "signed_until": max(signed)}
+        rooted = max((root.at for root in roots), default="")
+        more = {"roots": len(roots), "rooted_until": rooted, "anchored": anchors is not None}
+        more["signed_until"] = max(signed)
         return findings.model_copy(update=more)
 
     async def _against(self, anchors: Anchors, roots: Sequence[Root], where: str) -> list[str]:
@@ -81,6 +85,7 @@ class _Named:
     def __init__(self, roots: Sequence[Root]) -> None:
         """Know what the roots name; one that cannot be read is a fault of its own."""
         self.faults: list[str] = []
+        self._first, self._last = (_day_before(root.at) for root in (roots[0], roots[-1])) if roots else ("", "")
         self._left: dict[str, list[tuple[str, int, str]]] = {}
         for root in roots:
             for run, n, end in _heads_of(root):
@@ -91,12 +96,24 @@ class _Named:
         hashes = {row.n: row.hash for row in chain.rows}
         if chain.head is not None:
             hashes.setdefault(chain.head.n, chain.head.hash)
-        for day, n, end in self._left.pop(chain.run, ()):
+        named = self._left.pop(chain.run, [])
+        self._look_at_age(chain, max((n for _, n, _ in named), default=0))
+        for day, n, end in named:
             counted = 0 if chain.head is None else chain.head.n
             # Of a run whose rows were removed, only the number of its rows is left.
             held = hashes.get(n) == end if n in hashes else not chain.rows and counted > n
             if not held:
                 self.faults.append(f"{chain.run}: the root of {day} names another row {n} than there is")
+
+    def _look_at_age(self, chain: Chain, named: int) -> None:
+        """Look whether a root is missing that names the signed part of a chain, or a key that ended signs late."""
+        if chain.head is None or not chain.head.key:
+            return
+        told = f"{chain.run}: it was signed at {chain.head.at}"
+        if chain.head.at < self._first:
+            self.faults.append(f"{told}, and the daily roots from before {self._first} are missing")
+        elif chain.head.at < self._last and chain.head.signed_n > named:
+            self.faults.append(f"{told}, and no daily root that came later names it")
 
     @property
     def missing(self) -> list[str]:
@@ -104,6 +121,14 @@ class _Named:
         return [
             f"{run}: its chain is missing, which the root of {named[0][0]} names" for run, named in self._left.items()
         ]
+
+
+def _day_before(at: str) -> str:
+    """Return the time a day before, so that clocks that differ do not matter; empty for what is no time."""
+    try:
+        return (datetime.fromisoformat(at) - timedelta(days=1)).isoformat(timespec="milliseconds")
+    except ValueError:
+        return ""
 
 
 def _heads_of(root: Root) -> list[tuple[str, int, str]]:

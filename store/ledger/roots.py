@@ -29,6 +29,7 @@ _TAKE = (
 )
 
 _LOOK_S = 300.0
+_DAY_S = 86_400.0
 _log = structlog.get_logger(__name__)
 
 
@@ -84,7 +85,10 @@ class Roots:
     def _last_of_another_day(self, connection: Connection) -> tuple[bool, Root | None]:
         found = connection.execute(_LAST).first()
         last = None if found is None else Root(*found)
-        return last is None or last.day < time_of(self._clock())[:10], last
+        now = self._clock()
+        today, tomorrow = (time_of(at)[:10] for at in (now, now + _DAY_S))
+        # Another worker's clock may be a little ahead. One that was far ahead for a moment must not end all roots.
+        return last is None or not today <= last.day <= tomorrow, last
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from backstay.task.ledger.chain import (
     head_message,
     head_name,
     row_hash,
+    salt_of,
     signed_part,
     text_of,
     time_of,
@@ -79,11 +80,13 @@ class ChainWriter:
         return None if found is None else head_name(found.n, found.hash)
 
     def sign_rest(self, connection: Connection, run: str) -> None:
-        """Sign what processes without the key have added to a chain; without a key, do nothing."""
+        """Sign what processes without the key have added to a chain; without a key, do nothing.
+
+        A chain whose key of digests somebody has changed is left as it is, so the root of the day is made all the same.
+        """
         head = self._find(connection, run)
-        if self.signer is None or head is None or not head.salt or self._vouches(head):
-            return
-        self._moved(connection, head, self._rows(head, self._left_unsigned(head)))
+        if head is not None and salt_of(head.salt) is not None and (left := self._left_unsigned(head)):
+            self._moved(connection, head, self._rows(head, left))
 
     def _extend(self, connection: Connection, run: str, noted: Sequence[Noted]) -> None:
         known = self._known.get(run)
@@ -146,16 +149,14 @@ class ChainWriter:
 
     def _left_unsigned(self, head: Head) -> list[Noted]:
         """Return what is to be said of what this key has not signed, before it signs the whole."""
-        if self.signer is None or not head.n or self._vouches(head):
+        if self.signer is None or self._vouches(head):
             return []
-        if not head.key:
-            return [Noted("ledger", UNSIGNED, {"first": 1, "last": head.n})]
-        found: list[Noted] = []
-        if head.key != self.signer.id or not self._holds(head):
-            # Whether it holds can be told by who has the list of all keys, so the signature stays in the chain.
-            found.append(Noted("ledger", TAKEN_OVER, signed_part(head)))
-        if head.signed_n < head.n:
-            found.append(Noted("ledger", UNSIGNED, {"first": head.signed_n + 1, "last": head.n}))
+        # Whether it vouches for these very rows can be told by who reads them all and has the list of all keys, so
+        # the signature stays in the chain. Else whoever rewrites rows beneath it would get them signed anew.
+        found = [Noted("ledger", TAKEN_OVER, signed_part(head))] if head.key else []
+        first = head.signed_n + 1 if head.key else 1
+        if first <= head.n:
+            found.append(Noted("ledger", UNSIGNED, {"first": first, "last": head.n}))
         return found
 
     def _vouches(self, head: Head) -> bool:

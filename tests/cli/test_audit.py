@@ -89,7 +89,9 @@ async def test_the_report_says_who_what_by_which_rule_and_the_evidence_verifies_
     await command("audit", "export", "--from", "2020-01-01", "--to", "2099-01-01", "--format", "json",
                   "--output-file", str(evidence))  # fmt: skip
     verify = ("audit", "verify", "--evidence", str(evidence))
-    assert "nothing was changed" in await command(*verify, BACKSTAY_LEDGER_PUBLIC_KEYS="", BACKSTAY_HOME="elsewhere")
+    alone = await command(*verify, BACKSTAY_LEDGER_PUBLIC_KEYS="", BACKSTAY_HOME="elsewhere")
+    assert "nothing was changed" in alone
+    assert "with the keys in the file itself, so compare them with yours" in alone
     text = evidence.read_text(encoding="utf-8")
     evidence.write_text(text.replace("I reject it", "I approve it"), encoding="utf-8")
     assert "what it says was changed" in await command(*verify, code=1)
@@ -112,6 +114,14 @@ async def test_a_key_that_is_made_fits_the_worker_and_the_list_and_every_other_t
     done = await forked(nursery, "ledger", "key", environment=bare(), folder=tmp_path)
     private, public = done.out.splitlines()
     signer = Signer(private.removeprefix("BACKSTAY_LEDGER_KEY="))
+    held = {
+        name: bare() | {"BACKSTAY_LEDGER_KEY": text} for name, text in (("set", private.partition("=")[2]), ("", ""))
+    }
+    asked = [
+        await forked(nursery, "ledger", "key", "--public", environment=each, folder=tmp_path) for each in held.values()
+    ]
+    assert [(each.code, each.out.strip()) for each in asked] == [(0, public), (2, "")]
+    assert "not set here" in asked[1].err
     signature = signer.sign(b"said")
     keys = read_keys(public, "the list")
     assert keys.fault(signer.id, b"said", signature, public.split()[1]) == ""
@@ -155,5 +165,7 @@ async def test_a_policy_is_compared_with_the_cases_of_a_file(recorded, command, 
     told = await command("policy", "test", str(cases), code=1)
     assert "expected deny by 'allow[0]', and it is allow" in told
     assert "it is unknown tool" in told
+    for asked in (("try", "nowhere.yaml"), ("test", str(cases), "--policy", "nowhere.yaml")):
+        assert "there is no file nowhere.yaml" in await command("policy", *asked, code=2)
     cases.write_text("- {tool: mail.send_email, expect: ask}\n")
     assert "case 1: " in await command("policy", "test", str(cases), code=2)

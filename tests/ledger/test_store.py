@@ -9,7 +9,8 @@ from sqlalchemy import update
 from backstay.errors import SettingsInvalid, Transient
 from backstay.settings import Settings
 from backstay.task.ledger.anchors import read_anchors, roots_told
-from backstay.task.ledger.chain import UNSIGNED, row_hash
+from backstay.task.ledger.chain import UNSIGNED, Row, digest_of_body, first_hash, row_hash, text_of
+from backstay.task.ledger.evidence import Chained, evidence_of, verify_evidence
 from backstay.task.ledger.keys import Signer, read_keys
 from opening import open_store
 from store.database.schema import ledger_heads, ledger_roots, ledger_rows
@@ -28,6 +29,20 @@ async def told(store, **asked):
     verdict = await store.auditing.verify(asked.pop("keys", keys_of()), **asked)
     assert verdict.is_good == (not verdict.faults and not verdict.faulty)
     return [*verdict.faults, *(f"{run.run}: {fault.told}" for run in verdict.faulty for fault in run.faults)]
+
+
+async def rewrite(store, run, body, count):
+    """Write the rows of a run anew, as somebody does who can write the database and knows how rows are chained."""
+    head = (await chain_of(store, run)).head
+    end, rows, salt = first_hash(store.identity.id, run, head.salt), [], bytes.fromhex(head.salt)
+    for n in range(1, count + 1):
+        fields = (run, n, "2020-01-01T00:00:00.000+00:00", "event", "action.called")
+        digest = digest_of_body(salt, text_of(body))
+        end = row_hash(end, (*fields, digest))
+        rows.append(Row(*fields, text_of(body), digest, end)._asdict())
+    await store.write(lambda connection: connection.execute(ledger_rows.delete().where(ledger_rows.c.run == run)))
+    await store.write(lambda connection: connection.execute(ledger_rows.insert(), rows))
+    await change(store, ledger_heads, {"n": count, "hash": end}, ledger_heads.c.run == run)
 
 
 @promise("ledger:writes")
@@ -99,6 +114,24 @@ async def test_a_row_that_somebody_put_into_the_database_is_named_after_a_worker
         assert (await chain_of(store, "w/r1")).head.n > row["n"]
 
 
+@promise("ledger:laundered")
+@pytest.mark.parametrize("claimed", [0, -1, 5])
+async def test_a_chain_that_was_written_anew_beneath_a_true_signature_is_named_after_a_worker_has_signed_it(
+    tmp_path, database_url, claimed
+):
+    async with a_store(tmp_path, database_url) as store:
+        await begin(store, "w/r1", steps=2)
+        true = (await chain_of(store, "w/r1")).head
+        n, signed = true.n + claimed, {"signed_n": true.signed_n, "signed_hash": true.signed_hash}
+        await rewrite(store, "w/r1", {"by": "eve"}, n)
+        await change(store, ledger_heads, signed, ledger_heads.c.run == "w/r1")
+        async with a_store(tmp_path, database_url) as worker:
+            await step(worker, "w/r1", 7)
+            assert await worker.roots.make_due()
+        assert (await chain_of(store, "w/r1")).head.signed_n > n
+        assert "an earlier signature in it does not vouch for the rows before it" in " ".join(await told(store))
+
+
 @promise("ledger:without-key")
 async def test_without_a_key_rows_are_chained_and_verifying_says_that_nobody_signed(tmp_path, database_url):
     async with a_store(tmp_path, database_url, signer=None) as store:
@@ -120,15 +153,76 @@ async def test_what_a_command_adds_is_named_until_a_worker_signs_it_and_only_wha
         await whole(store, "w/r1")
         await command.write(lambda connection: note(connection, "w/r1", "decision", "reveal", {"by": "ana"}))
         verdict = await store.auditing.verify(keys_of())
-        assert (verdict.is_good, verdict.noted[0].notes) == (True, ("rows 7 to 7 were not signed",))
+        assert (verdict.is_good, verdict.noted[0].notes) == (True, ("row 7 was not signed",))
         assert await store.roots.make_due()
         signed = await chain_of(store, "w/r1")
-        assert (signed.rows[-1].name, signed.head.signed_n) == (UNSIGNED, 8)
-        assert (await store.auditing.verify(keys_of())).noted[0].notes == (
-            "rows 7 to 7 were not signed when row 8 came",
-        )
+        assert (signed.rows[-1].name, signed.head.signed_n) == (UNSIGNED, 9)
+        assert (await store.auditing.verify(keys_of())).noted[0].notes == ("row 7 was not signed when row 9 came",)
         await command.write(lambda connection: note(connection, "w/r1", "event", "action.called", {}))
-        assert "rows 9 to 9 were not signed" in " ".join(await told(store))
+        assert "row 10 was not signed" in " ".join(await told(store))
+
+
+@promise("ledger:beside")
+@pytest.mark.parametrize(
+    ("kind", "name", "body"),
+    [
+        ("decision", "decide", {"by": "ana", "verified": True, "verdict": "approve"}),
+        ("proof", "proof.used", {"by": "ana", "update": "decide"}),
+        ("run", "run.closed", {"outcome": "completed"}),
+    ],
+)
+async def test_what_only_workers_write_is_a_fault_where_it_was_not_signed_also_after_a_root(tmp_path, kind, name, body):
+    clock = Clock()
+    async with a_store(tmp_path, clock=clock) as store, a_store(tmp_path, signer=None, clock=clock) as command:
+        await begin(store, "w/r1")
+        await store.roots.make_due()
+        clock.now += DAY
+        await command.write(lambda connection: note(connection, "w/r1", kind, name, body))
+        assert "row 6 was not signed" in " ".join(await told(store))
+        assert await store.roots.make_due()
+        assert "row 6 was not signed when row 8 came" in " ".join(await told(store))
+
+
+@promise("ledger:beside")
+async def test_a_store_that_was_used_before_there_was_a_key_verifies_from_the_day_of_the_first_root(
+    tmp_path, database_url
+):
+    clock = Clock()
+    async with a_store(tmp_path, database_url, signer=None, clock=clock) as store:
+        await whole(store, "w/r1")
+    async with a_store(tmp_path, database_url, clock=clock) as store:
+        assert "never signed" in " ".join(await told(store, keys=keys_of(first="2026-03-04")))
+        await store.roots.make_due()
+        verdict = await store.auditing.verify(keys_of(first="2026-03-04"))
+        assert (verdict.is_good, verdict.noted[0].notes) == (True, ("rows 1 to 6 were not signed when row 7 came",))
+        chain, first = await chain_of(store, "w/r1"), (await store.roots.all())[0]
+        chained = [Chained(chain.run, chain.head, chain.rows, chain.pruned)]
+        for root, good in ((first, True), (None, False), (first._replace(at="2026-03-05", day="2026-03-05"), False)):
+            evidence = json.dumps(evidence_of(store.identity.id, chained, keys_of(), "", root))
+            assert verify_evidence(evidence, "it").is_good is good
+        # Later, rows that claim to be older than the key are no better than others that nobody signed.
+        clock.now += DAY
+        async with a_store(tmp_path, database_url, signer=None, clock=clock) as command:
+            await whole(command, "w/r2")
+            await rewrite(command, "w/r2", {"by": "eve"}, 3)
+        assert await store.roots.make_due()
+        assert await told(store) == ["w/r2: rows 1 to 3 were not signed when row 4 came"]
+
+
+@promise("ledger:evidence")
+async def test_evidence_says_whose_keys_it_was_verified_with_and_rows_that_must_still_be_there_are_missed(tmp_path):
+    async with a_store(tmp_path) as store:
+        await whole(store, "w/r1")
+        chain = await chain_of(store, "w/r1")
+        evidence = evidence_of(store.identity.id, [Chained("w/r1", chain.head, chain.rows, False)], keys_of(), "", None)
+    own, given = (verify_evidence(json.dumps(evidence), "it", keys) for keys in (None, keys_of()))
+    assert (own.is_good, "with the keys in the file itself" in own.lines[-1]) == (True, True)
+    assert (given.is_good, "in the file itself" in given.lines[-1]) == (True, False)
+    assert "which other runs there are, a file of evidence does not tell" in given.lines[-1]
+    (run,) = evidence["runs"]
+    run |= {"rows": [], "pruned": True, "head": run["head"] | {"salt": ""}}
+    for kept_from, good in (("2026-03-01", False), ("2026-06-01", True)):
+        assert verify_evidence(json.dumps(evidence), "it", keys_of(), kept_from=kept_from).is_good is good
 
 
 @promise("ledger:rotation")
@@ -176,6 +270,46 @@ async def test_each_day_has_one_root_that_names_the_heads_that_moved(tmp_path, d
         found = await told(store)
         assert any("w/r1: its chain is missing" in fault for fault in found), found
         assert any("w/r1: its head and all of its rows are missing" in fault for fault in found), found
+
+
+@promise("ledger:roots")
+async def test_a_chain_that_claims_an_earlier_day_than_the_root_that_should_name_it_is_found(tmp_path, database_url):
+    clock, new = Clock(), Signer.make()[1]
+    async with a_store(tmp_path, database_url, clock=clock) as store:
+        await whole(store, "w/r1")
+        await store.roots.make_due()
+    keys = read_keys(f"{SIGNER.public} 2026-01-01 2026-03-04\n{new.public} 2026-03-05", "the list")
+    clock.now += 5 * DAY
+    async with a_store(tmp_path, database_url, signer=new, clock=clock) as store:
+        await whole(store, "w/r2")
+        await store.roots.make_due()
+        assert await told(store, keys=keys) == []
+        # Who has the old key, and sets the clock back, writes a run of a day on which that key was valid.
+        async with a_store(tmp_path, database_url) as forged:
+            await whole(forged, "w/r3")
+        found = await told(store, keys=keys)
+        assert found == [
+            "w/r3: it was signed at 2026-03-04T12:00:00.000+00:00, and no daily root that came later names it"
+        ]
+        await store.write(lambda connection: connection.execute(ledger_roots.delete()))
+        await change(store, ledger_heads, {"rooted": 0})
+        await store.roots.make_due()
+        assert "the daily roots from before 2026-03-08" in " ".join(await told(store, keys=keys))
+
+
+@promise("ledger:roots")
+async def test_neither_a_clock_that_was_ahead_nor_a_chain_that_cannot_be_signed_ends_the_daily_roots(tmp_path):
+    clock = Clock(NOON + 365 * DAY)
+    async with a_store(tmp_path, clock=clock) as store, a_store(tmp_path, signer=None, clock=clock) as command:
+        await whole(store, "w/r1")
+        assert await store.roots.make_due()
+        clock.now = NOON
+        assert [await store.roots.make_due() for _ in range(2)] == [True, False]
+        clock.now += DAY
+        await whole(command, "w/r2")
+        await change(store, ledger_heads, {"salt": "no key"}, ledger_heads.c.run == "w/r2")
+        assert await store.roots.make_due()
+        assert "w/r2: the head's key of digests was changed" in " ".join(await told(store))
 
 
 @promise("ledger:anchor")

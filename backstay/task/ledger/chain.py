@@ -11,7 +11,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-SALT_HEX = 64
+_SALT_HEX = 64
 UNSIGNED = "ledger.unsigned"
 """The name of a row that says which rows before it nobody had signed."""
 TAKEN_OVER = "ledger.taken_over"
@@ -83,6 +83,15 @@ def text_of(body: Any) -> str:
 def time_of(unix: float) -> str:
     """Return a time as rows hold it."""
     return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
+
+
+def salt_of(text: str) -> bytes | None:
+    """Return the key of a run's digests; None where it is not written as it was."""
+    try:
+        salt = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return salt if len(text) == _SALT_HEX and salt.hex() == text else None
 
 
 def first_hash(store: str, run: str, salt: str) -> str:

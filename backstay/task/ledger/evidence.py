@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from backstay.errors import SettingsInvalid
-from backstay.task.ledger.chain import Head, Row
+from backstay.task.ledger.chain import Head, Root, Row
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys, read_keys
-from backstay.task.ledger.verifying import Expected, Fault, Verified, verify_run
+from backstay.task.ledger.verifying import Expected, Fault, Verified, first_day_of, verify_run
 
 FORMAT = "backstay ledger evidence 1"
 
@@ -22,8 +22,10 @@ class Chained(NamedTuple):
     pruned: bool
 
 
-def evidence_of(store: str, chains: Iterable[Chained], keys: PublicKeys, made_at: str) -> dict[str, Any]:
-    """Return the evidence about these chains."""
+def evidence_of(
+    store: str, chains: Iterable[Chained], keys: PublicKeys, made_at: str, first_root: Root | None
+) -> dict[str, Any]:
+    """Return the evidence about these chains; the first root says since when there was a key."""
     runs = [
         {
             "run": chain.run,
@@ -33,30 +35,40 @@ def evidence_of(store: str, chains: Iterable[Chained], keys: PublicKeys, made_at
         }
         for chain in chains
     ]
-    return {"format": FORMAT, "store": store, "made_at": made_at, "public_keys": keys.lines, "runs": runs}
+    # Which runs the root names stays in the store; its signature covers the hash of them.
+    root = None if first_root is None else first_root._replace(heads="")._asdict()
+    told = {"format": FORMAT, "store": store, "made_at": made_at, "public_keys": keys.lines}
+    return told | {"first_root": root, "runs": runs}
 
 
-def verify_evidence(text: str, where: str, keys: PublicKeys | None = None) -> Findings:
-    """Verify a file of evidence with these keys, or with those that stand in it; raises SettingsInvalid."""
+def verify_evidence(text: str, where: str, keys: PublicKeys | None = None, *, kept_from: str = "") -> Findings:
+    """Verify a file of evidence with these keys, or with those that stand in it; raises SettingsInvalid.
+
+    `kept_from`: since when the rows of a run must be there, also where the file says that it was pruned.
+    """
     try:
-        store, own, chains = _read(json.loads(text), where)
+        store, own, first_root, chains = _read(json.loads(text), where)
     except (ValueError, KeyError, TypeError):
         raise SettingsInvalid(f"{where}: this is no evidence; give what `backstay audit export` writes") from None
-    keys = own if keys is None else keys
-    found = [_verified(chain, keys, store) for chain in chains]
-    return findings_of(store, found, (), keys)
+    used = own if keys is None else keys
+    first_day = first_day_of(first_root, used, store)
+    expected = Expected(store=store, kept_from=kept_from, first_day=first_day)
+    found = [_verified(chain, used, expected.model_copy(update={"pruned": chain.pruned})) for chain in chains]
+    said = {"in_evidence": True, "keys_in_evidence": keys is None}
+    return findings_of(store, found, (), used).model_copy(update=said)
 
 
-def _read(said: Any, where: str) -> tuple[str, PublicKeys, list[Chained]]:
+def _read(said: Any, where: str) -> tuple[str, PublicKeys, Root | None, list[Chained]]:
     """Return what a file of evidence holds; raises KeyError, TypeError or ValueError for another file."""
     if said["format"] != FORMAT:
         raise ValueError(FORMAT)
     keys = read_keys("\n".join(map(str, said["public_keys"])), where)
-    return str(said["store"]), keys, [_chain(chain) for chain in said["runs"]]
+    root = None if said["first_root"] is None else _typed(Root, said["first_root"])
+    return str(said["store"]), keys, root, [_chain(chain) for chain in said["runs"]]
 
 
-def _verified(chain: Chained, keys: PublicKeys, store: str) -> Verified:
-    found = verify_run(chain.head, chain.rows, keys, Expected(store=store, pruned=chain.pruned))
+def _verified(chain: Chained, keys: PublicKeys, expected: Expected) -> Verified:
+    found = verify_run(chain.head, chain.rows, keys, expected)
     if chain.head is not None and chain.head.run == chain.run:
         return found
     return found.model_copy(update={"run": chain.run, "faults": (*found.faults, Fault(what="another run's head"))})

@@ -26,10 +26,16 @@ class Findings(Frozen):
     """Runs of which a reader must know something that is no fault."""
     signed_until: str = ""
     """When a head or a root was signed last; whether there was more after that, the store alone cannot tell."""
+    rooted_until: str = ""
+    """When the last daily root was made; until then the store alone tells whether something is missing."""
     anchored: bool = False
     """Whether it was compared with what was kept elsewhere."""
     keys: tuple[str, ...] = ()
     """The ids of the public keys that it was verified with; none: signatures were not checked."""
+    in_evidence: bool = False
+    """Whether this was a file of evidence, which may leave out whole runs."""
+    keys_in_evidence: bool = False
+    """Whether the keys stood in that file itself, so that whoever made it chose them."""
 
     @property
     def is_good(self) -> bool:
@@ -59,7 +65,13 @@ class Findings(Frozen):
         if self.anchored:
             held = "not all of what was kept elsewhere is in it" if self.faults else "what was kept elsewhere is in it"
             return f"{until}, and {held}"
-        return f"{until}; whether anything came after that, only an --anchor from elsewhere can tell"
+        if self.in_evidence:
+            own = " with the keys in the file itself, so compare them with yours" if self.keys_in_evidence else ""
+            return f"{until}{own}; which other runs there are, a file of evidence does not tell"
+        rooted = f"nothing is missing that the daily root of {self.rooted_until} names" if self.rooted_until else ""
+        # Of what is missing from before that root, there are faults.
+        vouched = f"{until}, and {rooted}" if rooted and not self.faults else until
+        return f"{vouched}; whether anything came after that, only an --anchor from elsewhere can tell"
 
 
 def findings_of(store: str, found: Sequence[Verified], faults: Sequence[str], keys: PublicKeys) -> Findings:

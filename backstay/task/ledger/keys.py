@@ -85,11 +85,6 @@ class PublicKeys:
         return [f"{public_text(key.public)} {key.first} {key.last}".strip() for key in self._keys.values()]
 
     @property
-    def first_day(self) -> str:
-        """Return the first day on which any of them signs."""
-        return min((key.first for key in self._keys.values()), default="")
-
-    @property
     def ids(self) -> list[str]:
         """Return the ids of all keys."""
         return [*self._keys]

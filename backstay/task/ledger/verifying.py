@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
+from backstay.approvals.proof import REVEAL
 from backstay.frozen import Frozen
 from backstay.shown import one_line
 from backstay.task.ledger.chain import (
-    SALT_HEX,
     TAKEN_OVER,
     UNSIGNED,
     Head,
@@ -19,15 +20,15 @@ from backstay.task.ledger.chain import (
     root_hash,
     root_message,
     row_hash,
+    salt_of,
 )
 from backstay.task.ledger.keys import PublicKeys
 
 MOST_FAULTS = 50
 """So many faults of one run are named; the others are counted."""
 
-UNSIGNED_KINDS = frozenset({"decision", "proof"})
-"""What commands and the page write, such as who was shown a secret."""
-UNSIGNED_NAMES = frozenset({"run.pruned"})
+_PRUNED = "run.pruned"
+_PROOF = "proof.used"
 
 
 class Fault(Frozen):
@@ -72,6 +73,8 @@ class Expected(Frozen):
     """Rows of heads that were signed since then must still be there; empty: none must."""
     pruned: bool = False
     """Whether the store says that the run was pruned."""
+    first_day: str = ""
+    """The day of the first daily root; rows that a worker found unsigned until then are older than the key."""
 
 
 def verify_run(head: Head | None, rows: Sequence[Row], keys: PublicKeys, expected: Expected) -> Verified:
@@ -88,7 +91,7 @@ def verify_run(head: Head | None, rows: Sequence[Row], keys: PublicKeys, expecte
         faults += _of_removal(head, expected)
     else:
         faults += _of_rows(head, rows, expected.store)
-    for said, is_fault in _unsigned(head, rows, keys):
+    for said, is_fault in _unsigned(head, rows, keys, expected.first_day):
         if is_fault:
             faults.append(Fault(what=said))
         else:
@@ -129,7 +132,7 @@ def _of_removal(head: Head, expected: Expected) -> list[Fault]:
 def _of_rows(head: Head, rows: Sequence[Row], store: str) -> list[Fault]:
     """Return what is wrong with the rows themselves, and with what the head says of them."""
     faults: list[Fault] = []
-    salt = _salt(head.salt)
+    salt = salt_of(head.salt)
     if salt is None:
         return [Fault(what="the head's key of digests was changed, so no row can be read")]
     follows = {first_hash(store, head.run, head.salt)}
@@ -186,34 +189,36 @@ def _out_of_order(rows: Sequence[Row]) -> list[Row]:
     return [row for before, row in pairwise(rows) if row.n < before.n]
 
 
-def _salt(text: str) -> bytes | None:
-    """Return the key of the digests; None where it is not written as it was."""
-    try:
-        salt = bytes.fromhex(text)
-    except ValueError:
-        return None
-    return salt if len(text) == SALT_HEX and salt.hex() == text else None
-
-
-def _unsigned(head: Head, rows: Sequence[Row], keys: PublicKeys) -> list[tuple[str, bool]]:
+def _unsigned(head: Head, rows: Sequence[Row], keys: PublicKeys, first_day: str) -> list[tuple[str, bool]]:
     """Return which rows no worker with the key has vouched for when they were written, and whether that is a fault.
 
-    Commands and the page have no key, and write few kinds of rows; before there was any key, nobody signed.
+    Commands and the page have no key, and write few kinds of rows. Before there was any key, nobody signed; when that
+    was, the worker says that found them so, since whoever writes rows can write any time into them.
     """
-    ranges = [(*_numbers(row.body, "first", "last"), f"when row {row.n} came") for row in rows if row.name == UNSIGNED]
+    ranges = [
+        (*_numbers(row.body, "first", "last"), f" when row {row.n} came", row.at[:10] <= first_day)
+        for row in rows
+        if row.name == UNSIGNED
+    ]
     if head.key and head.signed_n < head.n:
-        ranges.append((head.signed_n + 1, head.n, ""))
+        ranges.append((head.signed_n + 1, head.n, "", False))
     found: list[tuple[str, bool]] = []
-    for first, last, when in ranges:
-        some = [row for row in rows if first <= row.n <= last]
-        odd = [row for row in some if not _may_be_unsigned(row) and row.at[:10] >= keys.first_day]
-        told = " ".join(filter(None, (f"rows {first} to {last} were not signed", when)))
-        found.append((told, bool(keys) and bool(odd)))
+    for first, last, when, is_older in ranges:
+        odd = [row for row in rows if first <= row.n <= last and not _may_be_unsigned(row)]
+        which = f"rows {first} to {last} were" if last > first else f"row {first} was"
+        found.append((f"{which} not signed{when}", bool(keys) and bool(odd) and not is_older))
     return found
 
 
 def _may_be_unsigned(row: Row) -> bool:
-    return row.kind in UNSIGNED_KINDS or row.name in UNSIGNED_NAMES
+    """Return whether commands or the page write such a row: who was shown a secret, and what was pruned."""
+    match row.kind, row.name:
+        case ("decision", name):
+            return name == REVEAL
+        case ("proof", name):
+            return name == _PROOF and _said(row.body).get("update") == REVEAL
+        case kind:
+            return kind == ("run", _PRUNED)
 
 
 def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> list[Fault]:
@@ -238,11 +243,25 @@ def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> 
 
 def _numbers(body: str, *names: str) -> tuple[int, int]:
     try:
-        said = json.loads(body)
-        first, last = (int(said[name]) for name in names)
+        first, last = (int(_said(body)[name]) for name in names)
     except (ValueError, KeyError, TypeError):
         return 0, 0
     return first, last
+
+
+def _said(body: str) -> dict[str, Any]:
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def first_day_of(root: Root | None, keys: PublicKeys, store: str) -> str:
+    """Return the day of the first daily root; empty where there is none that its signature vouches for."""
+    if root is None or root.n != 1 or keys.fault(root.key, root_message(store, root), root.signature, root.at):
+        return ""
+    return root.day
 
 
 def verify_roots(roots: Iterable[Root], keys: PublicKeys, store: str) -> list[Fault]:

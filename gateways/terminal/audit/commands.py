@@ -58,7 +58,9 @@ async def verify(
     settings, terminal = Settings.load(), Terminal()
     listed = _keys(settings, keys)
     if evidence is not None:
-        findings = verify_evidence(_text(evidence, "--evidence"), str(evidence), listed or None)
+        findings = verify_evidence(
+            _text(evidence, "--evidence"), str(evidence), listed or None, kept_from=_kept_from(settings)
+        )
     else:
         findings = await _verified(settings, workflow, since, listed, anchor)
     terminal.results(output, findings.plain() | {"good": findings.is_good}, findings.lines)
@@ -82,9 +84,10 @@ async def export(
     async with open_store(settings) as store:
         names = await _names(store, workflow) if workflow else await store.chains.holding(*_days(from_, to))
         findings = await store.auditing.verify(listed, names=names, kept_from=_kept_from(settings))
+        first_root = next(iter(await store.roots.all()), None)
         chains = [Chained(chain.run, chain.head, chain.rows, chain.pruned) async for chain in store.chains.read(names)]
     if format == "json":
-        told = evidence_of(findings.store, chains, listed, made_at)
+        told = evidence_of(findings.store, chains, listed, made_at, first_root)
         text = json.dumps(told, indent=1, ensure_ascii=True)
     else:
         text = report_markdown(chains, findings, made_at)
@@ -102,15 +105,35 @@ async def roots(*, since: Day = None, output_file: OutputFile = None) -> int:
     return DONE
 
 
-async def key() -> int:
-    """Make a new key for BACKSTAY_LEDGER_KEY, and the line for the list of public keys."""
+async def key(*, public: bool = False) -> int:
+    """Make a new key for BACKSTAY_LEDGER_KEY, and the line for the list of public keys.
+
+    Parameters
+    ----------
+    public
+        Make none: print the line for the list, signing from today, of the BACKSTAY_LEDGER_KEY that is set here.
+    """
     terminal = Terminal()
+    if public:
+        terminal.result(_line(Signer(_set_key(Settings.load()))))
+        return DONE
     text, signer = Signer.make()
     terminal.result(f"BACKSTAY_LEDGER_KEY={text}")
-    terminal.result(f"{signer.public} {datetime.now(UTC).date().isoformat()}")
+    terminal.result(_line(signer))
     terminal.say("Give the first line to workers in the runs role only.", "dim")
     terminal.say(f"The second one is public: add it to the list of keys. Heads name it as {signer.id}.", "dim")
     return DONE
+
+
+def _line(signer: Signer) -> str:
+    """Return the line for the list of public keys, from today."""
+    return f"{signer.public} {datetime.now(UTC).date().isoformat()}"
+
+
+def _set_key(settings: Settings) -> str:
+    if settings.ledger_key is None:
+        raise SettingsInvalid("BACKSTAY_LEDGER_KEY: not set here; run this where workers have it")
+    return settings.ledger_key.get_secret_value()
 
 
 async def _verified(

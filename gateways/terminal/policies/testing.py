@@ -46,7 +46,7 @@ async def compare(cases: Path, *, policy: Path | None = None, user: User = "sing
 
     settings, terminal = Settings.load(), Terminal()
     wanted = read_cases(yaml_of(cases), cases)
-    tested = read_policy(policy or settings.policy)
+    tested = read_policy(settings.policy) if policy is None else policy_of(policy, "--policy")
     facts = await facts_of_all(settings, user)
     rows: list[dict[str, Any]] = []
     for number, case in enumerate(wanted, 1):
@@ -58,6 +58,15 @@ async def compare(cases: Path, *, policy: Path | None = None, user: User = "sing
     lines = [*map(_told, wrong), f"{len(rows)} cases: {len(rows) - len(wrong)} as expected, {len(wrong)} not"]
     terminal.results(output, rows, lines)
     return FAILED if wrong else DONE
+
+
+def policy_of(path: Path, named: str) -> Policy:
+    """Return the policy of a file that was named; raises SettingsInvalid where there is none, unlike for a worker."""
+    from opening import read_policy
+
+    if not path.is_file():
+        raise SettingsInvalid(f"{named}: there is no file {path}; name the policy to rule by")
+    return read_policy(path)
 
 
 def read_cases(said: Any, path: Path) -> list[Case]:

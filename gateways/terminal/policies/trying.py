@@ -13,7 +13,7 @@ from backstay.shown import one_line
 from backstay.task.ledger.chain import time_of
 from gateways.terminal.exit_codes import DONE
 from gateways.terminal.flags import Output, User, duration
-from gateways.terminal.policies.testing import facts_of_all, ruling_on
+from gateways.terminal.policies.testing import facts_of_all, policy_of, ruling_on
 from gateways.terminal.session import open_store, require_store
 from gateways.terminal.terminal import Terminal
 
@@ -50,11 +50,9 @@ async def try_policy(policy: Path, *, since: str = "30d", user: User = "singleto
     since
         How far back, such as 30d or 12h.
     """
-    from opening import read_policy
-
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
-    tried = read_policy(policy)
+    tried = policy_of(policy, "policy")
     begins = time_of(time.time() - duration(since, "--since"))
     facts = await facts_of_all(settings, user)
     rows: list[dict[str, Any]] = []
