@@ -29,6 +29,8 @@ random | keep BACKSTAY_DATABASE_PASSWORD
 echo "postgresql://backstay:$(cat "$folder/BACKSTAY_DATABASE_PASSWORD")@postgres/backstay" | keep BACKSTAY_DATABASE_URL
 random | keep BACKSTAY_APPROVER_KEY
 head -c 32 /dev/urandom | base64 | tr '+/' '-_' | keep BACKSTAY_ENCRYPTION_KEYS
+# 32 random bytes are a key for Ed25519; docs/ledger.md says how to get the public key.
+head -c 32 /dev/urandom | base64 | keep BACKSTAY_LEDGER_KEY
 random | keep BACKSTAY_WEBHOOK_KEY
 random | keep BACKSTAY_WEB_SECRET
 random | keep BACKSTAY_WEB_PROXY_SECRET

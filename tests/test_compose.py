@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet
 
 import opening
 from backstay.settings import Settings
+from backstay.task.ledger.keys import Signer
 from gateways.terminal.local.embedded import temporal_binary
 from tests.image.composed import FILE, HOUSE, compose, resolved
 from tests.postgres import PROGRAMS, PostgresServer
@@ -172,6 +173,7 @@ def test_no_secret_stands_in_the_file_or_in_the_environment_of_a_service(whole, 
     assert all(Path(each["file"]).name == name for name, each in whole["secrets"].items())
     readers = {name: {each["source"] for each in services[name].get("secrets", ())} for name in services}
     assert "OPENAI_API_KEY" not in readers["web"]
+    assert [name for name in services if "BACKSTAY_LEDGER_KEY" in readers[name]] == ["worker"]
     assert [name for name in services if "POSTGRES_PASSWORD" in readers[name]] == [
         *("database", "postgres", "schema", "temporal")
     ]
@@ -232,6 +234,7 @@ def test_the_secrets_that_are_made_are_those_of_the_file_and_are_made_once(whole
     assert [line for line in again.stdout.splitlines() if line] == [f"made {folder}/BACKSTAY_WEB_SECRET"]
     assert len(set(made.values())) == len(made)
     assert all(len(value) >= 43 for value in made.values())
+    assert Signer(made["BACKSTAY_LEDGER_KEY"]).public
     assert Fernet(made["BACKSTAY_ENCRYPTION_KEYS"].strip())
     assert f":{made['BACKSTAY_DATABASE_PASSWORD']}@postgres/" in made["BACKSTAY_DATABASE_URL"]
     assert folder.stat().st_mode & 0o777 == 0o700
