@@ -91,7 +91,10 @@ def help_of(plugin: str, tool: PluginTool) -> dict[str, Any]:
 
 
 def _written(parameter: Parameter) -> str:
-    return max(parameter.argument.options, key=len, default=parameter.name)
+    options = parameter.argument.options
+    if parameter.argument.kind == "boolean":
+        return options[0]  # not the longer one that denies it
+    return max(options, key=len, default=parameter.name)
 
 
 def _usage(parameter: Parameter) -> str:

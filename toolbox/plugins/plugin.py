@@ -187,6 +187,8 @@ def _written(argument: Argument, value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         case bool():
             return str(value) if value else ""  # bool() of any other text is True
+        case float() if argument.type == "integer":
+            return str(int(value))  # the schema takes 7.0 for 7, and int() does not
         case float():
             return format(Decimal(repr(value)), "f")  # argparse does not read -1e-07 as a number
         case _:

@@ -1,6 +1,7 @@
 """Offer a plugin as a provider of tools, one call at a time."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -142,9 +143,11 @@ class PluginProvider:
 
 def _answer(plugin: Plugin, result: ExecutionResult) -> Answer:
     """Return stdout as JSON if it is an object or a list, else as text; any exit code but 0 is the tool's own error."""
-    data = parsed(json_safe(result.stdout.strip())) or None
+    said = json_safe(result.stdout.strip())
+    data = parsed(said) if said else None
     if result.exit_code == 0:
         return Answer(success=True, data=data)
     stated = data.get("error") if isinstance(data, dict) else None
-    reason = message_line(str(stated)) if stated else plugin.complaint(result)
+    stated = stated if isinstance(stated, str) or not stated else json.dumps(stated, ensure_ascii=False)
+    reason = message_line(stated) if stated else plugin.complaint(result)
     return Answer(success=False, data=data, error=message_line(f"exit code {result.exit_code}: {reason}"))
