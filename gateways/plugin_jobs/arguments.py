@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gateways.plugin_jobs.protocol import RequestInvalid
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -12,9 +14,17 @@ def read_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
     """Return the arguments under the names and in the types of the schema, where what is meant is certain.
 
     What is not stays as it is, and is refused with the field by whoever checks it. null is the same as leaving out.
+    Raises RequestInvalid for an argument that is given under two spellings.
     """
     known: Mapping[str, Any] = schema.get("properties", {})
-    named = {_name(name, known): value for name, value in given.items() if value is not None}
+    named: dict[str, Any] = {}
+    for written, value in given.items():
+        if value is None:
+            continue
+        name = _name(written, known)
+        if name in named:
+            raise RequestInvalid(f"args: {name} is given twice; leave one of them out")
+        named[name] = value
     return {name: _value(value, known.get(name, {})) for name, value in named.items()}
 
 

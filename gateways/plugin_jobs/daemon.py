@@ -24,6 +24,7 @@ from gateways.plugin_jobs.protocol import (
 )
 
 _CHUNK = 65536
+_LONGEST_NAME = 200
 
 
 class Runs(Protocol):
@@ -79,7 +80,9 @@ class Daemon:
         try:
             (command or _refuse)(request)
         except (RequestInvalid, PlaceInvalid) as error:
-            self._log.add("answer", id=request.id, status="error", error=str(error))
+            named = _named(request)
+            self._log.add("request", id=request.id, **named)
+            self._log.add("answer", id=request.id, **named, status="error", error=str(error))
             self._output.send(request.id, "error", {"error": str(error)})
 
     def _show_help(self, request: Request) -> None:
@@ -125,6 +128,12 @@ class Daemon:
             timeout_s=read_timeout(payload),
             digest=digest_of(payload),
         )
+
+
+def _named(request: Request) -> dict[str, Any]:
+    """Return what the log says that a request asks for, also of one that makes no sense."""
+    asked = {"command": request.command, **{name: request.payload.get(name) for name in ("plugin", "action")}}
+    return {name: said[:_LONGEST_NAME] for name, said in asked.items() if isinstance(said, str)}
 
 
 def _refuse(_request: Request) -> None:

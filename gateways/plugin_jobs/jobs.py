@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections import Counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.protocol import ID_CONFLICT
@@ -47,6 +47,14 @@ class PluginJob:
         return self.status in {"", *_OPEN}
 
 
+class _Taken(NamedTuple):
+    """Sum up execution times: a daemon may run for months."""
+
+    jobs: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+
+
 def digest_of(payload: dict[str, Any]) -> str:
     """Return a digest of a payload; the order of its keys does not matter."""
     return hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
@@ -70,16 +78,16 @@ class Jobs:
         self._lock = threading.RLock()
         self._known: dict[str | int, PluginJob] = {}
         self._counts: dict[str, Counter[str]] = {}
-        self._seconds: dict[str, list[float]] = {}
+        self._seconds: dict[str, _Taken] = {}
 
     def admit(self, job: PluginJob) -> bool:
         """Return whether a job is new; of one that is known its state is told again, or that the payload differs."""
         with self._lock:
             known = self._known.get(job.id)
+            self._log.add("request", id=job.id, plugin=job.plugin, action=job.action, arguments=job.arguments)
             if known is None:
                 self._known[job.id] = job
                 self._forget_oldest()
-                self._log.add("request", id=job.id, plugin=job.plugin, action=job.action, arguments=job.arguments)
                 return True
             if known.digest != job.digest:
                 self.refuse(job, ID_CONFLICT)
@@ -123,7 +131,7 @@ class Jobs:
                 "running": states["started"],
                 "jobs": {plugin: dict(counts) for plugin, counts in sorted(self._counts.items())},
                 "seconds": {
-                    plugin: {"count": len(taken), "sum": round(sum(taken), 3), "max": round(max(taken), 3)}
+                    plugin: {"count": taken.jobs, "sum": round(taken.total, 3), "max": round(taken.longest, 3)}
                     for plugin, taken in sorted(self._seconds.items())
                 },
             }
@@ -132,7 +140,8 @@ class Jobs:
         self._counts.setdefault(job.plugin, Counter())[job.status] += 1
         taken = None if job.began is None else time.monotonic() - job.began
         if taken is not None:
-            self._seconds.setdefault(job.plugin, []).append(taken)
+            known = self._seconds.get(job.plugin, _Taken())
+            self._seconds[job.plugin] = _Taken(known.jobs + 1, known.total + taken, max(known.longest, taken))
         fields: dict[str, Any] = {"id": job.id, "plugin": job.plugin, "action": job.action, "status": job.status}
         fields |= {} if taken is None else {"duration_ms": round(1000 * taken)}
         if job.status != "success" and isinstance(job.told, dict):

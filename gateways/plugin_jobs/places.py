@@ -31,7 +31,7 @@ class Place(NamedTuple):
             found = sorted(place.iterdir()) if place is not None and place.is_dir() else []
         except OSError as error:
             raise PlaceInvalid(f"plugins: {place} cannot be read: {error.strerror}") from None
-        return {path.name: path for path in found if (path / "cli.py").is_file()}
+        return {path.name: path for path in found if _is_plugin(path)}
 
     def toolbox_text(self) -> str:
         """Return what stands in toolbox.json; nothing without one. Raises PlaceInvalid."""
@@ -69,6 +69,13 @@ def find_place(called: Path | None, variables: Mapping[str, str] | None = None) 
         toolbox = (beside if beside is not None and is_there else Path.cwd()) / _TOOLBOX
     home = known.get("BACKSTAY_HOME")
     return Place(toolbox.parent, toolbox, toolbox.parent / _HOME if not home else Path(home).absolute())
+
+
+def _is_plugin(folder: Path) -> bool:
+    try:
+        return (folder / "cli.py").is_file()
+    except OSError:
+        return False  # a folder of another user leaves the others alone
 
 
 def _parsed(text: str) -> object:

@@ -3,7 +3,9 @@
 import json
 import math
 import os
+import select
 import threading
+import time
 from typing import Any, NamedTuple
 
 MOST_LINE = 1024 * 1024
@@ -12,6 +14,9 @@ USUAL_S = 60.0
 MOST_S = 600.0
 _LONGEST_ID = 200
 _LARGEST_ID = 10**18
+_PARTING_S = 2.0
+"""How long what is said at the end may wait for a client that does not read."""
+_LOOK_S = 0.2
 
 BAD_JSON = "bad_json"
 NOT_FOUND = "not_found"
@@ -34,16 +39,31 @@ class Request(NamedTuple):
     payload: dict[str, Any]
 
 
+def read_json(text: str | bytes) -> Any:
+    """Return the value of strict JSON, without numbers that Python knows but JSON does not.
+
+    Raises ValueError and RecursionError.
+    """
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def read_request(line: bytes) -> Request | None:
     """Return the request of a line; None for what is no JSON, no object, or has no id to answer to."""
     try:
-        found = json.loads(line)
+        found = read_json(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None
     match found.get("id"):
-        case str() as named if 0 < len(named) <= _LONGEST_ID:
+        case str() as named if 0 < len(named) <= _LONGEST_ID and _is_text(named):
             pass
         case int() as named if not isinstance(named, bool) and abs(named) < _LARGEST_ID:
             pass
@@ -53,13 +73,21 @@ def read_request(line: bytes) -> Request | None:
     return Request(named, found.get("command"), payload if isinstance(payload, dict) else {})
 
 
+def _is_text(found: str) -> bool:
+    """Return whether a text can be encoded: JSON can name halves of characters."""
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_timeout(payload: dict[str, Any]) -> float:
     """Return for how many seconds a job may run, from its start. Raises RequestInvalid."""
     given = payload.get("timeout")
     if given is None:
         return USUAL_S
-    is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-    if not is_number or not 0 < given <= MOST_S:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MOST_S:
         raise RequestInvalid(f"timeout: must be a number of seconds, above 0 and at most {MOST_S:g}")
     return float(given)
 
@@ -73,6 +101,7 @@ class Output:
         self._lock = threading.Lock()
         self.broken = False
         """Whether nobody reads any more."""
+        self._until: float | None = None
 
     def send(self, id: str | int | None, status: str, payload: Any) -> None:  # noqa: A002 - the protocol's word
         """Write one answer."""
@@ -82,12 +111,24 @@ class Output:
         """Write a line that answers no request."""
         self._write({"status": status})
 
+    def part(self) -> None:
+        """Wait no longer than a moment for a client that does not read; safe to call from a signal handler."""
+        self._until = time.monotonic() + _PARTING_S
+
     def _write(self, answer: dict[str, Any]) -> None:
         # Escaped, so that no character of a plugin ends a line or cannot be encoded.
-        left = json.dumps(answer).encode("ascii") + b"\n"
+        left = memoryview(json.dumps(answer).encode("ascii") + b"\n")
         with self._lock:
             try:
-                while left and not self.broken:
-                    left = left[os.write(self._file, left) :]
+                while left and self._can_write():
+                    left = left[os.write(self._file, left[: select.PIPE_BUF]) :]
             except OSError:
                 self.broken = True
+
+    def _can_write(self) -> bool:
+        """Wait until a client takes more, as much as a write of PIPE_BUF cannot block on."""
+        while not self.broken:
+            if select.select([], [self._file], [], _LOOK_S)[1]:
+                return True
+            self.broken = self._until is not None and time.monotonic() > self._until
+        return False

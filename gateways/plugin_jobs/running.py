@@ -1,6 +1,6 @@
 """What the daemon does with the engine's own parts: describe plugins, run one, hide secrets. Slow to load."""
 
-import json
+import asyncio
 import re
 import sys
 from collections.abc import Callable
@@ -13,13 +13,14 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.plugin_jobs.jobs import PluginJob
 from gateways.plugin_jobs.log import Redact
-from gateways.plugin_jobs.protocol import NOT_FOUND, OUTCOME_UNKNOWN, TIMEOUT
+from gateways.plugin_jobs.protocol import NOT_FOUND, OUTCOME_UNKNOWN, TIMEOUT, read_json
 
 if TYPE_CHECKING:
     from toolbox.plugins.opening import OpenPlugins
 
 _EXIT_CODE = re.compile(r"^(?:[A-Za-z]+: )?exit code -?\d+: ")
 _LONGEST_REASON = 500
+_ASKED_AT_ONCE = 4
 
 
 def open_all() -> "tuple[OpenPlugins, Redactor]":
@@ -44,10 +45,12 @@ def redactor() -> Redact:
 
 def answer_of(data: Any) -> Any:
     """Return what a plugin printed: the value of JSON, else the text."""
+    from toolbox.providers.json_safe import json_safe  # noqa: PLC0415 - the first job loads the engine
+
     if not isinstance(data, str):
         return "" if data is None else data
     try:
-        return json.loads(data)
+        return json_safe(read_json(data))
     except (ValueError, RecursionError):
         return data
 
@@ -59,30 +62,36 @@ def reason_of(error: str | None) -> str:
 
 async def describe(names: list[str]) -> dict[str, Any]:
     """Return what plugins can do, or why they cannot be used, by name."""
-    from toolbox.plugins.opening import help_of  # noqa: PLC0415 - the same
-
     try:
         opened, hide = open_all()
     except BackstayError as error:
         return {name: _unusable(str(error)) for name in names}
-    found: dict[str, Any] = {}
-    for name in names:
-        provider = opened.providers.get(name)
-        if provider is None:
-            found[name] = _unusable(opened.unset.get(name, "it is no plugin of this toolbox"))
-            continue
-        try:
-            tools = await provider.tools()
-        except BackstayError as error:
-            found[name] = _unusable(hide.text(str(error)))
-            continue
-        found[name] = {
-            "actions": {tool.name: help_of(name, tool) for tool in tools.values()},
-            "schemas": {tool.name: tool.schema for tool in tools.values()},
-            "parallel": provider.parallel,
-            "reason": None,
-        }
-    return found
+    # One that hangs must not make the others wait for it.
+    turns = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def described(name: str) -> dict[str, Any]:
+        async with turns:
+            return await _describe_one(opened, hide, name)
+
+    return dict(zip(names, await asyncio.gather(*map(described, names)), strict=True))
+
+
+async def _describe_one(opened: "OpenPlugins", hide: Redactor, name: str) -> dict[str, Any]:
+    from toolbox.plugins.opening import help_of  # noqa: PLC0415 - the first job loads the engine
+
+    provider = opened.providers.get(name)
+    if provider is None:
+        return _unusable(opened.unset.get(name, "it is no plugin of this toolbox"))
+    try:
+        tools = await provider.tools()
+    except BackstayError as error:
+        return _unusable(hide.text(str(error)))
+    return {
+        "actions": {tool.name: help_of(name, tool) for tool in tools.values()},
+        "schemas": {tool.name: tool.schema for tool in tools.values()},
+        "parallel": provider.parallel,
+        "reason": None,
+    }
 
 
 def _unusable(reason: str) -> dict[str, Any]:

@@ -74,9 +74,14 @@ def _serve(entry: str, place: Place, *, local: bool, one_lane: bool) -> int:
     output, log = Output(answers), JobLog(place.home, _redactor)
     jobs = Jobs(output, log)
     cache = HelpCache(place, (sys.executable, entry, _DESCRIBE))
-    lines.on_stop = cache.end
+    lines.on_stop = lambda: _stop(cache, output)
     Daemon(output, log, cache, jobs, _runs(jobs, cache, local=local, one_lane=one_lane)).serve(lines)
     return 0
+
+
+def _stop(cache: HelpCache, output: Output) -> None:
+    cache.end()
+    output.part()
 
 
 def _runs(jobs: Jobs, cache: HelpCache, *, local: bool, one_lane: bool) -> Runs:

@@ -1,10 +1,13 @@
 import asyncio
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -58,7 +61,19 @@ async def test_help_reload_help_and_health_answer_at_once(tmp_path):
 
 @promise("plugins:errors")
 @pytest.mark.parametrize(
-    "line", ["no json", "[1]", "5", '{"command": "help"}', '{"id": true, "command": "help"}', '"x"']
+    "line",
+    [
+        "no json",
+        "[1]",
+        "5",
+        '"x"',
+        '{"command": "help"}',
+        '{"id": true, "command": "help"}',
+        '{"id": "a", "command": "health", "payload": {"detail": NaN}}',
+        '{"id": "a", "command": "health", "payload": {"detail": 1e999}}',
+        '{"id": "a", "command": "health"}{"id": "b"}',
+        '{"id": "\\ud800", "command": "health"}',
+    ],
 )
 async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path, line):
     lay_out(tmp_path, "demo")
@@ -126,6 +141,26 @@ async def test_arguments_that_the_parser_would_not_take_are_named_and_nothing_ru
     assert not (tmp_path / "ran").exists()
 
 
+@promise("plugins:errors")
+async def test_an_error_that_is_no_text_is_told_as_json(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "fail", {"how": "object"})
+        assert json.loads((await client.until("a"))["payload"]["error"]) == {"code": 7, "retry": True}
+
+
+@promise("plugins:timeouts")
+async def test_a_timeout_that_is_no_usable_number_is_refused_and_the_daemon_goes_on(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        for timeout in (10**400, -(10**400), 0, 601, True, [1]):
+            client.run("a", "demo", "click-button", CLICK, timeout=timeout)
+            assert "timeout" in (await client.until("a"))["payload"]["error"]
+        client.ask("h", "health")
+        assert (await client.until("h"))["payload"] == "ok"
+    assert client.statuses("a") == ["error"] * 6
+
+
 @promise("plugins:timeouts")
 async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tmp_path):
     lay_out(tmp_path, "demo")
@@ -147,6 +182,30 @@ async def test_output_is_json_or_else_the_text(tmp_path, printed, payload):
     async with daemon(tmp_path, "--local") as client:
         client.run("a", "demo", "say", {"text": printed})
         assert await client.until("a") == {"id": "a", "status": "success", "payload": payload}
+
+
+@promise("plugins:raw")
+async def test_output_that_is_empty_or_beyond_json_is_told_as_it_is(tmp_path):
+    lay_out(tmp_path, "demo")
+    printed = {"{}": {}, "[]": [], '""': "", "false": False, "NaN": "NaN", "-Infinity": "-Infinity", "1e999": "1e999"}
+    printed |= {'"\\ud800"': "?", '{"a": 1}{"b": 2}': '{"a": 1}{"b": 2}'}
+    async with daemon(tmp_path, "--local") as client:
+        for number, text in enumerate(printed):
+            client.run(number, "demo", "say", {"text": text})
+        told = [await client.until(number) for number in range(len(printed))]
+    assert [line["status"] for line in told] == ["success"] * len(printed)
+    assert [line["payload"] for line in told] == list(printed.values())
+
+
+@promise("plugins:hyphens")
+async def test_whole_numbers_may_be_written_with_a_point_and_an_argument_is_given_once(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "click-button", {"button-text": "x", "row": 7.0})
+        client.run("b", "demo", "click-button", {"button-text": "x", "button_text": "y"})
+        assert "button_text" in (await client.until("b"))["payload"]["error"]
+        assert (await client.told("a", "success"))["payload"]["row"] == 7
+    assert client.statuses("b") == ["error"]
 
 
 @promise("plugins:hyphens")
@@ -227,6 +286,28 @@ async def test_a_signal_amid_a_job_ends_it_tells_what_is_known_and_shuts_down(tm
     assert code == 0
 
 
+@promise("plugins:ready")
+def test_a_signal_ends_a_daemon_whose_client_does_not_read(tmp_path):
+    lay_out(tmp_path)
+    environment = os.environ | {
+        "BACKSTAY_HOME": str(tmp_path / "home"),
+        "BACKSTAY_TOOLBOX": str(tmp_path / "toolbox.json"),
+    }
+    with subprocess.Popen(
+        [sys.executable, str(ENTRY)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
+    ) as process:
+        process.stdin.write(b'{"id": "h", "command": "health"}\n' * 1900)  # their answers are more than a pipe holds
+        while not is_full(fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4))):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def is_full(unread):
+    """Return whether a pipe takes no more than one small write, by what FIONREAD says of it."""
+    return int.from_bytes(unread, sys.byteorder) > 60_000
+
+
 @promise("plugins:found")
 async def test_a_plugin_that_is_dropped_in_changed_or_removed_is_seen_without_a_restart(tmp_path):
     lay_out(tmp_path, "demo")
@@ -255,6 +336,29 @@ async def test_a_plugin_that_cannot_be_loaded_leaves_the_others_alone_and_a_job_
         assert set((await client.until("h"))["payload"]["plugins"]) == {"demo"}
         client.run("a", "broken", "run")
         assert "nothing_of_this_name" in (await client.until("a"))["payload"]["error"]
+
+
+@promise("plugins:found")
+async def test_plugins_are_asked_beside_each_other_so_that_none_waits_for_one_that_hangs(tmp_path):
+    lay_out(tmp_path)
+    imported = tmp_path / "imported"
+    plugins = {
+        "first": f"while not Path({str(imported)!r}).exists(): time.sleep(0.02)",
+        "second": f"Path({str(imported)!r}).touch()",
+    }
+    for name, begin in plugins.items():
+        (tmp_path / "plugins" / name).mkdir(parents=True)
+        (tmp_path / "plugins" / name / "cli.py").write_text(
+            f"import argparse, time\nfrom pathlib import Path\n{begin}\nparser = argparse.ArgumentParser()\n"
+            "parser.add_argument('--shown', action=argparse.BooleanOptionalAction)\nparser.parse_args()\n",
+            encoding="utf-8",
+        )
+    async with daemon(tmp_path) as client:
+        client.ask("h", "help")
+        found = (await client.until("h"))["payload"]["plugins"]
+    assert [(name, actions["run"]["args"]) for name, actions in found.items()] == [
+        (name, ["--shown"]) for name in plugins
+    ]
 
 
 @promise("plugins:stdout")
@@ -351,12 +455,13 @@ async def test_the_log_has_every_request_and_its_end_without_secrets_and_is_rota
     log = tmp_path / ".backstay/mcp.log"
     text = log.read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
-    assert [(line["event"], line.get("id"), line.get("status")) for line in lines] == [
-        ("request", "a", None),
-        ("request", "b", None),
-        ("answer", "a", "success"),
-        ("answer", "b", "error"),
-        ("answer", "b", "error"),
+    assert [(line["event"], line.get("id"), line.get("action"), line.get("status")) for line in lines] == [
+        ("request", "a", "say", None),
+        ("request", "b", "fail", None),
+        ("answer", "a", "say", "success"),
+        ("answer", "b", "fail", "error"),
+        ("request", "b", "nothing", None),
+        ("answer", "b", "nothing", "error"),
     ]
     assert all(line["at"].endswith("Z") for line in lines)
     assert (lines[2]["plugin"], lines[2]["action"], "duration_ms" in lines[2]) == ("demo", "say", True)

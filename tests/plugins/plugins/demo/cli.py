@@ -18,7 +18,7 @@ wait.add_argument("path")
 pause = commands.add_parser("pause", help="take a while")
 pause.add_argument("seconds", type=float)
 fail = commands.add_parser("fail", help="fail")
-fail.add_argument("--how", choices=["stated", "stderr"], default="stated")
+fail.add_argument("--how", choices=["stated", "stderr", "object"], default="stated")
 say = commands.add_parser("say", help="print a text as it is")
 say.add_argument("text")
 given = parser.parse_args()
@@ -38,6 +38,9 @@ match given.command:
         print("done")
     case "fail" if given.how == "stated":
         print(json.dumps({"error": "no such bot", "key": os.environ.get("BOT_KEY")}))
+        sys.exit(3)
+    case "fail" if given.how == "object":
+        print(json.dumps({"error": {"code": 7, "retry": True}}))
         sys.exit(3)
     case "fail":
         sys.stderr.write(f"refused for {os.environ.get('BOT_KEY')}\n")
