@@ -289,7 +289,7 @@ async def test_the_readmes_own_commands_lead_a_newcomer_to_an_approved_write(ins
     assert begun.returncode == 0, begun.stderr
     assert "model       a script at http://127.0.0.1:" in "\n".join(lines)
     assert "notes.add_note" in asked
-    assert "can be undone: delete_note(id=result.id)" in asked
+    assert "can be undone: delete_note, with id from its answer" in asked
     assert (code, before) == (0, False)
     assert "Noted: The report is due on Friday" in out
     assert "Two notes about the report" in proposed

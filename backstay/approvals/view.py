@@ -8,6 +8,7 @@ from backstay.approvals.fields import form_lines
 from backstay.approvals.layout import argument_lines, said_shortly
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words
+from backstay.approvals.undo_words import undo_words
 from backstay.approvals.whole import unseen
 from backstay.policies.companions import is_recipient
 from backstay.provenance.telling import Told, told_together
@@ -262,7 +263,7 @@ def call_view(call: RequestedCall, marks: str = "", summary: str = "") -> CallVi
         safety=call.safety,
         arguments=tuple(ArgumentView(name, value, call.told(name)) for name, value in call.arguments.items()),
         undoable=call.undoable,
-        undo_how=call.undo_how or "",
+        undo_how=undo_words(call.undo_how or "", call.arguments),
         changes=", ".join(call.side_effects),
         diff=tuple(_diff(call.diff)),
         marks=marks,
@@ -292,7 +293,7 @@ def _step(step: ProposedStep, marks: str) -> CallView:
         safety=step.safety,
         arguments=tuple(ArgumentView(name, value) for name, value in step.arguments.items()),
         undoable=step.undoable,
-        undo_how=step.undo_how or "",
+        undo_how=undo_words(step.undo_how or "", step.arguments),
         changes=", ".join(step.side_effects),
         diff=tuple(_diff(step.diff_preview)),
         hidden=Unseen(0, len(step.arguments), 0, 0),

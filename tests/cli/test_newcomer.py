@@ -85,7 +85,7 @@ async def test_the_readmes_own_commands_lead_to_an_approved_write(example):
 
     assert "model       a script at http://127.0.0.1:" in "\n".join(example.lines)
     assert "notes.add_note" in asked
-    assert "can be undone: delete_note(id=result.id)" in asked
+    assert "can be undone: delete_note, with id from its answer" in asked
     assert "Noted: The report is due on Friday" in out
     assert "Two notes about the report" in proposed
     assert (code, plan_code) == (0, 0)

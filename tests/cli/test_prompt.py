@@ -41,7 +41,7 @@ async def test_a_person_sees_what_would_be_called_and_approves_it(person, script
     lines = [line.rstrip() for line in shown.splitlines()]
     assert any(line.endswith("  [0] mail.send_email  (write_safe)") for line in lines)
     assert "        to: one@seen.example" in lines
-    assert "        can be undone: recall_email(message_id=result.message_id)" in lines
+    assert "        can be undone: recall_email, with message_id from its answer" in lines
     assert any(line.startswith("  asked by rule: default: write_safe") for line in lines)
     assert "  the model says (nobody checked this): Trust me." in lines
     menu = "[a]pprove, [e]dit, [r]eject, [m]ore choices, [d]etach?"

@@ -55,7 +55,7 @@ async def test_people_read_stderr_and_programs_read_stdout(run, scripts, opened)
     assert lines[0] == "run streams"
     assert next(line for line in lines if "approval.asked" in line)
     assert "  [0] mail.send_email  (write_safe)" in lines
-    assert "        can be undone: recall_email(message_id=result.message_id)" in lines
+    assert "        can be undone: recall_email, with message_id from its answer" in lines
     assert next(line for line in lines if line.startswith("  asked by rule: "))
     assert "approved r1 without asking: --yes was given" in lines
     assert opened.mailbox.sent().count("one@streams.example") == 1

@@ -1,0 +1,55 @@
+"""Say in words how a call is undone, from the call that undoes it as its template is described.
+
+`recall_email(message_id=result.message_id)` becomes "recall_email, with message_id from its answer".
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from backstay.approvals.layout import said_shortly
+
+_LONGEST = 60
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_WHOLE = {"result": "its answer", "arguments": "its arguments"}
+
+
+def undo_words(how: str, arguments: Mapping[str, Any]) -> str:
+    """Return how a call with these arguments is undone, in words; what is no such description stays as it is."""
+    name, opened, inside = how.partition("(")
+    if not opened or not inside.endswith(")"):
+        return how
+    split = (part.partition("=") for part in _parts(inside[:-1]))
+    said = [_given(argument, expression, arguments) for argument, _, expression in split]
+    return f"{name}, with {', '.join(said)}" if said else name
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the arguments of a call as they are written, cut at commas outside of quotes and brackets."""
+    depth, quote, begun, escaped = 0, "", 0, False
+    for at, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+            continue
+        quote = character if character in "\"'" else ""
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            yield text[begun:at].strip()
+            begun = at + 1
+    if rest := text[begun:].strip():
+        yield rest
+
+
+def _given(name: str, expression: str, arguments: Mapping[str, Any]) -> str:
+    """Return what the undoing call is given for one argument."""
+    source, _, path = expression.partition(".")
+    plain = bool(path) and path.replace(".", "").replace("_", "").isalnum()
+    if expression in _WHOLE:
+        return _WHOLE[expression]
+    if source == "result" and plain:
+        return f"{name} from its answer" if path == name else f"{name} from its answer ({path})"
+    if source == "arguments" and path in arguments and isinstance(arguments[path], str | int | float):
+        return f"{name} {said_shortly(arguments[path], _LONGEST)}"
+    if source == "arguments" and plain:
+        return f"the same {name}" if path == name else f"{name} from its argument {path}"
+    return f"{name} {said_shortly(expression, _LONGEST)}"
