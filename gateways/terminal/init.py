@@ -1,7 +1,7 @@
 """The command `init`: write the files of a first run here, and trust them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -9,6 +9,7 @@ from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from backstay.variables import environment
+from gateways.terminal.exit_codes import DONE
 from gateways.terminal.flags import Output
 from gateways.terminal.servers import StartAll, claim_folder, holds, servers_of, take_over, trust_folder, write_new
 from gateways.terminal.terminal import Terminal
@@ -72,3 +73,16 @@ def _write_files(terminal: Terminal, *, with_example: bool) -> list[dict[str, ob
         terminal.say(f"{'written' if written else 'kept'}: {name:<18} {what}", "" if written else "yellow")
         told.append({"file": name, "written": written})
     return told
+
+
+async def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which shell.")], /) -> int:
+    """Print the script that lets a shell complete commands and flags of backstay.
+
+    bash: `backstay completion bash > ~/.local/share/bash-completion/completions/backstay`
+    zsh: `backstay completion zsh > ~/.zfunc/_backstay`, where `~/.zfunc` is in `fpath`
+    fish: `backstay completion fish > ~/.config/fish/completions/backstay.fish`
+    """
+    from gateways.terminal.app import build
+
+    Terminal().result(build().generate_completion(prog_name="backstay", shell=shell))
+    return DONE
