@@ -34,6 +34,10 @@ class Runs(Protocol):
         """Take a job that is new."""
         ...
 
+    def finish(self, is_over: Callable[[], bool]) -> None:
+        """Carry out what was taken and would be lost with this process, until there is nobody to tell any more."""
+        ...
+
     def close(self) -> None:
         """Take no more, and let go of those that are open."""
         ...
@@ -66,6 +70,8 @@ class Daemon:
         while not self._output.broken and (line := lines.next()) is not None:
             if line.strip():
                 self._answer(line)
+        # A client that has written all that it wants may end the input at once, and read the answers.
+        self._runs.finish(lambda: lines.stopped or self._output.broken)
         self._runs.close()
         self._output.announce("shutdown")
         self._log.close()
@@ -148,6 +154,8 @@ class Lines:
         self._file = file
         self._unread = bytearray()
         self._skipping = False
+        self.stopped = False
+        """Whether a signal came."""
         self._woken, waking = os.pipe()
         os.set_blocking(waking, False)
         # The system may hand a signal to another thread, which would not wake the one that waits here.
@@ -188,4 +196,5 @@ class Lines:
         return bool(chunk)
 
     def _stop(self, _sign: int, _frame: object) -> None:
+        self.stopped = True
         self.on_stop()

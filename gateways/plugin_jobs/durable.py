@@ -33,6 +33,9 @@ class DurableJobs:
         if self._follower is not None:
             self._follower.submit(job, self._lane_of(job))
 
+    def finish(self, is_over: Callable[[], bool]) -> None:
+        """Wait for nothing: these jobs go on without this process."""
+
     def close(self) -> None:
         """Let go of the jobs that are open; they go on."""
         if self._follower is not None and self._working is not None:

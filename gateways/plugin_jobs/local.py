@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gateways.plugin_jobs.running import LocalPlugins
 
 _CLOSING_S = 10.0
+_LOOK_S = 0.2
 
 
 class LocalJobs:
@@ -33,6 +34,12 @@ class LocalJobs:
         """Take a job that is new."""
         self._jobs.tell(job, "queued", {})
         self._waiting.put(job)
+
+    def finish(self, is_over: Callable[[], bool]) -> None:
+        """Carry out the jobs that wait, too."""
+        self._waiting.put(None)
+        while self._working.is_alive() and not is_over():
+            self._working.join(_LOOK_S)
 
     def close(self) -> None:
         """End the job that runs, and start no other."""

@@ -270,6 +270,22 @@ async def test_at_the_end_of_its_input_the_daemon_says_so_and_exits_with_0(tmp_p
 
 
 @promise("plugins:ready")
+async def test_jobs_that_do_not_survive_are_carried_out_before_the_end_of_the_input_ends_the_daemon(tmp_path):
+    lay_out(tmp_path, "demo")
+    async with daemon(tmp_path, "--local") as client:
+        client.run("a", "demo", "say", {"text": "a"})
+        client.run("b", "demo", "say", {"text": "b"})
+        lines, code = await client.end()
+
+    told = [(line.get("id"), line["status"]) for line in lines if line["status"] != "queued"]
+    assert told == [
+        *[("a", "started"), ("a", "success"), ("b", "started"), ("b", "success")],
+        (None, "shutdown"),
+    ]
+    assert code == 0
+
+
+@promise("plugins:ready")
 async def test_a_signal_amid_a_job_ends_it_tells_what_is_known_and_shuts_down(tmp_path):
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path, "--local") as client:
