@@ -3,22 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from backstay.approvals.approval import ApprovalRequest, RequestedCall, RequestKind
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import form_lines
-from backstay.approvals.layout import argument_lines, said_shortly
+from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal import Proposal, ProposedStep
 from backstay.approvals.proposal_words import more_words, part_lines, step_marks, summary_words
 from backstay.approvals.undo_words import undo_words
 from backstay.approvals.whole import unseen
-from backstay.policies.companions import is_recipient
 from backstay.provenance.telling import Told, told_together
 from backstay.shown import MASKED, kept_bytes, one_line, shell_words, unseen_words
 from backstay.tools.tool import Safety
 
 _DIFF: dict[str, "Kind"] = {"+": "added", "-": "removed", "@": "place"}
 _NOTHING = Told("", minded=False)
-_TITLE, _NAMED, _ABOUT = 200, 3, 60
-"""How long a title is, how many calls it names, and how much of each."""
 Kind = Literal[
     "call",
     "summary",
@@ -102,21 +99,6 @@ class CallView(NamedTuple):
         return summary_words(self.summary)
 
     @property
-    def telling(self) -> ArgumentView | None:
-        """Return the argument by which people know it from others: to whom it goes, or else its first one."""
-        return next((each for each in self.arguments if is_recipient(each.name)), next(iter(self.arguments), None))
-
-    @property
-    def goes_to(self) -> bool:
-        """Return whether it is known by whom it goes to."""
-        return self.telling is not None and is_recipient(self.telling.name)
-
-    @property
-    def about(self) -> str:
-        """Return the beginning of what it is known by; empty for a call without arguments."""
-        return "" if self.telling is None else said_shortly(self.telling.value, _ABOUT)
-
-    @property
     def unseen(self) -> str:
         """Return what of it is not shown, in words."""
         return unseen_words(*self.hidden)
@@ -187,23 +169,6 @@ class RequestView(NamedTuple):
             unseen=unseen(request),
             who=_who(request),
         )
-
-    @property
-    def title(self) -> str:
-        """Return what it is about in one line: the tool and to whom or what, the title of a plan, or its question."""
-        kind, plan = self.request.kind, self.request.proposal
-        if plan is not None:
-            return one_line(f"Plan: {plan.title or 'untitled'}", _TITLE)
-        if kind not in {RequestKind.CALL, RequestKind.BATCH} or not self.calls:
-            return self.request.question
-        tools = list(dict.fromkeys(call.tool for call in self.calls))
-        if len(tools) > 1:
-            return one_line(f"{len(self.calls)} calls: {', '.join(tools)}", _TITLE)
-        head = tools[0] if len(self.calls) == 1 else f"{len(self.calls)} calls of {tools[0]}"
-        named = list(dict.fromkeys(call.about for call in self.calls))
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        link = " to " if any(call.goes_to for call in self.calls) else ": "
-        return one_line(f"{head}{link}{', '.join(filter(None, named[:_NAMED]))}{more}" if any(named) else head, _TITLE)
 
     @property
     def plan(self) -> str:

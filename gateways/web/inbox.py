@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.view import RequestView
+from backstay.approvals.titles import title_of
 from gateways.web.guard import wants_json
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
@@ -109,7 +109,7 @@ async def inbox_rows(page: Page, visitor: Visitor, rows: Sequence[RequestRow]) -
     return [
         InboxRow(
             row=row,
-            title=RequestView.of(ApprovalRequest.model_validate(row.request)).title,
+            title=title_of(ApprovalRequest.model_validate(row.request)),
             tools=", ".join(dict.fromkeys(str(call.get("tool", "")) for call in row.request.get("calls", ()))),
             arguments=_arguments(row.request.get("calls", ())),
             alike=alike.get(row.alike, 0),

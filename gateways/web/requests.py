@@ -1,7 +1,6 @@
 """One request, whole: what is asked, what it would change, and the forms in which people decide."""
 
 import secrets
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.tables import table_of
+from backstay.approvals.titles import title_of
 from backstay.approvals.view import RequestView
 from backstay.approvals.whole import unseen, with_all
 from backstay.errors import BackstayError, DecisionRefused
@@ -146,6 +146,7 @@ class Requests:
             status,
             known=known,
             shown=shown,
+            title=title_of(asked_for),
             table=None if opened else table_of(shown),
             missing=missing,
             opened=opened,
@@ -161,7 +162,6 @@ class Requests:
             nonce=secrets.token_hex(16),
             reader=reader,
             typed=sent or Sent({}),
-            now=time.time(),
             **({"why": "", "changes": []} | more),
         )
 

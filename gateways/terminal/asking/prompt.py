@@ -49,8 +49,6 @@ _WORDS = {
     "change": "modify",
     "edit": "modify",
     "stop": "reject_stop",
-    "happened": "happened",
-    "retry": "retry",
 }
 """Other words for choices than their own."""
 _OTHERS = {"detach": "d", "quit": "d", "exit": "d", "help": "?", "more": "m", "whole": "w", "other": "o"}
@@ -186,11 +184,8 @@ class Prompt:
                 return await self._each(request)
             case _ if remembered:
                 return await self._remember(request, remembered)
-            case _ if key == _MORE[0]:
-                self._note(f"more: {', '.join(self._more(request))}", "")
-                return None
-            case _ if key == "?":
-                self.show(request)
+            case _ if key in {_MORE[0], "?"}:
+                self.show(request) if key == "?" else None
                 self._note(f"more: {', '.join(self._more(request))}", "")
                 return None
             case _:
