@@ -31,7 +31,7 @@ class DurableJobs:
             self._working.start()
             self._ready.wait()
         if self._follower is not None:
-            self._follower.submit(job, self._lane_of(job))
+            self._follower.submit(job)
 
     def finish(self, is_over: Callable[[], bool]) -> None:
         """Wait for nothing: these jobs go on without this process."""
@@ -42,19 +42,13 @@ class DurableJobs:
             self._follower.stop()
             self._working.join(_CLOSING_S)
 
-    def _lane_of(self, job: PluginJob) -> str | None:
-        """Return the name of the lane that a job waits in; None for none."""
-        if self._one_lane:
-            return ""
-        return None if self._is_parallel(job.plugin) else job.plugin
-
     def _work(self) -> None:
         import asyncio  # noqa: PLC0415 - loaded with the first job
 
         from gateways.plugin_jobs.following import Follower  # noqa: PLC0415 - loads the engine's client
 
         async def follow() -> None:
-            self._follower = Follower(self._jobs)
+            self._follower = Follower(self._jobs, self._is_parallel, one_lane=self._one_lane)
             self._ready.set()
             await self._follower.run()
 

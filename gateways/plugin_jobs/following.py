@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import sys
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from backstay.client import Backstay, Run, connect
@@ -27,29 +27,30 @@ _TIMED_OUT = re.compile(r"(not done|no answer) within [0-9.e+]+ s")
 """How the engine says that the answer of a call did not come in time."""
 _LONGEST_REASON = 500
 _STOPPING_S = 1.0
-Lane = str | None
 
 
 class Follower:
     """Carry jobs to the engine in the order in which they came, and tell of each run until it ends."""
 
-    def __init__(self, jobs: Jobs) -> None:
-        """Work in the loop that runs now."""
+    def __init__(self, jobs: Jobs, is_parallel: Callable[[str], bool], *, one_lane: bool = False) -> None:
+        """Work in the loop that runs now. `is_parallel`: whether jobs of a plugin may run at the same time."""
         self._jobs = jobs
+        self._is_parallel = is_parallel
+        self._one_lane = one_lane
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        self._new: asyncio.Queue[tuple[PluginJob, Lane]] = asyncio.Queue()
+        self._new: asyncio.Queue[PluginJob] = asyncio.Queue()
         self._lanes: dict[str, asyncio.Queue[PluginJob]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._following: dict[str | int, asyncio.Task[None]] = {}
         self._backstay: Backstay | None = None
         self._page: str | None = None
 
-    def submit(self, job: PluginJob, lane: Lane) -> None:
+    def submit(self, job: PluginJob) -> None:
         """Take a job that is new, from another thread."""
-        self._loop.call_soon_threadsafe(self._new.put_nowait, (job, lane))
+        self._loop.call_soon_threadsafe(self._new.put_nowait, job)
 
-    async def cancel(self, job: PluginJob, lane: Lane) -> None:
+    async def cancel(self, job: PluginJob) -> None:
         """Take a job out of its lane, or cancel its run; one whose call is under way may still take effect."""
         self._jobs.fail(job, REJECTED)
         if (following := self._following.pop(job.id, None)) is not None:
@@ -57,7 +58,7 @@ class Follower:
         if self._backstay is None:
             return
         try:
-            await cancel_job(self._backstay, lane, job_id(self._backstay.task_queue, job.id))
+            await cancel_job(self._backstay, self._lane_of(job), job_id(self._backstay.task_queue, job.id))
         except BackstayError as error:
             sys.stderr.write(f"backstay plugins: {one_line(str(error), _LONGEST_REASON)}\n")
 
@@ -78,11 +79,11 @@ class Follower:
 
     async def _take_all(self, stack: contextlib.AsyncExitStack) -> None:
         while True:
-            job, lane = await self._new.get()
+            job = await self._new.get()
             try:
                 if self._backstay is None:
                     self._backstay = await stack.enter_async_context(self._connected())
-                await self._queue(self._backstay, job, lane)
+                await self._queue(self._backstay, job)
             except Exception as error:  # one job must not keep the others from being taken
                 self._refuse(job, error)
 
@@ -106,9 +107,9 @@ class Follower:
         self._jobs.fail(job, ENGINE_UNAVAILABLE if unreachable else one_line(str(error), _LONGEST_REASON))
         self._jobs.forget(job)
 
-    async def _queue(self, backstay: Backstay, job: PluginJob, lane: Lane) -> None:
+    async def _queue(self, backstay: Backstay, job: PluginJob) -> None:
         """Let a job wait for its turn, or attach to it. Raises BackstayError."""
-        name = job_id(backstay.task_queue, job.id)
+        name, lane = job_id(backstay.task_queue, job.id), self._lane_of(job)
         try:
             known = await digest_of_job(backstay, name)
         except RunNotFound:
@@ -130,6 +131,12 @@ class Follower:
             self._lanes[lane] = asyncio.Queue()
             self._spawn(self._follow_lane(backstay, self._lanes[lane]))
         self._lanes[lane].put_nowait(job)
+
+    def _lane_of(self, job: PluginJob) -> str | None:
+        """Return the name of the lane that a job waits in; None for none."""
+        if self._one_lane:
+            return ""
+        return None if self._is_parallel(job.plugin) else job.plugin
 
     async def _follow_lane(self, backstay: Backstay, lane: "asyncio.Queue[PluginJob]") -> None:
         """Follow the first job of a lane, and the next one when that has ended or waits for people."""

@@ -106,14 +106,13 @@ class HelpCache:
 
     def _keep(self) -> None:
         """Write what is known, whole or not at all; without a place for it, the next start asks again."""
+        from system.files import write_whole  # noqa: PLC0415 - not needed where no plugin has changed
+
         home = self._place.home
-        unfinished = home / f".{_FILE}-{os.urandom(8).hex()}"
         kept = {"form": _FORM, "toolbox": self._toolbox, "plugins": self._entries}
         try:
             make_home(home)
-            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump(kept, file)
-            unfinished.replace(home / _FILE)
+            write_whole(home / _FILE, json.dumps(kept).encode(), durable=False)
         except OSError as error:
             sys.stderr.write(f"backstay plugins: {home}: the help cannot be kept: {error.strerror}\n")
 

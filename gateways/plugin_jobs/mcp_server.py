@@ -18,7 +18,7 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
 from gateways.plugin_jobs.log import JobLog
 from gateways.plugin_jobs.places import Place
-from gateways.plugin_jobs.protocol import USUAL_S
+from gateways.plugin_jobs.protocol import LOCAL, USUAL_S
 from gateways.plugin_jobs.running import LocalPlugins, redactor
 
 _ENDED = ("success", "error", "timeout")
@@ -137,21 +137,17 @@ class PluginServer:
 class DurableRuns:
     """Carry out jobs as runs of the engine."""
 
-    def __init__(self, follower: Follower, cache: HelpCache) -> None:
+    def __init__(self, follower: Follower) -> None:
         """Use a follower that runs in this loop."""
         self._follower = follower
-        self._cache = cache
-
-    def _lane(self, job: PluginJob) -> str | None:
-        return None if self._cache.is_parallel(job.plugin) else job.plugin
 
     async def begin(self, job: PluginJob) -> None:
         """Let a job wait for its turn."""
-        self._follower.submit(job, self._lane(job))
+        self._follower.submit(job)
 
     async def cancel(self, job: PluginJob) -> None:
         """Take a job out of its lane, or cancel its run."""
-        await self._follower.cancel(job, self._lane(job))
+        await self._follower.cancel(job)
 
 
 class LocalRuns:
@@ -194,11 +190,11 @@ async def serve(place: Place, describe: Sequence[str], *, local: bool) -> None:
     following: asyncio.Task[None] | None = None
     runs: Runs = LocalRuns(jobs)
     if local:
-        sys.stderr.write("backstay plugins: --local: jobs run in this process and do not survive it\n")
+        sys.stderr.write(LOCAL)
     else:
-        follower = Follower(jobs)
+        follower = Follower(jobs, cache.is_parallel)
         following = asyncio.ensure_future(follower.run())
-        runs = DurableRuns(follower, cache)
+        runs = DurableRuns(follower)
     server = PluginServer(cache, jobs, router, runs).server()
     try:
         async with stdio_server() as (reading, writing):

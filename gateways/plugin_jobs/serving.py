@@ -12,7 +12,7 @@ from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs
 from gateways.plugin_jobs.log import JobLog, Redact
 from gateways.plugin_jobs.places import Place, PlaceInvalid, find_place
-from gateways.plugin_jobs.protocol import Output
+from gateways.plugin_jobs.protocol import LOCAL, Output
 
 _NEEDED = ("backstay", "pydantic", "temporalio", "structlog", "jsonschema")
 _USAGE = 2
@@ -88,7 +88,7 @@ def _runs(jobs: Jobs, cache: HelpCache, *, local: bool, one_lane: bool) -> Runs:
     if local:
         from gateways.plugin_jobs.local import LocalJobs  # noqa: PLC0415 - only one of the two is needed
 
-        sys.stderr.write("backstay plugins: --local: jobs run in this process and do not survive it\n")
+        sys.stderr.write(LOCAL)
         return LocalJobs(jobs)
     from gateways.plugin_jobs.durable import DurableJobs  # noqa: PLC0415 - the same
 
