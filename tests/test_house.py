@@ -58,6 +58,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "sandbox": EVERYWHERE,
         "store": EVERYWHERE,
         "system.clock": EVERYWHERE,
+        "system.tasks": ("activities/telemetry/*",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "openai": EVERYWHERE,
@@ -141,6 +142,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "people": EVERYWHERE,
         "backstay": EVERYWHERE,
         "store": EVERYWHERE,
+        "system": ("people/notices/*",),
         "structlog": ("people/notices/*",),
     },
     "opening.py": {

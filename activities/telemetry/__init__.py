@@ -1,4 +1,4 @@
 """Tell operators what runs do: metrics and traces.
 
-May import: backstay, store.
+May import: backstay, store, system.
 """

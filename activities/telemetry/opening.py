@@ -4,9 +4,9 @@ import asyncio
 import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Interceptor
@@ -14,6 +14,7 @@ from temporalio.worker import Interceptor
 from backstay.client.connecting import traced
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
+from system.tasks import background
 
 if TYPE_CHECKING:
     from activities.telemetry.counting import Counts
@@ -83,7 +84,7 @@ class Telemetry:
         if (tell := self.jails) is None:
             yield
             return
-        async with beside(_watch(ready, tell)):
+        async with background(_watch(ready, tell)):
             yield
 
     @asynccontextmanager
@@ -99,7 +100,7 @@ class Telemetry:
 
                 self.counts.know(models, providers)
                 gauges = StoreGauges(self.runtime.metric_meter, store)
-                await stack.enter_async_context(beside(gauges.keep_up()))
+                await stack.enter_async_context(background(gauges.keep_up()))
             yield
 
 
@@ -120,18 +121,6 @@ async def open_telemetry(settings: Settings, role: str, *, tells_jails: bool = F
         return
     with traced(settings) as exporting:
         yield Telemetry(runtime, counts, exporting)
-
-
-@asynccontextmanager
-async def beside(work: Any) -> AsyncGenerator[None]:
-    """Do the work beside what is done meanwhile, and end it then."""
-    task = asyncio.ensure_future(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _watch(ready: Callable[[], int], tell: Callable[[int], None]) -> None:

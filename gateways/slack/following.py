@@ -10,8 +10,9 @@ import structlog
 
 from backstay.errors import BackstayError
 from gateways.slack.board import Board
-from people.notices.delivering import NotTaken, doing
+from people.notices.delivering import NotTaken
 from store.store import Store
+from system.tasks import background
 
 LOOK_S = 5.0
 """How often is looked."""
@@ -31,7 +32,7 @@ log = structlog.get_logger("backstay.slack")
 
 def following(board: Board, store: Store, *, look_s: float = LOOK_S) -> AbstractAsyncContextManager[None]:
     """Keep a channel as the runs are until the block ends."""
-    return doing(_follow(board, store, look_s))
+    return background(_follow(board, store, look_s))
 
 
 async def _follow(board: Board, store: Store, look_s: float) -> None:

@@ -5,8 +5,8 @@ Any process may do this for a receiver, several at once: the store hands each no
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 import structlog
@@ -16,6 +16,7 @@ from backstay.client import Backstay
 from backstay.errors import BackstayError, RunNotFound, Transient
 from store.notices.outbox import Claim, Lost, Outbox
 from store.store import Store
+from system.tasks import background
 
 IDLE_S = 3.0
 """How soon what another process has written is looked for."""
@@ -124,19 +125,7 @@ async def _deliver(outbox: Outbox, receiver: Receiver, claim: Claim) -> bool:
 
 def tidying(store: Store, backstay: Backstay, page: str = "") -> AbstractAsyncContextManager[None]:
     """Until the block ends, tell for runs that have ended without saying so, and forget old notices."""
-    return doing(_tidy(store, backstay, page))
-
-
-@asynccontextmanager
-async def doing(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do work that never ends by itself beside the block, until that ends."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    return background(_tidy(store, backstay, page))
 
 
 async def _tidy(store: Store, backstay: Backstay, page: str) -> None:

@@ -1,4 +1,4 @@
 """Keep a chain of rows for each run, in the transactions that act, and verify it.
 
-May import: backstay, store.database.
+May import: backstay, store.database, system.
 """

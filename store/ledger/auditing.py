@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from backstay.task.ledger.anchors import Anchors, KeptHead, root_faults
-from backstay.task.ledger.chain import Root
+from backstay.task.ledger.chain import Chain, Root
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys
 from backstay.task.ledger.verifying import Expected, Verified, first_day_of, verify_roots, verify_run
-from store.ledger.reading import Chain, Chains
+from store.ledger.reading import Chains
 from store.ledger.roots import Roots
 
 

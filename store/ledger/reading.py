@@ -1,11 +1,10 @@
 """Read and verify chains, and remove those that are old enough."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
 
-from backstay.task.ledger.chain import Head, Row
+from backstay.task.ledger.chain import Chain, Head, Row
 from store.database.database import Database
 from store.database.schema import ledger_heads, ledger_rows, runs
 from store.database.transactions import reading, writing
@@ -18,16 +17,6 @@ _OF_SOME = _ROWS.where(ledger_rows.c.run.in_(bindparam("runs_", expanding=True))
 _PRUNED = select(runs.c.run).where(runs.c.pruned_at.is_not(None))
 _HAS_HEAD = exists().where(ledger_heads.c.run == ledger_rows.c.run)
 _LAST_AT = select(func.max(ledger_rows.c.at)).where(ledger_rows.c.run == ledger_heads.c.run).scalar_subquery()
-
-
-class Chain(NamedTuple):
-    """Hold what is stored of the chain of one run."""
-
-    run: str
-    head: Head | None
-    rows: tuple[Row, ...]
-    pruned: bool = False
-    """Whether the store says that the run was pruned."""
 
 
 class Chains:

@@ -4,8 +4,8 @@ Who keeps a root elsewhere can tell later whether a run, or the whole store, was
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 from sqlalchemy import Connection, insert, select, update
@@ -17,6 +17,7 @@ from store.database.identity import StoreIdentity, lock_epoch
 from store.database.schema import ledger_heads, ledger_roots
 from store.database.transactions import reading, writing
 from store.ledger.writing import ChainWriter
+from system.tasks import background
 
 _COLUMNS = tuple(ledger_roots.c[name] for name in Root._fields)
 _LAST = select(*_COLUMNS).order_by(ledger_roots.c.n.desc()).limit(1)
@@ -91,21 +92,15 @@ class Roots:
         return last is None or not today <= last.day <= tomorrow, last
 
 
-@asynccontextmanager
-async def made_daily(roots: Roots) -> AsyncGenerator[None]:
+def made_daily(roots: Roots) -> AbstractAsyncContextManager[None]:
     """Make the root of each day while the block runs, whichever of the workers comes first."""
+    return background(_make_daily(roots))
 
-    async def make() -> None:
-        while True:
-            try:
-                await roots.make_due()
-            except StoreUnavailable as error:
-                _log.warning("ledger.no_root", error=str(error), again_in_s=_LOOK_S)
-            await asyncio.sleep(_LOOK_S)
 
-    making = asyncio.ensure_future(make())
-    try:
-        yield
-    finally:
-        making.cancel()
-        await asyncio.wait([making])
+async def _make_daily(roots: Roots) -> None:
+    while True:
+        try:
+            await roots.make_due()
+        except StoreUnavailable as error:
+            _log.warning("ledger.no_root", error=str(error), again_in_s=_LOOK_S)
+        await asyncio.sleep(_LOOK_S)

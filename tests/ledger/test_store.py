@@ -10,7 +10,7 @@ from backstay.errors import SettingsInvalid, Transient
 from backstay.settings import Settings
 from backstay.task.ledger.anchors import read_anchors, roots_told
 from backstay.task.ledger.chain import UNSIGNED, Row, digest_of_body, first_hash, row_hash, text_of
-from backstay.task.ledger.evidence import Chained, evidence_of, verify_evidence
+from backstay.task.ledger.evidence import evidence_of, verify_evidence
 from backstay.task.ledger.keys import Signer, read_keys
 from opening import open_store
 from store.database.schema import ledger_heads, ledger_roots, ledger_rows
@@ -196,7 +196,7 @@ async def test_a_store_that_was_used_before_there_was_a_key_verifies_from_the_da
         verdict = await store.auditing.verify(keys_of(first="2026-03-04"))
         assert (verdict.is_good, verdict.noted[0].notes) == (True, ("rows 1 to 6 were not signed when row 7 came",))
         chain, first = await chain_of(store, "w/r1"), (await store.roots.all())[0]
-        chained = [Chained(chain.run, chain.head, chain.rows, chain.pruned)]
+        chained = [chain]
         for root, good in ((first, True), (None, False), (first._replace(at="2026-03-05", day="2026-03-05"), False)):
             evidence = json.dumps(evidence_of(store.identity.id, chained, keys_of(), "", root))
             assert verify_evidence(evidence, "it").is_good is good
@@ -214,7 +214,7 @@ async def test_evidence_says_whose_keys_it_was_verified_with_and_rows_that_must_
     async with a_store(tmp_path) as store:
         await whole(store, "w/r1")
         chain = await chain_of(store, "w/r1")
-        evidence = evidence_of(store.identity.id, [Chained("w/r1", chain.head, chain.rows, False)], keys_of(), "", None)
+        evidence = evidence_of(store.identity.id, [chain], keys_of(), "", None)
     own, given = (verify_evidence(json.dumps(evidence), "it", keys) for keys in (None, keys_of()))
     assert (own.is_good, "with the keys in the file itself" in own.lines[-1]) == (True, True)
     assert (given.is_good, "in the file itself" in given.lines[-1]) == (True, False)

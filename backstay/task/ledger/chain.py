@@ -8,6 +8,7 @@ the row before. The first row follows a hash of the run, of its store and of its
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,6 +61,16 @@ class Head(NamedTuple):
     def name(self) -> str:
         """Return what a Result tells of it."""
         return head_name(self.n, self.hash)
+
+
+class Chain(NamedTuple):
+    """Hold what is stored of the chain of one run."""
+
+    run: str
+    head: Head | None
+    rows: Sequence[Row]
+    pruned: bool = False
+    """Whether the store says that the run was pruned."""
 
 
 class Root(NamedTuple):

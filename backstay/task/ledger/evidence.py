@@ -1,11 +1,11 @@
 """A file that verifies by itself: chains with their rows, and the public keys that were known."""
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from backstay.errors import SettingsInvalid
-from backstay.task.ledger.chain import Head, Root, Row
+from backstay.task.ledger.chain import Chain, Head, Root, Row
 from backstay.task.ledger.findings import Findings, findings_of
 from backstay.task.ledger.keys import PublicKeys, read_keys
 from backstay.task.ledger.verifying import Expected, Fault, Verified, first_day_of, verify_run
@@ -13,17 +13,8 @@ from backstay.task.ledger.verifying import Expected, Fault, Verified, first_day_
 FORMAT = "backstay ledger evidence 1"
 
 
-class Chained(NamedTuple):
-    """Hold the chain of one run, as the evidence has it."""
-
-    run: str
-    head: Head | None
-    rows: Sequence[Row]
-    pruned: bool
-
-
 def evidence_of(
-    store: str, chains: Iterable[Chained], keys: PublicKeys, made_at: str, first_root: Root | None
+    store: str, chains: Iterable[Chain], keys: PublicKeys, made_at: str, first_root: Root | None
 ) -> dict[str, Any]:
     """Return the evidence about these chains; the first root says since when there was a key."""
     runs = [
@@ -58,7 +49,7 @@ def verify_evidence(text: str, where: str, keys: PublicKeys | None = None, *, ke
     return findings_of(store, found, (), used).model_copy(update=said)
 
 
-def _read(said: Any, where: str) -> tuple[str, PublicKeys, Root | None, list[Chained]]:
+def _read(said: Any, where: str) -> tuple[str, PublicKeys, Root | None, list[Chain]]:
     """Return what a file of evidence holds; raises KeyError, TypeError or ValueError for another file."""
     if said["format"] != FORMAT:
         raise ValueError(FORMAT)
@@ -67,16 +58,16 @@ def _read(said: Any, where: str) -> tuple[str, PublicKeys, Root | None, list[Cha
     return str(said["store"]), keys, root, [_chain(chain) for chain in said["runs"]]
 
 
-def _verified(chain: Chained, keys: PublicKeys, expected: Expected) -> Verified:
+def _verified(chain: Chain, keys: PublicKeys, expected: Expected) -> Verified:
     found = verify_run(chain.head, chain.rows, keys, expected)
     if chain.head is not None and chain.head.run == chain.run:
         return found
     return found.model_copy(update={"run": chain.run, "faults": (*found.faults, Fault(what="another run's head"))})
 
 
-def _chain(said: Any) -> Chained:
+def _chain(said: Any) -> Chain:
     head = None if said["head"] is None else _typed(Head, said["head"])
-    return Chained(str(said["run"]), head, [_typed(Row, row) for row in said["rows"]], bool(said["pruned"]))
+    return Chain(str(said["run"]), head, [_typed(Row, row) for row in said["rows"]], bool(said["pruned"]))
 
 
 def _typed(kind: Any, said: Any) -> Any:

@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from backstay.shown import markdown_line
-from backstay.task.ledger.chain import Row
-from backstay.task.ledger.evidence import Chained
+from backstay.task.ledger.chain import Chain, Row
 from backstay.task.ledger.findings import Findings
 
 _CELL = 400
-_DECIDED = ("request_id", "args_digest", "comment", "option", "changed", "left_out", "toggles", "remember", "handle")
+_DECIDED = ("request_id", "args_digest", "comment", "option", "changed", "left_out", "toggles", "remember")
 _DIGITS = 16
 _LONGEST_DIFF = 20_000
 
 
-def report_markdown(chains: Iterable[Chained], findings: Findings, made_at: str) -> str:
+def report_markdown(chains: Iterable[Chain], findings: Findings, made_at: str) -> str:
     """Return the report as Markdown."""
     lines = ["# SafeNet report", "", f"Store {findings.store}, made at {made_at}.", "", "## Integrity", ""]
     lines += [*(f"- {_cell(line)}" for line in findings.lines), ""]
@@ -26,7 +25,7 @@ def report_markdown(chains: Iterable[Chained], findings: Findings, made_at: str)
     return "\n".join(lines)
 
 
-def _run(chain: Chained) -> Iterator[str]:
+def _run(chain: Chain) -> Iterator[str]:
     yield from (f"## Run {_cell(chain.run)}", "")
     if chain.head is not None:
         signed = f"signed at {chain.head.at} with key {chain.head.key}" if chain.head.key else "not signed"
@@ -65,9 +64,7 @@ def _details(row: Row, body: Mapping[str, Any]) -> str:
 def _decision(body: Mapping[str, Any]) -> str:
     proven = "verified" if body.get("verified") else "not verified"
     told = f"{body.get('by', '')} ({proven}): {body.get('verdict') or body.get('state', '')}"
-    more = _named(
-        body, ("request_id", "args_digest", "comment", "option", "changed", "left_out", "toggles", "remember")
-    )
+    more = _named(body, _DECIDED)
     return f"{told}; {more}" if more else told
 
 

@@ -229,11 +229,11 @@ def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> 
         if row.name != TAKEN_OVER or not keys:
             continue
         try:
-            said = {name: str(value) for name, value in json.loads(row.body).items()}
+            said = {name: str(value) for name, value in _said(row.body).items()}
             n, end, at, key = int(said["n"]), said["hash"], said["at"], said["key"]
             head = Head(run, n, end, "", n, end, at, key, said["signature"])
             fault = keys.fault(key, head_message(store, head), head.signature, at)
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError):
             n, end, fault = 0, "", "it cannot be read"
         if fault or hashes.get(n) != end:
             told = f"an earlier signature in it does not vouch for the rows before it: {fault or 'of other rows'}"

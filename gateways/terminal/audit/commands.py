@@ -12,7 +12,7 @@ from backstay.errors import RunNotFound, SettingsInvalid
 from backstay.settings import Settings
 from backstay.task.ledger.anchors import Anchors, read_anchors, roots_told
 from backstay.task.ledger.chain import time_of
-from backstay.task.ledger.evidence import Chained, evidence_of, verify_evidence
+from backstay.task.ledger.evidence import evidence_of, verify_evidence
 from backstay.task.ledger.findings import Findings
 from backstay.task.ledger.keys import PublicKeys, Signer, read_keys
 from backstay.task.ledger.report import report_markdown
@@ -85,7 +85,7 @@ async def export(
         names = await _names(store, workflow) if workflow else await store.chains.holding(*_days(from_, to))
         findings = await store.auditing.verify(listed, names=names, kept_from=_kept_from(settings))
         first_root = next(iter(await store.roots.all()), None)
-        chains = [Chained(chain.run, chain.head, chain.rows, chain.pruned) async for chain in store.chains.read(names)]
+        chains = [chain async for chain in store.chains.read(names)]
     if format == "json":
         told = evidence_of(findings.store, chains, listed, made_at, first_root)
         text = json.dumps(told, indent=1, ensure_ascii=True)
