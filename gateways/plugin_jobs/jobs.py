@@ -108,9 +108,10 @@ class Jobs:
             if status == "started":
                 job.began = time.monotonic()
             job.status, job.told = status, payload
-            self._output.send(job.id, status, payload)
+            # A client that has its answer may look into the log.
             if not job.is_open:
                 self._count_end(job)
+            self._output.send(job.id, status, payload)
 
     def fail(self, job: PluginJob, error: str) -> None:
         """End a job with an error."""

@@ -18,6 +18,8 @@ from backstay.shown import one_line
 DELTA, _OVER = "model.delta", "end"
 _MOST_BYTES = 1 << 20
 _SLOWEST_S = 5.0
+_ENDING_S = 3.0
+"""So long after the end of a run the page may take to pass on the last words."""
 _OK, _STRANGER, _NOT_FOUND = 200, 401, 404
 _UNSEEN = 3
 """So often a run is looked for in vain before that is said; one that has only just begun is not known everywhere."""
@@ -72,6 +74,8 @@ class Spoken:
         self._address = None if page is None else f"{page.rstrip('/')}/runs/{quote(workflow_id, safe='')}/events"
         self._entrance = entrance
         self._position = self._unseen = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._connected = False
         self.pieces: asyncio.Queue[Piece] = asyncio.Queue()
         self.trouble = ""
         """Why nothing can be read, for people."""
@@ -79,12 +83,17 @@ class Spoken:
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncGenerator[None]:
         """Read within the block, in the background."""
-        task = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._read())
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def finish(self) -> None:
+        """Wait until all was read that was said, where the page answers; raises nothing."""
+        if self._reading is not None and self._connected:
+            await asyncio.wait([self._reading], timeout=_ENDING_S)
 
     async def _read(self) -> None:
         if self._address is None:
@@ -97,13 +106,15 @@ class Spoken:
                 try:
                     async with client.stream("GET", self._address) as response:
                         self.trouble = self._trouble(response.status_code)
-                        if response.status_code == _OK:
+                        self._connected = response.status_code == _OK
+                        if self._connected:
                             pause = 0.5
                             if await self._take(response.aiter_bytes()):
                                 return
                         elif response.status_code != _NOT_FOUND:
                             return
                 except httpx2.HTTPError as error:
+                    self._connected = False
                     self.trouble = f"the page at {self._page} does not answer: {type(error).__name__}"
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _SLOWEST_S)

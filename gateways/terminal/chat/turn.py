@@ -46,6 +46,7 @@ class Turn(Follower):
         with self.chat.listening():
             async with self._spoken.reading():
                 await super().follow()
+                await self._spoken.finish()
                 self._take_pieces()
         self._end_line()
 

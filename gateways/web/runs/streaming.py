@@ -25,7 +25,7 @@ from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from people.runs.finding import KnownRun, find
 from people.runs.looking import FIRST_LATE, MOST_EVENTS
-from store.deltas import DELTA
+from store.deltas import DELTA, Delta
 
 STREAMS_EACH = 12
 """How many streams one person may have open at once."""
@@ -166,6 +166,8 @@ class Saying:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     room: asyncio.Event = field(default_factory=asyncio.Event)
     """Not set while a slow reader has had too little of it."""
+    whole: set[int] | None = None
+    """The answers that the reader has had as a whole; None until that is known."""
 
     def take(self) -> list[str]:
         """Return what is new, once."""
@@ -185,21 +187,30 @@ class Saying:
 
         `seen` is the number of the last event that the reader has had: answers that were whole by then are left out.
         """
-        whole: set[int] | None = None
         while True:
             try:
-                whole = await _whole(page, run, seen) if whole is None else whole
+                self.whole = await _whole(page, run, seen) if self.whole is None else self.whole
                 async for delta in page.store.deltas.after(run, self.position):
-                    self.position = delta.position
-                    if delta.stream in whole:
-                        continue
-                    self.parts.append(_part(delta.event(run), name=DELTA))
-                    self.news.set()
+                    self._add(run, delta)
                     if len(self.parts) > _MOST_UNSENT:
                         self.room.clear()
                         await self.room.wait()
             except BackstayError:
                 await asyncio.sleep(_POLL_S)
+
+    async def catch_up(self, page: Page, run: str) -> None:
+        """Take what was said since the last look of who listens."""
+        if self.whole is not None:
+            for delta in await page.store.deltas.of_run(run, self.position):
+                self._add(run, delta)
+
+    def _add(self, run: str, delta: Delta) -> None:
+        if delta.position <= self.position:
+            return
+        self.position = delta.position
+        if delta.stream not in (self.whole or ()):
+            self.parts.append(_part(delta.event(run), name=DELTA))
+            self.news.set()
 
 
 async def _stream(streams: Streams, visitor: Visitor, found: KnownRun, after: int) -> AsyncGenerator[str]:
@@ -242,7 +253,9 @@ async def _happening(
         fresh = [event for event in await _new(streams.page, found.run, look, after) if event.n not in late]
         late |= {event.n for event in fresh if event.n >= FIRST_LATE}
         after = max((event.n for event in fresh if event.n < FIRST_LATE), default=after)
-        # What a model says comes before the event that it has said it.
+        # What a model says comes before the event that it has said it, and all of it before the end.
+        if ended:
+            await saying.catch_up(streams.page, found.run)
         parts = saying.take()
         parts += [_part(event.plain(), number=event.n if event.n < FIRST_LATE else None) for event in fresh]
         if look.state and (told := streams.told(found, look, by)) != state:
