@@ -14,6 +14,8 @@ STAMP := $(VENV)/installed
 # orders the files, short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u MAKEFLAGS -u MFLAGS $(RUN) -m pytest
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+# What `soak` runs is left out: long matrices, and tests of which another one shows the same promise for less.
+USUAL := "not soak and not thorough"
 NODE := build/node/installed
 SERVERS := build/servers/installed
 PEERS := build/peers/installed
@@ -69,13 +71,13 @@ lint-beside:
 
 # Processes that begin together would each compile all tests; the first line does it once, beside the checks.
 tests:
-	@$(PYTEST) --collect-only --quiet --quiet -m "not soak" >/dev/null 2>&1 || true
-	$(PYTEST) $(PARALLEL) -m "not soak"
+	@$(PYTEST) --collect-only --quiet --quiet -m $(USUAL) >/dev/null 2>&1 || true
+	$(PYTEST) $(PARALLEL) -m $(USUAL)
 
 quick: $(STAMP)  ## Check style and run the tests that need no server, in under a minute
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(PYTEST) $(PARALLEL) -m "not soak" $(QUICK)
+	$(PYTEST) $(PARALLEL) -m $(USUAL) $(QUICK)
 
 bench: $(STAMP)  ## Run the benchmarks and rewrite the tables of docs/performance.md
 	$(RUN) -m benchmarks.start
@@ -97,9 +99,7 @@ bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in half an 
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and at full size what test samples
 	FULL_SIZE=1 $(PYTEST) -m soak
 	FULL_SIZE=1 ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
-	FULL_SIZE=1 $(PYTEST) $(PARALLEL) -m "not soak" tests/cli tests/conformance tests/crash tests/docs tests/examples \
-		tests/plugins tests/provenance tests/replay tests/sandbox tests/slack tests/store tests/toolbox tests/vendors tests/web \
-		tests/workspace tests/test_packaging.py
+	FULL_SIZE=1 $(PYTEST) $(PARALLEL) -m "not soak" --ignore tests/e2e
 
 mutants: $(STAMP)  ## Check that tests still catch the broken lines that they caught at BASE=<commit>
 	$(RUN) -m tests.mutation.run $(BASE)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.requirements import promise
-from tests.requirements.manifest import AREAS, HOUSE, areas, promised_by_test, promises, proofs
+from tests.requirements.manifest import AREAS, HOUSE, areas, promised_by_test, promises, proofs, run_by_soak_only
 
 NORMAL_LENGTH = 120
 
@@ -39,6 +39,18 @@ def test_every_test_names_exactly_one_promise():
     wrong = [f"{test} names {', '.join(names) or 'none'}" for test, names in promised_by_test().items()]
 
     assert [line for line, names in zip(wrong, promised_by_test().values(), strict=True) if len(names) != 1] == []
+
+
+@promise("testing:thorough")
+def test_what_a_thorough_test_shows_is_shown_by_make_test_too():
+    left_out = run_by_soak_only()
+    thorough = left_out["thorough"]
+    shown = {
+        name: [test for test in tests if test not in thorough | left_out["soak"]] for name, tests in proofs().items()
+    }
+
+    assert thorough
+    assert [test for test in sorted(thorough) if not shown[promised_by_test()[test][0]]] == []
 
 
 @promise("testing:line-length")

@@ -71,6 +71,7 @@ async def crashed(tmp_path_factory):
 
 
 @promise("demo:no-terminal")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_without_a_terminal_the_demo_approves_by_itself_says_so_and_ends(crashed):
     folder, code, out, err = crashed
@@ -146,6 +147,7 @@ async def waiting(tmp_path_factory):
 
 
 @promise("demo:real-model")
+@pytest.mark.soak
 def test_with_a_model_of_ones_own_the_demo_uses_that_and_does_not_call_it_scripted(waiting):
     assert any("from OPENAI_API_KEY and OPENAI_BASE_URL" in line for line in waiting.lines)
     assert not any("SCRIPTED" in line for line in waiting.lines)

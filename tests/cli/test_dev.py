@@ -203,6 +203,7 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
 
 
 @promise("clients:said")
+@pytest.mark.thorough
 async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone_dev):
     await lone_dev.up()
     line = await lone_dev.says("does not answer")

@@ -117,6 +117,7 @@ async def test_init_names_no_server_that_came_with_the_folder(run, folder):
 
 
 @promise("clients:init")
+@pytest.mark.thorough
 async def test_modules_that_lie_in_the_folder_are_not_imported_by_the_example(run, folder):
     for name in ("json.py", "mcp.py", "uuid.py"):
         (folder / name).write_text("open('mark', 'w')", encoding="utf-8")
@@ -157,6 +158,7 @@ async def test_where_nobody_can_be_asked_nothing_is_started(run, folder, tracker
 
 
 @promise("clients:import")
+@pytest.mark.thorough
 async def test_yes_takes_over_and_classes_everything_and_no_token_stays_in_toolbox_json(run, folder, tracker):
     named = json.loads(tracker.read_text(encoding="utf-8"))
     named["mcpServers"]["odd"] = {"command": 5}
@@ -315,6 +317,7 @@ async def test_a_server_that_is_not_there_or_is_needed_is_not_removed(run, folde
 
 
 @promise("clients:import")
+@pytest.mark.thorough
 async def test_what_is_added_is_seen_by_everybody_who_sees_the_others(run, folder, tmp_path, variables):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a"), writes("do_b")])
     script.write()
@@ -332,6 +335,7 @@ async def test_what_is_added_is_seen_by_everybody_who_sees_the_others(run, folde
 
 
 @promise("clients:import")
+@pytest.mark.thorough
 async def test_classes_are_proposed_for_servers_that_are_there_already(run, folder, tmp_path):
     script = ScriptedServer(tmp_path / "s.json", [reads("get_a"), reads("get_b"), reads("get_c")])
     script.write()

@@ -78,6 +78,7 @@ async def test_a_command_that_becomes_the_worker_loads_nothing_on_its_way(tmp_pa
 
 
 @promise("clients:light-list")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [("show", "nothing"), ("result", "nothing"), ("approve", "nothing", "r1"), ("reject", "nothing", "r1")],

@@ -85,6 +85,7 @@ async def test_a_worker_without_the_extra_refuses_a_native_api_with_field_and_fi
 
 
 @promise("models:native-loaded")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("api", "loaded"),
     spread([("chat", ""), ("responses", "pydantic_ai"), ("anthropic", "anthropic pydantic_ai")], 2),

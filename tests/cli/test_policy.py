@@ -56,6 +56,7 @@ async def remembered_by(opened, scripts, user, **said):
 
 
 @promise("policy:commands")
+@pytest.mark.thorough
 async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_at_once(person, scripts, opened):
     first = scripts.task(mails("a@prompt.example"), mails("b@prompt.example"))["text"]
     later = scripts.task(mails("c@prompt.example"))["text"]
@@ -76,6 +77,7 @@ async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_a
 
 
 @promise("policy:commands")
+@pytest.mark.thorough
 async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(person, scripts, opened):
     text = scripts.task(mails("a@turns.example"), mails("b@turns.example"))["text"]
     async with person("run", text, "--user", "turns") as terminal:
@@ -106,6 +108,7 @@ async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(p
 
 
 @promise("policy:commands")
+@pytest.mark.thorough
 async def test_a_line_waits_until_an_operator_accepts_it_and_is_explained_and_removed(command, scripts, opened):
     waiting = await remembered_by(opened, scripts, "waiting", remember="always", remember_arguments="any")
     why = ("policy", "why", "mail.send_email", '{"to": "x@waiting.example"}', "--user", "waiting")

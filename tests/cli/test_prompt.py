@@ -29,6 +29,7 @@ def sent(opened, domain):
 
 
 @promise("clients:cli-run")
+@pytest.mark.thorough
 async def test_a_person_sees_what_would_be_called_and_approves_it(person, scripts, opened):
     text = scripts.task(mails("one@seen.example", text="Trust me."))["text"]
 
@@ -71,6 +72,7 @@ async def test_live_steps_come_with_budget_bars(person, scripts):
 
 
 @promise("clients:prompt")
+@pytest.mark.thorough
 async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, scripts, opened):
     text = scripts.task(mails("one@inline.example"))["text"]
 
@@ -98,6 +100,7 @@ async def test_a_person_changes_the_arguments_in_one_line_after_a_slip(person, s
 
 
 @promise("clients:prompt")
+@pytest.mark.thorough
 async def test_a_person_changes_the_arguments_in_an_editor(person, scripts, opened, tmp_path):
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/one@edited/two@edited/ "$1"\n', encoding="utf-8")
@@ -170,6 +173,7 @@ async def test_lines_are_edited_as_lines_and_the_prompt_shows_what_was_changed(p
 
 
 @promise("clients:prompt")
+@pytest.mark.thorough
 async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened):
     text = scripts.task(mails("one@each.example", "two@each.example"))["text"]
 
@@ -187,6 +191,7 @@ async def test_a_person_chooses_for_each_call_of_a_batch(person, scripts, opened
 
 
 @promise("clients:prompt-whole")
+@pytest.mark.thorough
 async def test_whoever_approves_a_plan_with_steps_that_are_not_shown_is_shown_them_first(person, opened, tmp_path):
     steps = [{"tool": "mail.list_customers", "arguments": {"limit": 1}}] * 120
     unseen = {"tool": "mail.send_email", "arguments": {"to": "one@unseen.example", "subject": "s", "body": "b"}}
@@ -330,6 +335,7 @@ async def test_the_end_of_the_input_decides_nothing_at_any_question(person, scri
 
 
 @promise("clients:prompt")
+@pytest.mark.thorough
 async def test_a_person_rejects_and_stops_the_run(person, scripts, opened):
     text = scripts.task(mails("one@free.example"), mails("one@halt.example"))["text"]
 
@@ -406,6 +412,7 @@ async def test_a_request_that_is_decided_elsewhere_leaves_the_prompt(person, scr
 
 
 @promise("clients:cli-detach")
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["d", "Ctrl-C"])
 async def test_letting_go_leaves_the_run_going_and_says_how_to_come_back(person, scripts, opened, how):
     text = scripts.task(mails("one@detached.example"))["text"]

@@ -123,6 +123,7 @@ async def test_an_ended_run_goes_and_an_open_one_with_the_same_payloads_stays(op
 
 
 @promise("store:tombstone-said")
+@pytest.mark.thorough
 async def test_every_command_and_undorun_say_that_a_run_was_pruned(opened, command, prune):
     run = await opened.start(plan("a@free.example"))
     await ended(run)

@@ -32,6 +32,7 @@ def plan(tmp_path):
 
 
 @promise("clients:cli-reading")
+@pytest.mark.thorough
 async def test_the_answers_of_a_plan_are_read_whole_or_by_step_and_a_failed_call_says_so(run, plan, tmp_path):
     started = await run("run", "--plan", str(plan), "--yes", "--id", "reading-plan")
     assert started.code == 0
@@ -96,6 +97,7 @@ async def test_outputs_that_look_like_a_stored_answer_are_shown_as_they_are(run,
 
 
 @promise("clients:cli-reading")
+@pytest.mark.thorough
 async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, scripts, tmp_path):
     read = Reply(text="I look.", calls=[("mail__list_customers", {"limit": 2})])
     await run("run", scripts.task(read)["text"], "--id", "exported")
@@ -115,6 +117,7 @@ async def test_all_that_a_model_was_told_and_said_is_exported_line_by_line(run, 
 
 
 @promise("clients:cli-reading")
+@pytest.mark.thorough
 async def test_a_run_is_named_by_the_beginning_of_its_id_and_a_wrong_name_says_what_to_do(run, scripts):
     for name in ("named-one", "named-two"):
         started = await run("run", scripts.task()["text"], "--id", name, "--detach")

@@ -162,6 +162,7 @@ async def test_a_question_is_answered_with_json_and_a_clipped_batch_with_its_dig
 
 
 @promise("clients:foreign-digest")
+@pytest.mark.thorough
 async def test_a_digest_that_was_printed_for_something_else_decides_nothing(run, scripts, backstay, opened):
     question = Reply(calls=[("ask_person", {"question": "Which?"})])
     asks = scripts.task(mails("one@digest.example"), mails("one@digest.example", body="changed"), question)
@@ -271,6 +272,7 @@ async def test_the_preview_of_an_undo_to_a_step_lists_what_that_undo_takes_back(
 
 
 @promise("undo:by-hand")
+@pytest.mark.thorough
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, scripts, backstay, opened):
     await backstay.start(scripts.task(mails("one@free.example"), mails("two@parked.example")), id="parked")
     await waiting(backstay, "parked")
@@ -299,6 +301,7 @@ async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(run, 
 
 
 @promise("undo:done-by-hand")
+@pytest.mark.thorough
 async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, opened):
     await run("run", scripts.task(mails("one@free.example"))["text"], "--yes", "--id", "by-hand")
     await opened.mailbox.refuse_recall("by-hand")
@@ -318,6 +321,7 @@ async def test_a_parked_effect_is_recorded_as_taken_back_by_hand(run, scripts, o
 
 
 @promise("clients:steers")
+@pytest.mark.thorough
 async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     await run("run", scripts.task(mails("one@ended.example"))["text"], "--yes", "--id", "over")
     assert "one@ended.example" in opened.mailbox.sent()
@@ -371,6 +375,7 @@ async def test_an_invalid_task_is_shown_as_invalid_with_the_field_and_the_fix(ru
 
 
 @promise("clients:told-truly")
+@pytest.mark.thorough
 async def test_a_call_that_fails_is_told_in_one_line_with_what_it_was_called_with_and_why(run, scripts):
     replies = (Reply(calls=[("mail__list_customers", {"limit": 1})]), mails("nobody"))
     done = await run("run", scripts.task(*replies)["text"], "--yes")
@@ -436,6 +441,7 @@ async def test_runs_are_listed_from_temporal_and_without_it_from_the_store(run, 
 
 
 @promise("clients:list")
+@pytest.mark.thorough
 async def test_who_decided_is_shown_also_where_only_the_store_answers(run, scripts, backstay):
     await backstay.start(scripts.task(mails("one@stored.example")), id="decided-before")
     await waiting(backstay, "decided-before")
@@ -448,6 +454,7 @@ async def test_who_decided_is_shown_also_where_only_the_store_answers(run, scrip
 
 
 @promise("clients:light-list")
+@pytest.mark.thorough
 async def test_a_list_loads_no_database_library(opened, scripts, run, tmp_path):
     await run("run", scripts.task()["text"], "--id", "listed-lightly")
     done = await command("list", environment=environment_of(opened, PYTHONPROFILEIMPORTTIME="1"), folder=tmp_path)
@@ -480,6 +487,7 @@ async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
 
 
 @promise("clients:cli-doctor")
+@pytest.mark.thorough
 async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, opened):
     asked_before = len(opened.model.requests)
     model = {

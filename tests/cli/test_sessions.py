@@ -26,6 +26,7 @@ def run(opened, nursery, tmp_path):
 
 
 @promise("sessions:session-commands")
+@pytest.mark.thorough
 async def test_a_run_goes_on_from_the_last_one_and_from_one_by_its_beginning(run, scripts, opened):
     task = scripts.task(finish("first"), finish("second"), finish("third"))
     done = await run("run", task["text"], "--user", "ana", "--id", "turn-of-ana", "--output", "json")

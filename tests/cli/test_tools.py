@@ -85,6 +85,7 @@ async def test_all_of_one_tool_is_shown(run):
 
 
 @promise("tools:show")
+@pytest.mark.thorough
 async def test_a_tool_that_is_denied_is_shown_as_denied(run):
     shown = await run("tools", "show", "mail.delete_message")
     withheld = await run("tools", "show", "bank.send_email")
@@ -119,6 +120,7 @@ async def test_refresh_writes_once_and_says_where(run, tmp_path):
 
 
 @promise("tools:docs")
+@pytest.mark.thorough
 async def test_docs_are_written_to_a_folder_or_printed(run, tmp_path):
     written = await run("tools", "docs", "--output-folder", "pages")
     printed = await run("tools", "docs")

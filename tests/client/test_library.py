@@ -78,6 +78,7 @@ def test_the_library_finds_the_rooms_of_its_own_house(tmp_path):
 
 
 @promise("clients:library-rooms")
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", ["toolbox", "sandbox"])
 def test_the_library_refuses_a_foreign_room_that_was_imported_before(tmp_path, room):
     (tmp_path / f"{room}.py").write_text("", encoding="utf-8")

@@ -30,6 +30,7 @@ def place_in(folder):
 
 
 @promise("clients:outages")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_events_and_result_go_on_over_a_restart_of_temporal(tmp_path):
     scripts = Scripts()

@@ -222,6 +222,7 @@ async def test_a_person_whom_the_rule_names_is_believed_with_a_key_and_not_witho
 
 
 @promise("clients:decides")
+@pytest.mark.thorough
 async def test_a_batch_is_decided_call_by_call_and_with_other_arguments(backstay, scripts, made):
     run = await backstay.start(scripts.task(mails("keep@each.example", "drop@each.example", "change@each.example")))
     (request,) = await asked(run)
@@ -291,6 +292,7 @@ async def test_a_question_is_answered_and_a_held_run_goes_on_when_it_is_resumed(
 
 
 @promise("clients:undo")
+@pytest.mark.thorough
 async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scripts, made):
     run = await backstay.start(scripts.task(mails("first@free.example"), mails("second@open.example")))
     (request,) = await asked(run)
@@ -306,6 +308,7 @@ async def test_undo_takes_back_an_open_run_and_later_an_ended_one(backstay, scri
 
 
 @promise("clients:outages")
+@pytest.mark.thorough
 async def test_events_go_on_over_a_worker_that_ends_and_another_that_starts(temporal, tmp_path):
     scripts = Scripts()
     task = scripts.task(mails("one@restart.example"))

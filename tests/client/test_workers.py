@@ -110,6 +110,7 @@ async def test_a_command_that_waits_without_a_worker_says_so_once_and_goes_on_wh
 
 
 @promise("clients:no-worker")
+@pytest.mark.thorough
 async def test_a_program_that_waits_without_a_worker_is_told_in_its_log(tmp_path, monkeypatch, caplog):
     scripts = Scripts()
     task = scripts.task()

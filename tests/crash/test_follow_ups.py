@@ -60,6 +60,7 @@ def rules(talk: Conversation) -> Reply:
 
 
 @promise("sessions:survives")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_ten_follow_ups_survive_the_death_of_the_worker_before_each(temporal, nursery, tmp_path):
     server = desk(tmp_path)

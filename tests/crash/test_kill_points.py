@@ -9,7 +9,7 @@ from tests.engine import ROOT
 from tests.requirements import promise
 from tests.sizes import spread
 
-SAMPLED = 5
+SAMPLED = 3
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -17,6 +17,7 @@ async def matrix(request, temporal, nursery, postgres, tmp_path_factory):
 
 
 @promise("recovery:kill-matrix-postgres")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("point", spread(POSTGRES_POINTS, 1), ids=lambda point: point.name)
 async def test_with_a_store_in_postgres_a_killed_worker_is_replaced_and_every_mail_is_sent_once(matrix, point):

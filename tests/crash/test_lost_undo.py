@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 import pytest_asyncio
 
 from tests.crash.case import open_case
@@ -45,6 +46,7 @@ async def undone_after(point, temporal, nursery, tmp_path, **declared):
 
 
 @promise("undo:lost")
+@pytest.mark.thorough
 @together
 async def test_a_compensation_whose_answer_died_with_its_worker_is_settled_by_its_own_check(
     temporal, nursery, tmp_path

@@ -10,6 +10,7 @@ WALKS, KILLS = sized(8, 4), sized(4, 2)
 
 
 @promise("plans:killed-walk")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_plans_keep_to_their_edges_and_send_nothing_twice_without_a_word_while_their_worker_is_killed(
     temporal, nursery, tmp_path

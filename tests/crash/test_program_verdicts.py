@@ -17,6 +17,7 @@ async def played(temporal, nursery, tmp_path_factory):
 
 
 @promise("programs:stands")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("number", "verdict"), CHOSEN)
 async def test_after_a_kill_amid_a_call_of_a_program_the_verdict_leaves_the_model_told(played, number, verdict):

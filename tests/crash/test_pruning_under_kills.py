@@ -8,6 +8,7 @@ from tests.requirements import promise
 
 
 @promise("store:kills")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_prunings_beside_killed_workers_take_nothing_from_an_open_run(temporal, nursery, tmp_path):
     async with open_case(temporal, nursery, tmp_path, ceiling_usd=4) as case:

@@ -4,6 +4,8 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.crash.case import open_case
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import assert_no_task_failure
@@ -24,6 +26,7 @@ def recorded(home):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_a_worker_that_dies_amid_reads_repeats_only_those_without_a_recorded_answer(temporal, nursery, tmp_path):
     desk = ScriptedServer(tmp_path / "desk.json", [reads("look")], {"look": {"data": "seen"}})
     shelf = ScriptedServer(tmp_path / "shelf.json", [reads("fetch")], {"fetch": {"data": "late", "until": "go"}})

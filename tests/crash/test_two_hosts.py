@@ -10,6 +10,7 @@ SEED = "7"
 
 
 @promise("recovery:two-hosts")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_runs_on_two_workers_end_and_send_once_while_workers_temporal_and_postgres_are_killed(nursery, tmp_path):
     async with open_chaos(nursery, tmp_path, SEED) as chaos:

@@ -222,6 +222,7 @@ def reachable(place):
 
 
 @promise("operations:typed-workspaces")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_workspaces_are_backed_up_and_their_lost_host_restored_by_the_commands_of_the_page(reachable):
     place, home = reachable, reachable.folder / ".backstay"
@@ -330,6 +331,7 @@ async def test_what_the_old_approver_key_signed_is_refused_once_it_is_rotated_by
 
 
 @promise("operations:typed-keys")
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 async def test_keys_are_rotated_and_settings_adopted_by_the_commands_of_the_page(place):
     make, append, first, last = commands("Rotate encryption keys")

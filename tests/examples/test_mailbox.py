@@ -46,6 +46,7 @@ def rows(path, query):
 
 
 @promise("demo:mailbox-seed")
+@pytest.mark.thorough
 async def test_an_empty_mailbox_creates_and_fills_itself_where_it_is_told_to(tmp_path):
     path = tmp_path / "deep" / "mailbox.db"
     async with Client(mailbox(path), read_timeout_seconds=30) as client:
@@ -149,6 +150,7 @@ async def test_dying_after_a_send_leaves_the_mail_sent_and_does_not_happen_again
 
 
 @promise("demo:mailbox-dies")
+@pytest.mark.thorough
 async def test_dying_before_a_send_counts_the_request_and_sends_nothing(tmp_path):
     path = tmp_path / "mailbox.db"
     async with Client(mailbox(path, MAILBOX_DIE_BEFORE_SEND="1"), read_timeout_seconds=30) as client:

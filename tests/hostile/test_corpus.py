@@ -78,6 +78,7 @@ ALL = pytest.param(1, marks=pytest.mark.soak, id="all")
 
 
 @promise("sandbox:hostile")
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as root")
 @pytest.mark.parametrize("every", [pytest.param(16, id="sixteenth"), ALL])

@@ -97,6 +97,7 @@ def source(kind="tool", tool="office.inbox", content="others", ref=None):
 
 
 @promise("policy:shown")
+@pytest.mark.thorough
 async def test_a_request_says_where_each_argument_first_appeared_and_the_event_of_the_call_keeps_it(opened):
     handle, request = await asked(opened, call("inbox"), call("send", to=ENEMY, subject="hello there"))
     (shown,) = request["calls"]
@@ -116,6 +117,7 @@ async def test_a_request_says_where_each_argument_first_appeared_and_the_event_o
 
 
 @promise("policy:shown")
+@pytest.mark.thorough
 async def test_own_records_and_the_task_direct_writes_unasked(opened):
     await unasked(opened, call("customer"), call("inbox"), call("send", to=OWN))
     await unasked(opened, call("inbox"), call("send", to=ENEMY), input={"to": ENEMY})
@@ -139,6 +141,7 @@ async def test_the_words_of_an_error_are_words_of_others(opened):
 
 
 @promise("policy:echo")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "before",
     [
@@ -183,6 +186,7 @@ async def test_the_last_words_of_a_large_answer_count(opened):
 
 
 @promise("policy:kept")
+@pytest.mark.thorough
 async def test_a_value_is_known_again_after_its_answer_was_trimmed_and_by_a_worker_that_never_saw_it(
     temporal, tmp_path
 ):
@@ -226,6 +230,7 @@ async def test_a_page_that_the_task_names_is_fetched_unasked_and_one_that_the_mo
 
 
 @promise("policy:provenance-egress")
+@pytest.mark.thorough
 async def test_a_search_with_words_of_an_answer_is_asked_about_and_one_with_the_models_own_is_not(opened):
     await unasked(opened, call("inbox"), call("reach", query="weather tomorrow"))
     handle, request = await asked(opened, call("inbox"), call("reach", query="mallory@evil-desk.example"))
@@ -280,6 +285,7 @@ READ = "t = (await office.inbox())['mails'][0]['text'].split()[1]"
 
 
 @promise("policy:programs")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "written",
     [
@@ -301,6 +307,7 @@ async def test_a_program_is_asked_about_a_target_that_comes_from_others(temporal
 
 
 @promise("policy:programs")
+@pytest.mark.thorough
 async def test_what_a_program_returned_counts_as_computed_from_what_it_read(temporal, tmp_path, sandbox):
     program = Reply(calls=[("run_program", {"code": "return (await office.inbox())['mails'][0]['text']"})])
     given = {"toolbox": toolbox(tmp_path), "policy": POLICY, "sandbox": sandbox}

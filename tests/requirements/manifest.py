@@ -72,12 +72,28 @@ def promises() -> dict[str, Promise]:
 @cache
 def promised_by_test() -> dict[str, tuple[str, ...]]:
     """Return the names of promises by test (`tests/folder/test_file.py::test_name`), the tests of `make soak` too."""
-    return {
-        f"{path.relative_to(HOUSE).as_posix()}::{node.name}": tuple(_marks(node))
+    return {name: tuple(_marks(test)) for name, test in _tests()}
+
+
+@cache
+def run_by_soak_only() -> dict[str, set[str]]:
+    """Return the tests that `make test` leaves out, by the mark that says so."""
+    found: dict[str, set[str]] = {"soak": set(), "thorough": set()}
+    for name, test in _tests():
+        for decorator in test.decorator_list:
+            if (mark := ast.unparse(decorator).removeprefix("pytest.mark.")) in found:
+                found[mark].add(name)
+    return found
+
+
+@cache
+def _tests() -> tuple[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef], ...]:
+    return tuple(
+        (f"{path.relative_to(HOUSE).as_posix()}::{node.name}", node)
         for path in sorted((HOUSE / "tests").rglob("test_*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-    }
+    )
 
 
 def _marks(test: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:

@@ -109,6 +109,7 @@ def jails_in(folder):
 
 
 @promise("plugins:jail")
+@pytest.mark.thorough
 async def test_a_jailed_plugin_that_is_ended_in_the_middle_is_unknown_and_gone(reachable):
     async with jailed(reachable) as toolbox:
         await toolbox.catalog("anyone")

@@ -32,6 +32,7 @@ async def other(tmp_path_factory):
 
 
 @promise("programs:generated")
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(PLAYED // A_PART))
 async def test_a_program_replayed_up_to_any_round_on_another_worker_goes_on_as_it_did_live(sandbox, other, part):
     numbers = iter(range(part * A_PART, (part + 1) * A_PART))
@@ -114,6 +115,7 @@ async def test_a_program_that_reads_what_no_seed_rules_is_caught_where_it_reache
 
 
 @promise("programs:generated")
+@pytest.mark.thorough
 async def test_programs_do_depend_on_what_is_held_still(sandbox):
     """Otherwise their equality would say nothing."""
     changed = 0

@@ -70,6 +70,7 @@ def test_the_image_of_reviews_is_the_same_in_every_folder(tmp_path):
 
 
 @promise("plans:review-image")
+@pytest.mark.thorough
 def test_the_image_of_reviews_is_named_by_its_content_and_holds_its_tools():
     built = image("review")
     assert built.hash == content_hash(built.path)

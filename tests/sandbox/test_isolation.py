@@ -54,6 +54,7 @@ def arguments(nsjail: Nsjail, built: Image, profiles: str = "profiles") -> tuple
 
 
 @promise("sandbox:proven")
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["python", "data"])
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_every_property_is_proven_for_any_user(user, kind, reachable):
@@ -158,6 +159,7 @@ def ended(calls, user: str, kind: str, filtered: str, reachable: Path) -> dict[s
 
 
 @promise("sandbox:system-calls")
+@pytest.mark.thorough
 @x86_only
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_calls_by_machine_code_are_deadly_or_not_permitted_to_programs(user, calls, reachable):
@@ -188,6 +190,7 @@ def test_the_same_calls_succeed_without_the_filter_so_that_it_is_what_stops_them
 
 
 @promise("sandbox:system-calls")
+@pytest.mark.thorough
 @x86_only
 @pytest.mark.parametrize("user", sorted(USERS))
 def test_shells_may_start_processes_but_no_call_leads_out_of_their_jail(user, calls, reachable):

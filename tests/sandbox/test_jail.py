@@ -414,6 +414,7 @@ AS_NOBODY = cleandoc(
 
 
 @promise("sandbox:users")
+@pytest.mark.thorough
 async def test_a_user_without_rights_runs_keeps_and_ends_programs_like_root(tmp_path):
     for parent in (tmp_path, *tmp_path.parents):
         if parent.stat().st_uid == os.geteuid() and parent != parent.parent:

@@ -99,6 +99,7 @@ async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
 
 
 @promise("programs:library-timeout")
+@pytest.mark.thorough
 async def test_a_program_that_takes_too_long_says_so(toolbox):
     async def slow(*_):
         await asyncio.sleep(60)

@@ -378,6 +378,7 @@ def dying(call, left: list[int]):
 
 
 @promise("workspaces:crash")
+@pytest.mark.thorough
 def test_a_restore_that_is_killed_at_any_moment_can_be_repeated(root, snapshots):
     (root / "d" / "e").mkdir(parents=True)
     (root / "d" / "e" / "f").write_text("f")

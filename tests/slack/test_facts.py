@@ -81,6 +81,7 @@ async def test_a_request_shows_where_a_value_comes_from(office):
 
 
 @promise("slack:facts-minded")
+@pytest.mark.thorough
 async def test_a_request_warns_of_a_source_only_where_policy_asks_because_of_it(office, temporal, tmp_path):
     replies = Reply(calls=[("office__inbox", {})]), Reply(calls=[("office__send", {"to": ENEMY})])
     said = "first seen in the answer of office.inbox, which others write"

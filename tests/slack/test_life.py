@@ -104,6 +104,7 @@ async def test_a_decision_is_remembered_for_the_rest_of_the_run(office):
 
 
 @promise("slack:remembered")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "which", "own", "other"),
     spread(
@@ -146,6 +147,7 @@ async def test_a_decision_is_remembered_for_as_long_and_for_the_calls_that_are_c
 
 
 @promise("slack:two-people")
+@pytest.mark.thorough
 async def test_two_clicks_at_once_decide_once(office):
     handle, message = await office.asked(mail("a@x.example"))
     await asyncio.gather(*(office.slack.press(message, "backstay.approve", user=U1) for _ in range(2)))
@@ -257,6 +259,7 @@ async def test_a_request_that_is_no_longer_needed_is_shown_so(office):
 
 
 @promise("slack:withdrawn")
+@pytest.mark.thorough
 async def test_a_request_of_a_run_that_ended_without_withdrawing_it_is_shown_so(office):
     handle, message = await office.asked(mail("a@x.example"), user_id=ANA)
     await handle.terminate("no worker hears of this")

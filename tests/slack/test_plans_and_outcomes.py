@@ -119,6 +119,7 @@ async def test_an_approver_gives_each_step_less_time_and_leaves_a_step_out(offic
 
 
 @promise("slack:arguments")
+@pytest.mark.thorough
 async def test_one_call_of_several_is_chosen_and_changed(office):
     handle, message = await office.asked(mail("a@x.example", "b@x.example"))
     await office.slack.press(message, "backstay.edit", user=U1)

@@ -74,6 +74,7 @@ async def test_what_is_delivered_again_counts_once(office):
 
 
 @promise("slack:people")
+@pytest.mark.thorough
 async def test_only_people_whom_slack_or_the_operator_vouches_for_decide(office):
     handle, message = await office.asked(mail("a@x.example"))
     strangers = {
@@ -158,6 +159,7 @@ async def press_value(office, message, value):
 
 
 @promise("slack:tampered")
+@pytest.mark.thorough
 async def test_a_tampered_button_or_form_decides_nothing(office):
     handle, message = await office.asked(mail("a@ana.example"))
     other, other_message = await office.asked(mail("b@ana.example"))

@@ -472,6 +472,7 @@ async def test_a_reader_sees_one_version_whole_while_others_are_written(tmp_path
 
 
 @promise("tools:manifest-atomic")
+@pytest.mark.thorough
 async def test_a_writer_killed_midway_leaves_the_old_manifest_and_the_next_cleans_up(tmp_path):
     place = tmp_path / "toolbox" / "ana"
     versions = place.parent / ".versions" / "ana"
@@ -515,6 +516,7 @@ HOSTILE_TOOLS = [
 
 
 @promise("programs:bindings")
+@pytest.mark.thorough
 async def test_the_bindings_on_disk_are_imported_and_strictly_typed(opened, tmp_path, raw, monkeypatch):
     configuration = configured(raw)
     configuration["mcpServers"]["odd one"] = raw("odd", tools=HOSTILE_TOOLS)

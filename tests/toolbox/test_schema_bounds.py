@@ -37,6 +37,7 @@ def shape(**properties):
 
 
 @promise("tools:schema-bounds")
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", spread(list(HOSTILE), 2))
 async def test_a_slow_schema_ends_by_itself_and_keeps_no_other_provider_waiting(opened, tmp_path, raw, name):
     schema, arguments = HOSTILE[name]

@@ -3,6 +3,7 @@
 A tenth of the cells, some of each row and column, are run by `make test`, and all of them by `make soak`.
 """
 
+import pytest
 import pytest_asyncio
 
 from tests.requirements import promise
@@ -18,6 +19,7 @@ async def found(temporal, tmp_path_factory):
 
 
 @promise("models:vendors")
+@pytest.mark.thorough
 async def test_each_kind_of_work_is_done_with_each_vendor(found):
     assert {cell: wrong for cell, wrong in found.items() if wrong} == {}
 

@@ -106,6 +106,7 @@ async def test_while_a_search_is_typed_the_inbox_shows_what_fits_and_keeps_to_it
 
 
 @promise("page:pressed")
+@pytest.mark.thorough
 async def test_news_that_come_amid_a_click_wait_for_its_end_and_the_click_counts(browser, shared):
     running, scripts, served = shared
     async with browser.tab(served.url, extra_http_headers=headers(ANA)) as page:

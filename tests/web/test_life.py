@@ -8,6 +8,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -286,6 +287,7 @@ async def reminded(page):
 
 
 @promise("page:reminded")
+@pytest.mark.thorough
 async def test_what_expires_says_so_while_it_is_looked_at_after_people_were_reminded(browser, shared):
     running, scripts, served = shared
     handle = await running.start(scripts.task(mail("w@soon.example")))

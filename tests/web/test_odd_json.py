@@ -95,6 +95,7 @@ async def test_odd_json_in_a_field_is_refused_by_the_name_of_the_field(opened, d
 
 
 @promise("page:odd-json")
+@pytest.mark.thorough
 async def test_an_odd_name_of_a_field_is_refused_as_it_can_be_shown(opened):
     ana, handle = opened
     for deed in FIELDS:

@@ -96,6 +96,7 @@ async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(op
 
 
 @promise("page:tokens-of-a-proxy")
+@pytest.mark.thorough
 async def test_a_person_with_a_token_decides_by_the_form_in_a_browser_and_the_decision_is_verified(browser, opened):
     issuer, running, scripts, served = opened
     handle = await running.start(scripts.task(Reply(calls=[("mail__send_email", MAIL)])))

@@ -176,6 +176,7 @@ async def test_the_header_that_names_people_is_the_one_that_is_set(open_engine):
 
 
 @promise("page:links")
+@pytest.mark.thorough
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.com"])
 async def test_links_are_for_this_machine_only(open_engine, host):
     assert not is_loopback(host)

@@ -393,6 +393,7 @@ def card(text, name):
 
 
 @promise("undo:by-hand")
+@pytest.mark.thorough
 async def test_what_a_person_must_take_back_by_hand_is_named_with_its_call(open_engine):
     scripts = Scripts()
     async with page_of(open_engine, scripts) as (running, served, ana):

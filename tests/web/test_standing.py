@@ -179,6 +179,7 @@ async def test_a_decision_that_the_workers_cannot_verify_is_403_for_programs_and
 
 
 @promise("page:not-verified")
+@pytest.mark.thorough
 async def test_a_page_with_another_key_says_that_a_decision_was_not_accepted(browser, shared):
     running, scripts, _ = shared
     handle = await running.start(scripts.task(SEND))

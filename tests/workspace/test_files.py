@@ -183,6 +183,7 @@ def trapped(desk: Desk, area: Path) -> Desk:
 
 
 @promise("workspaces:paths")
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 async def test_no_path_leads_a_file_tool_out_of_the_workspace(trapped: Desk, area: Path):
     outside = area / f"{trapped.name}-outside"

@@ -59,6 +59,7 @@ def gone(pid: int) -> bool:
 
 
 @promise("workspaces:host")
+@pytest.mark.thorough
 async def test_the_host_holds_no_secret_of_its_worker(client):
     told = environment_of(client.pid)
     assert b"secret" not in told
@@ -148,6 +149,7 @@ asyncio.run(main())
 
 
 @promise("workspaces:host")
+@pytest.mark.thorough
 async def test_a_worker_that_is_killed_takes_host_and_jails_with_it(client, area):
     environment = {"PYTHONPATH": str(HOUSE), "PATH": os.environ["PATH"]}
     command = (sys.executable, "-c", WORKER, str(area), str(HOUSE))
@@ -179,6 +181,7 @@ async def test_without_isolation_there_is_no_host_and_the_reason_is_given(area):
 
 
 @promise("workspaces:host")
+@pytest.mark.thorough
 async def test_where_an_operator_named_a_folder_the_host_starts_with_its_worker(area):
     named = {"home": area, "nsjail": None, "rooms": HOUSE, "variables": os.environ}
     async with open_workspace_client(workspaces=area / "workspaces", **named) as begun:

@@ -35,6 +35,7 @@ async def checked(desk, name, *names, seconds=60):
 
 
 @promise("plans:review")
+@pytest.mark.thorough
 async def test_a_clean_project_has_no_fault(desk):
     fill(desk, CLEAN)
     before = desk.held()
@@ -78,12 +79,14 @@ async def test_a_planted_fault_is_found(desk, name, file, text, told):
 
 
 @promise("plans:review")
+@pytest.mark.thorough
 async def test_a_library_that_is_not_here_is_no_error_of_types(desk):
     fill(desk, CLEAN | {"shop/web.py": "import some_library\n\nANSWER: int = some_library.ANSWER\n"})
     assert (await checked(desk, "types"))["failed"] == 0
 
 
 @promise("plans:review")
+@pytest.mark.thorough
 async def test_sources_in_src_and_options_of_absent_plugins_are_understood(desk):
     fill(desk, {f"src/{name}" if name.startswith("shop") else name: text for name, text in CLEAN.items()})
     fill(desk, {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--cov -n 4"\n'})
@@ -137,6 +140,7 @@ HOSTILE = {
 
 
 @promise("plans:review-hostile")
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", spread(list(HOSTILE), 3))
 async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
     fill(desk, CLEAN | {"conftest.py": HOSTILE[what]})
@@ -149,6 +153,7 @@ async def test_a_hostile_workspace_is_bounded_and_changes_nothing(desk, what):
 
 
 @promise("plans:review-hostile")
+@pytest.mark.thorough
 async def test_links_pipes_and_huge_files_harm_no_check(desk):
     wrong_but_excluded = {
         "shop/prices.py": 'PRICE: int = "3"\n',

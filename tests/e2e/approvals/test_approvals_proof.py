@@ -63,6 +63,7 @@ def sent(opened, handle):
 
 
 @promise("approvals:proof-decides")
+@pytest.mark.thorough
 async def test_only_a_proof_for_exactly_this_decision_verifies_who_decided(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mail("a@one.example")))
@@ -327,6 +328,7 @@ async def test_calls_that_different_people_decide_about_are_asked_about_at_the_s
 
 
 @promise("approvals:separate")
+@pytest.mark.thorough
 async def test_a_rejection_with_stop_withdraws_what_else_is_asked(shared):
     opened, scripts = shared
     calls = [

@@ -247,6 +247,7 @@ async def test_a_strangers_event_id_does_not_stand_in_the_way_of_the_gateways(op
 
 
 @promise("approvals:proofs")
+@pytest.mark.thorough
 async def test_a_proof_holds_in_the_run_and_for_the_request_that_it_was_signed_for_and_once(opened):
     workflow_id = f"task-{uuid.uuid4()}"
     first = await opened.start(plan(send("a@two.example")), workflow_id)

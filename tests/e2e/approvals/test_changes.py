@@ -3,6 +3,7 @@
 import json
 from contextlib import AsyncExitStack
 
+import pytest
 import pytest_asyncio
 
 import opening
@@ -32,6 +33,7 @@ def answers(opened):
 
 
 @promise("approvals:change-asks-again")
+@pytest.mark.thorough
 async def test_a_change_that_says_nothing_of_the_other_calls_asks_about_all_of_them_again(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(mails("a@x.example", "b@x.example", "c@x.example")))

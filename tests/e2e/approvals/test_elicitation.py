@@ -65,6 +65,7 @@ async def ended(handle):
 
 
 @promise("approvals:elicitation")
+@pytest.mark.thorough
 async def test_a_servers_question_waits_for_a_person_and_the_call_is_made_once_with_the_answer(office):
     opened, _ = office
     handle = await opened.start({"text": "<cellar>"})

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from backstay.approvals.approval import ApprovalRequest
 from backstay.testing import Reply
 from gateways.terminal.render import request_lines
@@ -31,6 +33,7 @@ async def escalated(handle, count):
 
 
 @promise("policy:escalation")
+@pytest.mark.thorough
 async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -53,6 +56,7 @@ async def test_a_request_that_is_asked_again_says_so_where_nobody_else_is_named(
 
 
 @promise("policy:escalation")
+@pytest.mark.thorough
 async def test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition(open_engine):
     policy = """
     default: {write_safe: allow}
@@ -67,6 +71,7 @@ async def test_who_was_asked_before_is_not_among_those_who_are_asked_in_addition
 
 
 @promise("policy:escalation")
+@pytest.mark.thorough
 async def test_of_a_plan_each_part_is_decided_by_others_only_when_its_own_time_is_over(open_engine):
     async with open_engine([], policy=POLICY, approver_key="a key") as engine:
         steps = [mail("now@x.example"), mail("later@x.example")]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 import pytest_asyncio
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
@@ -61,6 +62,7 @@ def names_in(text):
 
 
 @promise("approvals:form-order")
+@pytest.mark.thorough
 async def test_every_door_keeps_the_order_of_a_form(doors, nursery, tmp_path):
     running, turns, slack, page = doors
     handle = await running.start(turns.task(asks(tmp_path)))
@@ -98,6 +100,7 @@ async def test_every_door_keeps_the_order_of_a_form(doors, nursery, tmp_path):
 
 
 @promise("approvals:form-order")
+@pytest.mark.thorough
 async def test_a_chat_asks_for_the_fields_of_a_form_in_its_order(doors, nursery, tmp_path):
     running, turns, _, _ = doors
     text = turns.text(asks(tmp_path))

@@ -114,6 +114,7 @@ async def test_a_server_that_is_missing_is_named_to_people_and_to_the_model_once
 
 
 @promise("tools:late")
+@pytest.mark.thorough
 async def test_a_server_that_comes_back_is_found_and_named(temporal, tmp_path, impatient):
     desk = desk_in(tmp_path, {"seen": 1}, starts="open")
     toolbox = with_patience(toolbox_of_servers(tmp_path, desk=desk), initTimeout=3)

@@ -96,6 +96,7 @@ async def test_a_line_by_which_a_write_of_a_plan_is_permitted_is_told(accepting)
 
 
 @promise("approvals:remember-scopes")
+@pytest.mark.thorough
 async def test_what_is_remembered_for_the_run_is_not_asked_again_in_it_and_asked_in_the_next(plain):
     opened, scripts = plain
     given = task(scripts, mail("a@run.example"), mail("b@run.example"), user="run")
@@ -258,6 +259,7 @@ async def test_where_rules_name_people_only_they_have_a_decision_remembered_for_
 
 
 @promise("approvals:remember-quorum")
+@pytest.mark.thorough
 async def test_two_who_must_accept_say_so_in_two_runs_at_once(temporal, tmp_path):
     scripts = Scripts()
     policy = f'{PLAIN}\naccepting: {{approvers: ["{ANA}", "{BO}"], quorum: 2}}'

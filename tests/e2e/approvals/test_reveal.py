@@ -81,6 +81,7 @@ async def decisions_of(opened, handle):
 
 
 @promise("secrets:reveal")
+@pytest.mark.thorough
 async def test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_recorded(office):
     handle, found = await finished(office)
     run = Backstay(office.client).run(handle.id)
@@ -98,6 +99,7 @@ async def test_a_link_in_the_final_answer_is_shown_to_its_owner_and_that_is_reco
 
 
 @promise("secrets:reveal")
+@pytest.mark.thorough
 async def test_the_command_prints_the_secret_and_nothing_else(office):
     handle, found = await finished(office)
     done = await told_by(office, "reveal", handle.id, found, "--by", ANA)
@@ -108,6 +110,7 @@ async def test_the_command_prints_the_secret_and_nothing_else(office):
 
 
 @promise("secrets:reveal")
+@pytest.mark.thorough
 async def test_what_is_no_secret_of_the_run_is_not_shown(office):
     handle, found = await finished(office)
     other, _ = await finished(office)
@@ -150,6 +153,7 @@ async def test_only_those_whom_the_policy_names_are_shown_a_secret(office):
 
 
 @promise("secrets:reveal")
+@pytest.mark.thorough
 @pytest.mark.parametrize("office", [True], indirect=True)
 async def test_every_proof_that_does_not_hold_is_refused_where_secrets_are_shown(office):
     handle, found = await finished(office)

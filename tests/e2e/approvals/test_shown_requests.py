@@ -196,6 +196,7 @@ async def test_each_command_carries_the_digest_of_what_is_shown(opened):
 
 
 @promise("approvals:commands")
+@pytest.mark.thorough
 async def test_a_hostile_id_is_harmless_in_every_command_that_is_shown(opened, tmp_path):
     stolen = tmp_path / "stolen"
     for name in (

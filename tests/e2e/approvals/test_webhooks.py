@@ -117,6 +117,7 @@ async def test_a_request_is_told_redacted_and_signed_and_so_is_what_becomes_of_i
 
 
 @promise("approvals:webhooks")
+@pytest.mark.thorough
 async def test_an_expired_request_and_one_that_a_cancelled_run_leaves_are_told(open_engine):
     policy = "default: {write_safe: allow}\nask: [{tool: mail.send_email, timeout: 1s}]\n"
     script = [mail(), Reply(calls=[("ask_person", {"question": "Which one?"})]), FINISH]
@@ -196,6 +197,7 @@ async def test_a_bill_above_what_was_reserved_is_told_with_both_sums(open_engine
 
 
 @promise("approvals:webhooks")
+@pytest.mark.thorough
 async def test_receivers_that_are_down_fail_or_hang_neither_block_the_run_nor_each_other(open_engine):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         down = f"http://127.0.0.1:{closed.getsockname()[1]}"

@@ -52,6 +52,7 @@ def played(world, record_property):
 
 
 @promise("approvals:shown-is-sent")
+@pytest.mark.thorough
 async def test_through_the_client_the_tools_receive_what_was_shown_last_or_nothing(world, played):
     await played("client", Client(world))
 
@@ -67,5 +68,6 @@ async def test_at_a_terminal_the_tools_receive_what_was_shown_last_or_nothing(wo
 
 
 @promise("approvals:shown-is-sent")
+@pytest.mark.thorough
 async def test_in_slack_the_tools_receive_what_was_shown_last_or_nothing(world, played):
     await played("slack", SlackDoor(world))

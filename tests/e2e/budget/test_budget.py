@@ -126,6 +126,7 @@ async def _ended(handle):
 
 
 @promise("budget:free")
+@pytest.mark.thorough
 async def test_searches_reads_and_undos_are_counted_apart_and_never_refused(open_engine):
     send = ("mail__send_email", {"to": "a@example.com", "subject": "s", "body": "b"})
     search = Reply(calls=[("search_tools", {"query": "mail"}), ("search_tools", {"query": "invoice"})])
@@ -193,6 +194,7 @@ async def test_a_call_that_does_not_fit_into_the_tokens_left_is_not_sent(open_en
 
 
 @promise("budget:tokens-short")
+@pytest.mark.thorough
 async def test_a_run_short_of_tokens_asks_for_more_and_goes_on_with_them(open_engine):
     async with open_engine([READ, FINISH]) as engine:
         budget = {"max_tokens": 4000, "on_exhausted": "ask"}

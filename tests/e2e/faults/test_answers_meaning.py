@@ -237,6 +237,7 @@ async def all_undone(temporal, folder, answers):
 
 
 @promise("effects:doubtful")
+@pytest.mark.thorough
 async def test_no_undo_runs_for_an_answer_that_reports_an_error_in_any_shape(temporal, tmp_path):
     answers = {"make": [{"data": shape} for shape in SHAPES.values()], "unmake": {"data": {"fine": True}}}
     result, disk = await all_undone(temporal, tmp_path, answers)
@@ -246,6 +247,7 @@ async def test_no_undo_runs_for_an_answer_that_reports_an_error_in_any_shape(tem
 
 
 @promise("effects:undo")
+@pytest.mark.thorough
 async def test_no_undo_that_answers_with_an_error_in_any_shape_is_called_compensated(temporal, tmp_path):
     answers = {"make": {"data": {"fine": True}}, "unmake": [{"data": shape} for shape in SHAPES.values()]}
     result, disk = await all_undone(temporal, tmp_path, answers)

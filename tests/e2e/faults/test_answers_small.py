@@ -54,6 +54,7 @@ async def patiently(nursery, *arguments, **place):
 
 
 @promise("plans:long")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_of_a_long_plan_every_answer_is_small_and_each_says_where_the_rest_is(open_engine, nursery, tmp_path):
     lost = "${steps.0.result.nowhere." + "\u00e9" * 300 + "}"

@@ -105,6 +105,7 @@ async def test_a_bug_in_an_activity_is_tried_again_and_the_next_release_goes_on(
 
 
 @promise("runs:bug-activity")
+@pytest.mark.thorough
 async def test_a_bug_in_an_activity_that_lasts_is_asked_about(temporal, tmp_path, monkeypatch):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY, transient_seconds=1) as opened:

@@ -192,6 +192,7 @@ def lines(path):
 
 
 @promise("policy:secret-arguments")
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["kept", "program"])
 async def test_a_secret_in_an_argument_that_is_no_credential_is_asked_about(office, form):
     opened, said = office
@@ -213,6 +214,7 @@ async def test_a_credential_and_a_read_of_its_own_provider_take_a_secret_unasked
 
 
 @promise("policy:secret-arguments")
+@pytest.mark.thorough
 async def test_another_provider_is_asked_about_even_where_it_takes_credentials(office):
     opened, said = office
     handle = await opened.start({"text": "<abroad>"})

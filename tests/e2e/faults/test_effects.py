@@ -4,6 +4,7 @@ import asyncio
 import json
 import uuid
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -73,6 +74,7 @@ async def called_with(handle, purpose="call"):
 
 
 @promise("effects:verify")
+@pytest.mark.thorough
 @together
 async def test_a_check_that_finds_the_mail_settles_the_effect_without_a_question(temporal, folder):
     async with lossy(temporal, folder, PLAIN | {"verify": CHECK}, MAILBOX_DIE_AFTER_SEND="1") as opened:
@@ -149,6 +151,7 @@ async def test_a_person_who_says_it_did_not_happen_is_believed_and_the_model_is_
 
 
 @promise("effects:effect-person")
+@pytest.mark.thorough
 @together
 async def test_a_person_who_asks_for_another_send_gets_one_that_names_the_old(temporal, folder):
     async with lossy(temporal, folder, PLAIN, MAILBOX_DIE_BEFORE_SEND="1") as opened:

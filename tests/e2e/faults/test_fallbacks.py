@@ -112,6 +112,7 @@ def bill(result):
 
 
 @promise("models:fallback")
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", spread(list(FAILING), 4))
 async def test_what_a_failing_endpoint_leaves_undone_the_next_one_does_and_the_bill_names_both(opened, label):
     result = await finished(opened, label, "main")

@@ -102,6 +102,7 @@ async def failing(handle, name):
 
 
 @promise("recovery:store-locked")
+@pytest.mark.thorough
 async def test_a_store_that_is_locked_for_a_while_is_waited_for(temporal, tmp_path):
     async with office(temporal, tmp_path, transient_seconds=60) as (opened, desk):
         handle = await opened.start("<locked>")
@@ -115,6 +116,7 @@ async def test_a_store_that_is_locked_for_a_while_is_waited_for(temporal, tmp_pa
 
 
 @promise("recovery:store-locked")
+@pytest.mark.thorough
 async def test_a_store_that_stays_locked_is_asked_about_and_the_run_goes_on(shared):
     opened, desk = shared
     before = len(desk.calls("send"))
@@ -140,6 +142,7 @@ async def decide_while_locked(handle, opened):
 
 
 @promise("recovery:store-locked")
+@pytest.mark.thorough
 async def test_a_store_locked_before_the_first_step_is_asked_about(shared):
     opened, _ = shared
     async with locked(opened):
@@ -257,6 +260,7 @@ async def test_after_a_reset_the_same_decision_finds_the_recorded_outcome(shared
 
 
 @promise("recovery:reset")
+@pytest.mark.thorough
 async def test_after_a_reset_another_decision_is_a_conflict_that_a_person_settles(shared):
     opened, desk = shared
     handle = await opened.start("<other>")
@@ -288,6 +292,7 @@ async def test_a_second_start_of_an_open_workflow_id_is_refused_or_attached(shar
 
 
 @promise("runs:open-once")
+@pytest.mark.thorough
 async def test_a_run_keeps_the_policy_it_was_opened_with(temporal, tmp_path):
     rules = scripts()
     async with office(temporal, tmp_path, rules=rules) as (opened, desk):
@@ -320,6 +325,7 @@ async def test_a_namespace_without_our_search_attributes_carries_runs_all_the_sa
 
 
 @promise("recovery:attributes")
+@pytest.mark.thorough
 async def test_a_new_namespace_gets_our_search_attributes_before_the_first_run(tmp_path):
     async with (
         await WorkflowEnvironment.start_local(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import resource
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -115,6 +116,7 @@ async def test_a_read_that_hangs_is_an_error_to_the_model(office):
 
 
 @promise("recovery:tool-hangs")
+@pytest.mark.thorough
 async def test_an_effect_that_hangs_is_asked_about_and_not_sent_again(office):
     opened, desk = office
     handle = await opened.start("<stuck>")
@@ -165,6 +167,7 @@ async def test_a_read_whose_server_dies_every_time_is_asked_about(office):
 
 
 @promise("recovery:tool-dies")
+@pytest.mark.thorough
 async def test_an_effect_whose_server_died_in_mid_call_is_a_question(office):
     opened, desk = office
     handle = await opened.start("<killing>")

@@ -84,6 +84,7 @@ def repairing(conversation):
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", spread(list(BROKEN), 5))
 async def test_a_broken_program_is_repaired_from_a_message_that_names_line_and_cause(broken, kind):
     handle = await broken.start({"text": f"run the program {kind}", "budget": {"max_calls_per_program": 5}})
@@ -112,6 +113,7 @@ READ = Reply(calls=[("mail__list_customers", {"offset": 0, "limit": 1})], usage=
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("reply", "says"),
     spread(
@@ -144,6 +146,7 @@ async def test_the_fourth_failure_ends_the_run_and_every_lifeline_is_billed(open
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 async def test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_repeats_fill_no_limit(
     open_engine, sandbox
 ):
@@ -161,6 +164,7 @@ async def test_a_step_that_succeeds_gives_the_next_one_all_its_lifelines_and_rep
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 async def test_a_call_beside_the_failure_that_succeeds_makes_it_no_failed_step(open_engine):
     mixed = Reply(calls=[("mail__list_customers", {"limit": 1}), ("mail__list_customers", {"limit": "many"})])
     async with open_engine([*[mixed] * 6, FINISH]) as engine:
@@ -170,6 +174,7 @@ async def test_a_call_beside_the_failure_that_succeeds_makes_it_no_failed_step(o
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 async def test_a_profile_says_how_many_lifelines_there_are_and_none_ends_the_run_at_the_first_failure(open_engine):
     profiles = "strict: {lifelines: 0}\nlenient: {lifelines: 5}\n"
     for name, failures in (("strict", 1), ("lenient", 6)):
@@ -189,6 +194,7 @@ async def test_a_repeat_still_needs_its_money_and_its_time(open_engine):
 
 
 @promise("plans:lifelines")
+@pytest.mark.thorough
 async def test_what_a_person_or_the_engine_ended_is_no_failure_of_a_program(open_engine, sandbox):
     def rules(conversation):
         runs = conversation.calls("run_program")

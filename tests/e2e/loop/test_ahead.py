@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 
+import pytest
 import pytest_asyncio
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -252,6 +253,7 @@ async def test_a_cancelled_run_makes_no_call_that_waited_for_another_one(opened)
 
 
 @promise("runs:one-activity")
+@pytest.mark.thorough
 async def test_a_decision_that_comes_after_the_cancellation_is_not_carried_out(opened):
     question = Reply(calls=[("ask_person", {"question": "Go on?"})])
     for label, reply in (("cancelled-finish", DONE), ("cancelled-ask", question)):
@@ -267,6 +269,7 @@ async def test_a_decision_that_comes_after_the_cancellation_is_not_carried_out(o
 
 
 @promise("runs:one-activity")
+@pytest.mark.thorough
 async def test_a_pause_ends_no_run_whose_activity_no_worker_has_begun(temporal, tmp_path):
     rules = Desk()
     server = ScriptedServer(tmp_path / "desk.json", [writes("pay")], {"pay": {"data": {"id": "p1"}}})
@@ -295,6 +298,7 @@ async def test_a_pause_ends_no_run_whose_activity_no_worker_has_begun(temporal, 
 
 
 @promise("runs:one-activity")
+@pytest.mark.thorough
 async def test_calls_that_are_too_large_together_are_made_by_themselves(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr("workflows.activity_calls.PAYLOAD", 9_000)
     large = Reply(calls=[("desk__pay", {"n": n, "many": list(range(1_200))}) for n in range(2)])

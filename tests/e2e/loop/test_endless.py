@@ -46,6 +46,7 @@ async def executions_of(opened, workflow_id):
 
 
 @promise("runs:endless")
+@pytest.mark.thorough
 async def test_a_long_run_continues_as_new_executions_and_keeps_all_it_had(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
     scripts = Scripts()
@@ -146,6 +147,7 @@ async def test_a_state_that_a_stranger_brings_is_refused(temporal, tmp_path):
 
 
 @promise("runs:endless-strangers")
+@pytest.mark.thorough
 async def test_a_state_that_this_store_did_not_write_for_this_execution_is_refused(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "MOST_EVENTS", EVENTS)
     monkeypatch.setattr(Runs, "_seal", lambda *_said: uuid.uuid4().hex)

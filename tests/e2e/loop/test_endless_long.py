@@ -10,6 +10,7 @@ STEPS, SWITCH_AT = sized(400, 100), sized(800, 250)
 
 
 @promise("runs:long")
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_the_last_steps_of_a_long_run_cost_as_little_as_the_first(temporal, nursery, tmp_path):
     figures = await watched(temporal, nursery, tmp_path, STEPS, SWITCH_AT=str(SWITCH_AT))

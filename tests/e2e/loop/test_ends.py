@@ -110,6 +110,7 @@ async def together(opened, labels):
 
 
 @promise("models:ends")
+@pytest.mark.thorough
 async def test_a_text_that_does_not_end_as_a_whole_one_is_asked_for_thrice_and_then_fails_in_honesty(opened):
     results = await together(opened, list(STUBBORN))
     for name, result in results.items():
@@ -132,6 +133,7 @@ async def test_the_last_call_of_an_answer_that_was_cut_off_is_not_made_though_it
 
 
 @promise("models:ends")
+@pytest.mark.thorough
 async def test_finish_is_not_taken_from_an_answer_that_is_not_whole(opened):
     results = await together(opened, list(FINISHING))
     for name, result in results.items():
@@ -139,6 +141,7 @@ async def test_finish_is_not_taken_from_an_answer_that_is_not_whole(opened):
 
 
 @promise("models:ends")
+@pytest.mark.thorough
 async def test_a_model_that_mends_its_answer_completes_the_run(opened):
     results = await together(opened, list(MENDED))
     assert {result["outcome"] for result in results.values()} == {"completed"}

@@ -143,6 +143,7 @@ async def assert_same_everywhere(running, handle, last, capture):
 
 
 @promise("docs:event-body")
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", spread(range(8), 2))
 async def test_whatever_a_run_does_its_events_are_the_same_everywhere(opened, seed, monkeypatch):
     running, scripts = opened
@@ -211,6 +212,7 @@ async def test_the_events_of_an_undo_follow_those_of_the_run_and_are_the_same_ev
 
 
 @promise("docs:safenet-all")
+@pytest.mark.thorough
 async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back(opened):
     _, result = await run(opened, "calls")
     calls = [event for event in result["events"] if event["name"].startswith("action.")]

@@ -46,6 +46,7 @@ def full_task(turns, sign, *replies):
 
 
 @promise("runs:bounds-filled")
+@pytest.mark.thorough
 @pytest.mark.parametrize("sign", [SIGNS[name] for name in FILLED], ids=FILLED)
 async def test_a_run_with_full_fields_takes_full_words_and_ends(opened, turns, sign):
     task = full_task(turns, sign, ASK, ASK)

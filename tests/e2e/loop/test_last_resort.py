@@ -50,6 +50,7 @@ async def test_a_result_that_the_server_would_not_carry_is_a_failure_that_says_w
 
 
 @promise("runs:last-resort")
+@pytest.mark.thorough
 async def test_events_and_answers_that_the_server_would_not_carry_are_left_out_or_refused(opened, turns, monkeypatch):
     handle = await opened.start(turns.task(ASK))
     await pending(handle)

@@ -216,6 +216,7 @@ async def test_an_idempotent_hint_of_the_server_alone_is_no_reason_to_send_again
 
 
 @promise("runs:recoverable")
+@pytest.mark.thorough
 async def test_code_that_no_longer_fits_a_history_fails_a_workflow_task_and_never_the_run(open_engine, monkeypatch):
     script = [Reply(calls=[mail()]), Reply(calls=[("finish", {"summary": "done"})])]
 

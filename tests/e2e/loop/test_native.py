@@ -172,6 +172,7 @@ STATUSES = {"responses": {"refusal": "refusal"}}
 
 
 @promise("models:ends")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("api", "reason"), spread([(api, reason) for api, reasons in ENDS.items() for reason in reasons], 4)
 )

@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import suppress
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -79,6 +80,7 @@ async def test_a_model_known_to_call_functions_is_asked_for_them_again_after_cha
 
 
 @promise("models:wire")
+@pytest.mark.thorough
 async def test_an_endpoint_that_ignored_functions_in_two_runs_is_asked_for_json_from_the_start(opened):
     seen = [(await wires(opened, "deaf", "deaf"))[0] for _ in range(4)]
     assert seen == [[True, False], [True, False], [False], [False]]

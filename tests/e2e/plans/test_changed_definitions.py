@@ -63,6 +63,7 @@ async def ran(opened, task, *verdicts):
 
 
 @promise("tools:changed-definitions")
+@pytest.mark.thorough
 async def test_a_changed_tool_is_asked_about_once_and_what_was_allowed_before_stays_allowed(met):
     async with met() as opened:
         assert await ran(opened, "post") == []
@@ -127,6 +128,7 @@ async def test_the_rule_that_asks_anyway_is_named_with_the_change(met):
 
 
 @promise("tools:changed-one-request")
+@pytest.mark.thorough
 async def test_a_program_is_asked_once_about_a_changed_tool_that_it_calls_again_and_again(met, sandbox):
     async with met() as opened:
         assert await ran(opened, "post") == []

@@ -68,6 +68,7 @@ async def test_a_run_that_plans_first_calls_nothing_before_a_person_approves_wha
 
 
 @promise("plans:plan-first-people")
+@pytest.mark.thorough
 async def test_an_approved_plan_of_one_read_lets_a_run_that_plans_first_go_on(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=FREE) as opened:
@@ -125,6 +126,7 @@ async def test_plans_that_the_policy_denies_are_made_by_nobody(temporal, tmp_pat
 
 
 @promise("plans:rules-about-plans")
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", ["plans: ask", "ask: [engine.propose_plan]"])
 async def test_plans_that_the_policy_asks_about_wait_for_a_person_in_every_mode(temporal, tmp_path, line):
     scripts = Scripts()

@@ -335,6 +335,7 @@ async def test_a_step_of_a_server_that_the_user_may_not_use_says_so_and_where_it
 
 
 @promise("plans:catalog-user")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("field", "tool"), [("filesystem", "fs"), ("shell", "shell")])
 async def test_a_task_that_wants_what_its_user_may_not_use_is_refused_and_told_where_it_is_set(opened, field, tool):
     kind, message = await failure_of(opened, {"text": "look", "workspace": "desk", field: True})
@@ -385,6 +386,7 @@ async def test_a_step_waits_no_longer_than_its_timeout(open_engine):
 
 
 @promise("plans:timeout")
+@pytest.mark.thorough
 async def test_the_operator_says_how_long_a_step_waits_whose_plan_does_not_say(open_engine):
     more = {"env": {"MAILBOX_SLOW_SECONDS": "20"}, "policy": POLICY, "step_timeout_seconds": 1.5}
     async with open_engine(Scripts(), **more) as opened:
@@ -437,6 +439,7 @@ async def test_an_approver_gives_every_step_less_time_and_a_step_that_needs_more
 
 
 @promise("approvals:every-field")
+@pytest.mark.thorough
 async def test_an_approval_that_changes_a_step_is_refused_and_pays_nothing(opened):
     handle = await opened.start(task(send("a@asked.example")))
     (request,) = await pending(handle)

@@ -143,6 +143,7 @@ async def test_a_dry_run_ends_without_writes_and_says_what_would_have_happened(s
 
 
 @promise("approvals:dry-run")
+@pytest.mark.thorough
 async def test_a_person_approves_nothing_but_a_dry_run_of_a_models_plan(shared):
     opened, scripts = shared
     steps = [send("b@x.example", subject="never")]
@@ -330,6 +331,7 @@ async def test_a_program_call_that_is_not_as_foretold_is_asked_about_by_itself(s
 
 
 @promise("approvals:rehearsal-program-differs")
+@pytest.mark.thorough
 async def test_a_program_that_goes_elsewhere_than_foretold_asks_about_each_write_that_was_not_foretold(shared):
     opened, scripts = shared
     change(opened, "INSERT INTO customers (id, name, email) VALUES (9201, 'Uma', 'uma@x.example')")
@@ -375,6 +377,7 @@ async def test_a_program_that_computes_with_a_simulated_value_fails_in_the_rehea
 
 
 @promise("approvals:rehearsal-bounded")
+@pytest.mark.soak
 async def test_no_more_than_a_hundred_calls_of_a_program_are_rehearsed(temporal, sandbox, tmp_path):
     scripts = Scripts()
     source = (

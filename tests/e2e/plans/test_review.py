@@ -126,6 +126,7 @@ ALL = (
 
 
 @promise("plans:confidence")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
     run, refs = await done(opened, "clean", *GOOD)
@@ -201,6 +202,7 @@ async def test_a_check_that_cannot_be_made_counts_as_0_and_says_why(opened, chec
 
 
 @promise("plans:review-files")
+@pytest.mark.thorough
 async def test_a_schema_that_cannot_be_used_and_a_file_that_is_no_json_are_told(opened):
     run, _ = await done(opened, "files", write("a.json", '{"total": 1}'), write("b.json", "{"), write("c.json", "[1]"))
     good = {"name": "schema", "paths": ["a.json", "b.json", "c.json", "d.json"], "schema": SCHEMA}
@@ -227,6 +229,7 @@ async def test_no_secret_that_code_prints_reaches_the_report(opened):
 
 
 @promise("plans:missing")
+@pytest.mark.thorough
 async def test_without_jails_every_check_of_code_counts_as_0_and_says_why(temporal, tmp_path, rooms):
     toolbox = tmp_path / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")

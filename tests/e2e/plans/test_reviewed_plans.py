@@ -88,6 +88,7 @@ async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_b
 
 
 @promise("plans:not-corrected")
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("verdict", "state", "left"),
     [("approve", "ROLLBACK_COMPLETED", False), ("reject", "FAILED", True)],
@@ -126,6 +127,7 @@ async def test_what_a_review_found_is_read_in_the_question_on_the_page_and_at_a_
 
 
 @promise("plans:corrections")
+@pytest.mark.soak
 async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_about_all_of_them(opened):
     found, scripts, rooms = opened
     handle = await found.start(scripts.task(propose(BAD), correct("p1", BAD + "\n"), **fields("exhausted")))

@@ -75,6 +75,7 @@ async def arrived(server, tool, count=1):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_gathered_reads_are_few_activities_and_each_of_them_is_charged_told_and_answered_in_order(opened):
     source = "found = await asyncio.gather(*(desk.count(n=n) for n in range(40)))\nreturn [page['n'] for page in found]"
     async with opened(asked(source)) as engine:
@@ -93,6 +94,7 @@ async def test_gathered_reads_are_few_activities_and_each_of_them_is_charged_tol
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_a_read_that_fails_is_its_own_answer_and_hides_no_other(opened):
     source = (
         "calls = [desk.look(), desk.fail(), desk.look(n=2)]\n"
@@ -109,6 +111,7 @@ async def test_a_read_that_fails_is_its_own_answer_and_hides_no_other(opened):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_a_read_whose_server_dies_is_made_again_by_itself(opened):
     source = "found = await asyncio.gather(desk.look(), desk.look(n=2), desk.count(n=0))\nreturn [*map(str, found)]"
     async with opened(asked(source)) as engine:
@@ -125,6 +128,7 @@ async def test_a_read_whose_server_dies_is_made_again_by_itself(opened):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_writes_and_reads_of_one_batch_keep_the_ways_that_they_have(opened):
     source = "await asyncio.gather(desk.look(), desk.post(n=1), desk.look(n=2), desk.post(n=2))"
     async with opened(asked(source)) as engine:
@@ -144,6 +148,7 @@ async def test_writes_and_reads_of_one_batch_keep_the_ways_that_they_have(opened
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_reads_of_a_server_that_takes_one_call_at_a_time_are_made_one_by_one(opened):
     source = "await asyncio.gather(*(desk.look(n=n) for n in range(3)))"
     async with opened(asked(source), serial=True) as engine:
@@ -167,6 +172,7 @@ async def test_a_limit_of_calls_counts_each_read(opened):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_a_read_whose_tool_changed_meanwhile_is_asked_about_alone(opened):
     source = (
         "await shelf.fetch()\n"
@@ -193,6 +199,7 @@ async def test_a_read_whose_tool_changed_meanwhile_is_asked_about_alone(opened):
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_a_cancellation_ends_reads_that_are_under_way_and_tells_of_those_that_were_answered(opened):
     source = "await asyncio.gather(desk.look(), desk.look(n=2), shelf.fetch())"
     async with opened(asked(source), request_deadline_seconds=60) as engine:
@@ -212,6 +219,7 @@ async def test_a_cancellation_ends_reads_that_are_under_way_and_tells_of_those_t
 
 
 @promise("runs:reads-together")
+@pytest.mark.thorough
 async def test_steps_of_a_plan_that_read_beside_each_other_travel_together_and_are_told_as_steps_of_their_own(opened):
     steps = [{"tool": "desk.look", "arguments": {"n": n}} for n in range(3)]
     steps.append({"tool": "desk.fail", "arguments": {}, "continue_on_failure": True})

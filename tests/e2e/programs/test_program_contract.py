@@ -44,6 +44,7 @@ async def test_a_program_in_a_fence_runs_without_it_and_people_see_what_runs(ope
 
 
 @promise("plans:by-name")
+@pytest.mark.thorough
 async def test_a_tool_called_by_its_name_tells_how_it_ended_as_keys_and_as_attributes(open_engine, sandbox):
     source = body("""
         async def solve():
@@ -127,6 +128,7 @@ def marked(text="", *, program=None):
 
 
 @promise("plans:markers")
+@pytest.mark.thorough
 async def test_a_marker_at_the_start_of_the_models_words_ends_the_run_only_where_the_profile_says_so(open_engine):
     for profile, outcome, summary in (
         ("marked", "completed", "FINAL_ANSWER: 42"),
@@ -141,6 +143,7 @@ async def test_a_marker_at_the_start_of_the_models_words_ends_the_run_only_where
 
 
 @promise("plans:markers")
+@pytest.mark.thorough
 async def test_further_processing_goes_on_with_the_text_as_the_next_instruction(open_engine, sandbox):
     said = "FURTHER_PROCESSING_REQUIRED: look at the second page"
     by_program = "Go on with the task. Your program says what comes next: look at the second page"
@@ -156,6 +159,7 @@ async def test_further_processing_goes_on_with_the_text_as_the_next_instruction(
 
 
 @promise("plans:markers")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("source", "summary"),
     spread(
@@ -209,6 +213,7 @@ async def test_what_breaks_a_program_is_told_as_a_sandbox_error_beside_its_type(
 
 
 @promise("plans:markers")
+@pytest.mark.thorough
 async def test_steps_and_lifelines_that_are_used_up_are_told_with_the_marker(open_engine):
     read = Reply(calls=[("mail__list_customers", {"limit": 1})])
     unfit = Reply(calls=[("mail__list_customers", {"limit": "many"})])

@@ -36,6 +36,7 @@ def _activity(event):
 
 
 @promise("programs:history")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_history_per_call_is_small_and_does_not_grow_with_the_rounds(open_engine, sandbox, tmp_path):
     few_events, few_bytes = await history_of(open_engine, sandbox, tmp_path / "few", SEQUENTIAL, 10)

@@ -149,6 +149,7 @@ def standing(label):
 
 
 @promise("programs:settled")
+@pytest.mark.thorough
 async def test_a_call_that_a_person_says_happened_raises_what_is_known_and_is_told_as_done(desk):
     handle = await desk.start("uncaught")
     request = await decided(handle, "happened")
@@ -212,6 +213,7 @@ PAY = 'effect {}: bank.pay {{"n":{}}}: applied'
 
 
 @promise("programs:stands")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("label", "kind", "stands"),
     [
@@ -240,6 +242,7 @@ async def test_a_program_that_ends_with_its_budget_is_told_of_in_the_closing_sum
 
 
 @promise("programs:stands")
+@pytest.mark.thorough
 async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(desk):
     handle = await desk.start("undone")
     await pending(handle)
@@ -251,6 +254,7 @@ async def test_a_program_whose_effects_were_undone_is_told_what_could_not_be(des
 
 
 @promise("programs:stands")
+@pytest.mark.thorough
 async def test_a_program_that_diverges_leaves_its_model_told(desk):
     handle = await desk.start("diverged")
     await pending(handle)
@@ -266,6 +270,7 @@ async def test_a_program_that_diverges_leaves_its_model_told(desk):
 
 
 @promise("programs:stands")
+@pytest.mark.thorough
 async def test_a_program_whose_jail_cannot_be_made_again_ends_and_its_run_goes_on(temporal, sandbox, tmp_path):
     bank = bank_of(tmp_path)
     built = await asyncio.to_thread(image)

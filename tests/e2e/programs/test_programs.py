@@ -59,6 +59,7 @@ async def main():
 
 
 @promise("programs:one-path")
+@pytest.mark.thorough
 async def test_a_program_reads_computes_and_sends_after_one_approval_for_all_its_mails(open_engine, sandbox):
     async with open_engine(one_program(SEND), sandbox=sandbox) as engine:
         handle = await engine.start({"text": "write to all"})

@@ -32,6 +32,7 @@ async def blobs_of(engine):
 
 
 @promise("programs:no-folder")
+@pytest.mark.thorough
 async def test_payloads_of_every_size_pass_both_ways_and_nothing_of_them_stays_in_temporal(engine, tmp_path):
     data = [b'"small"', b'"' + b"l" * LARGE + b'"', *(b'"%d"' % number for number in range(50))]
     sent = await blobs_of(engine)
@@ -76,6 +77,7 @@ async def test_what_is_no_payload_of_the_run_is_neither_read_nor_kept(engine, tm
 
 
 @promise("programs:no-folder")
+@pytest.mark.thorough
 async def test_a_sandbox_role_that_nobody_answers_or_whose_runs_role_has_files_says_so(
     temporal, open_engine, monkeypatch
 ):

@@ -85,6 +85,7 @@ async def finished(opened, run, executions):
 
 
 @promise("runs:without-end")
+@pytest.mark.thorough
 async def test_votes_proofs_and_what_was_agreed_go_on_in_the_next_execution(temporal, tmp_path):
     scripts = Scripts()
     async with engine(temporal, tmp_path, scripts, policy=POLICY, approver_key=KEY) as opened:
@@ -393,6 +394,7 @@ async def test_a_request_that_waits_across_a_switch_can_be_remembered(temporal, 
 
 
 @promise("runs:execution-undo")
+@pytest.mark.thorough
 async def test_an_undo_that_waits_for_people_gives_way_and_is_sent_again(temporal, tmp_path, monkeypatch):
     monkeypatch.setattr(carrying, "URGENT_SIGNALS", 0)
     scripts = Scripts()

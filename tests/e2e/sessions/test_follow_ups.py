@@ -149,6 +149,7 @@ async def test_an_earlier_answer_is_read_again_by_its_ref_and_by_nobody_else(off
 
 
 @promise("sessions:handles")
+@pytest.mark.thorough
 async def test_a_handle_of_an_earlier_run_goes_back_to_its_provider_as_the_secret(office):
     run = await office.first(calls(("desk__open", {})), finished("opened"))
 

@@ -176,6 +176,7 @@ async def test_what_is_no_message_is_refused_with_a_typed_error_and_nothing_of_i
 
 
 @promise("sessions:message-refused")
+@pytest.mark.thorough
 async def test_all_messages_of_a_run_are_bounded_together(opened, turns):
     handle, request = await waiting(opened, turns)
     count = MESSAGES // (BESIDE + 3)

@@ -93,6 +93,7 @@ async def test_an_endpoint_is_driven_by_what_it_takes_and_nobody_is_asked(
 
 
 @promise("models:capabilities")
+@pytest.mark.thorough
 async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temporal, tmp_path):
     rule = answers("functions", "strict", script=[LOOK, ASK, FINISH])
     async with ScriptedModel(rule) as model:
@@ -111,6 +112,7 @@ async def test_what_a_run_has_found_out_of_its_endpoint_outlives_the_worker(temp
 
 
 @promise("models:capabilities")
+@pytest.mark.thorough
 async def test_a_model_that_is_listed_no_more_is_asked_nowhere_else(temporal, tmp_path):
     async with ScriptedModel(answers(script=[ASK, FINISH])) as model:
         shared = listed(tmp_path, model) | {"task_queue": "queue-unlisted", "transient_seconds": 1}

@@ -42,6 +42,7 @@ def events(result, name):
 
 
 @promise("python:checks-first")
+@pytest.mark.thorough
 async def test_nobody_is_asked_about_a_call_that_a_check_denies(shared):
     opened, scripts, bank = shared
     calls = Reply(calls=[("bank__pay", {"cents": 5000}), ("bank__pay", {"cents": 5})])

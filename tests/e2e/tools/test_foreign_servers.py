@@ -159,6 +159,7 @@ def staged(repository):
 
 
 @promise("tools:foreign")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     spread(
@@ -177,6 +178,7 @@ async def test_calls_that_their_trusted_server_calls_harmless_are_made_without_a
 
 
 @promise("tools:foreign")
+@pytest.mark.thorough
 async def test_a_page_on_loopback_is_fetched(opened):
     with page() as address:
         _, result, _ = await performed(opened, ("fetch.fetch", {"url": address}))
@@ -184,6 +186,7 @@ async def test_a_page_on_loopback_is_fetched(opened):
 
 
 @promise("tools:foreign")
+@pytest.mark.thorough
 async def test_what_was_staged_with_git_is_asked_about_recorded_and_taken_back(opened):
     _, _, repository = opened
     given = {"repo_path": str(repository)}
@@ -209,6 +212,7 @@ async def test_a_file_that_was_written_is_moved_away_again(opened):
 
 
 @promise("tools:foreign")
+@pytest.mark.thorough
 async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotten_on_undo(opened):
     found, folder, _ = opened
     handle = await found.start({"text": "<undoing>"})
@@ -222,6 +226,7 @@ async def test_a_model_finds_a_tool_of_memory_and_what_it_remembered_is_forgotte
 
 
 @promise("tools:foreign")
+@pytest.mark.thorough
 async def test_what_the_policy_denies_is_not_called(opened):
     _, _, repository = opened
     _, result, asked = await performed(opened, ("git.git_commit", {"repo_path": str(repository), "message": "m"}))

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply
@@ -139,6 +140,7 @@ async def test_a_write_that_breaks_is_verified_and_can_still_be_taken_back(share
 
 
 @promise("python:lost")
+@pytest.mark.thorough
 async def test_a_write_that_breaks_and_cannot_be_verified_is_left_to_a_person(shared):
     opened, scripts = shared
     handle = await opened.start(scripts.task(calls("odd__lose", who="ana")))
@@ -176,6 +178,7 @@ async def test_checks_of_the_operator_deny_and_ask_before_anything_is_sent(share
 
 
 @promise("python:checks")
+@pytest.mark.thorough
 async def test_a_call_that_a_check_and_the_tool_ask_about_is_made_once_with_both_answers(shared):
     opened, scripts = shared
     task = scripts.task(calls("odd__pay", cents=500))

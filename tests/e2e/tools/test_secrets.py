@@ -3,6 +3,7 @@
 import json
 import sqlite3
 
+import pytest
 import pytest_asyncio
 import structlog
 from cryptography.fernet import Fernet
@@ -182,6 +183,7 @@ async def test_a_handle_towards_another_provider_is_asked_about(office):
 
 
 @promise("secrets:elsewhere")
+@pytest.mark.thorough
 async def test_a_reference_of_a_plan_brings_a_secret_back_to_its_own_provider_and_to_no_other(office):
     opened, vault, other, _ = office
     token = "${steps.0.result.next_page_token}"

@@ -101,6 +101,7 @@ def nowhere(places):
 
 
 @promise("secrets:typed")
+@pytest.mark.thorough
 async def test_what_people_type_in_words_is_told_and_kept_without_its_secrets(office):
     opened, _, taken = office
     kinds = ("task", "reason", "resumed", "message", "comment", "undo", "answer", "top-up")
@@ -151,6 +152,7 @@ async def test_an_argument_that_a_person_edits_in_reaches_its_tool_and_nobody_el
 
 
 @promise("secrets:typed-needed")
+@pytest.mark.thorough
 async def test_an_answer_that_a_tool_asks_for_reaches_it_and_nobody_else(office):
     opened, _, taken = office
     handle = await opened.start({"text": "<book>"})
@@ -167,6 +169,7 @@ async def test_an_answer_that_a_tool_asks_for_reaches_it_and_nobody_else(office)
 
 
 @promise("secrets:typed")
+@pytest.mark.thorough
 async def test_the_words_and_arguments_of_a_plan_that_a_task_gives_are_told_without_their_secrets(office):
     opened, desk, taken = office
     secrets = {"title": token(50), "summary": token(51), "argument": token(52), "input": token(53), "quota": token(54)}

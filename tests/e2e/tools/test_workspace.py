@@ -299,6 +299,7 @@ def copies(opened):
 
 
 @promise("approvals:rehearsal-workspace")
+@pytest.mark.thorough
 async def test_a_workspace_is_rehearsed_on_a_copy_that_is_thrown_away(opened):
     found, _ = opened
     place = room(opened, "rehearsed", names="bo\nana\n")
@@ -394,6 +395,7 @@ def narrowed(command, **limits):
 
 
 @promise("workspaces:narrowed")
+@pytest.mark.thorough
 async def test_a_step_gets_no_more_of_its_jail_than_its_limits_say(opened):
     found, _ = opened
     place = room(opened, "narrowed")

@@ -12,6 +12,7 @@ SCRIPTS = Labelled(deleting=[Reply(calls=[("fs__delete", {"path": "names.txt"})]
 
 
 @promise("workspaces:host")
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 async def test_a_run_with_a_workspace_waits_for_its_host_and_changes_nothing_on_another(temporal, tmp_path, postgres):
     toolbox = tmp_path / "toolbox.json"

@@ -226,6 +226,7 @@ async def test_a_policy_may_ask_about_compensations(shared, decision, state):
 
 
 @promise("undo:policy")
+@pytest.mark.thorough
 async def test_a_policy_may_deny_a_compensation_and_let_the_question_expire(shared):
     opened, scripts = shared
     denies = {"undo": {"deny": ["mail.recall_*"]}}

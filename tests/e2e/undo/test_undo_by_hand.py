@@ -64,6 +64,7 @@ async def refused(undo):
 
 
 @promise("undo:done-by-hand")
+@pytest.mark.thorough
 async def test_what_was_taken_back_by_hand_is_recorded_with_the_word_of_a_person_and_nothing_is_called(shared):
     opened, backstay = shared
     name = await parked(opened, backstay, "a@x.example", "b@x.example")
@@ -158,6 +159,7 @@ async def agree(undo, person):
 
 
 @promise("undo:the-one-asked")
+@pytest.mark.thorough
 async def test_a_record_passes_for_no_undo_that_is_under_way(shared):
     opened, backstay = shared
     name = await parked(opened, backstay, "a@x.example")

@@ -90,6 +90,7 @@ async def test_an_undo_to_another_step_is_refused_while_one_is_under_way_and_the
 
 
 @promise("undo:the-one-asked")
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [995, 996, 1000])
 async def test_a_run_with_as_long_an_id_as_there_is_can_be_undone(shared, length):
     opened, _, backstay = shared
