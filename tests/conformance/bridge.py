@@ -18,7 +18,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 ANSWER_S = 90
+READY = 3
 SESSION = "mcp-session-id"
+ENVELOPED = "enveloped"
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -68,11 +70,29 @@ class Child:
 
 
 class Bridge:
-    """Keep a process for each session, and one or two for all requests without one."""
+    """Keep a process for each session, and one or two for all requests without one.
+
+    The suite waits for few seconds, which a busy machine needs to start a process: some stand ready.
+    """
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
         self._children: dict[str, Child] = {}
+        self._ready: list[asyncio.Task[Child]] = []
+
+    async def prepare(self) -> None:
+        """Have processes stand ready."""
+        self._ready = [asyncio.create_task(self._answering()) for _ in range(READY)]
+        await asyncio.wait(self._ready)
+
+    async def _answering(self) -> Child:
+        child = await Child.start(self._command)
+        await child.pass_on({"jsonrpc": "2.0", "id": 0, "method": "ping"})
+        return child
+
+    async def _next(self) -> Child:
+        self._ready.append(asyncio.create_task(self._answering()))
+        return await self._ready.pop(0)
 
     async def take(self, request: Request) -> Response:
         try:
@@ -85,9 +105,10 @@ class Bridge:
         elif named and named not in self._children:
             return _error(404, -32001, "there is no such session")
         # A process speaks the revision of its first message: one serves the requests that carry theirs themselves.
-        key = named or ("enveloped" if VERSION in message.get("params", {}).get("_meta", {}) else "bare")
+        key = named or (ENVELOPED if VERSION in message.get("params", {}).get("_meta", {}) else "bare")
         if key not in self._children:
-            self._children[key] = await Child.start(self._command)
+            fresh = Child.start(self._command) if key == ENVELOPED else self._next()
+            self._children[key] = await fresh
         answer = await self._children[key].pass_on(message)
         headers = {SESSION: named} if named else {}
         return Response(status_code=202, headers=headers) if answer is None else JSONResponse(answer, headers=headers)
@@ -100,7 +121,7 @@ class Bridge:
         return Response(status_code=200)
 
     async def end(self) -> None:
-        for child in self._children.values():
+        for child in [*self._children.values(), *await asyncio.gather(*self._ready)]:
             await child.end()
 
 
@@ -110,6 +131,7 @@ def _error(status: int, code: int, message: str) -> Response:
 
 async def main(command: list[str]) -> None:
     bridge = Bridge(command)
+    await bridge.prepare()
     routes = [Route("/mcp", bridge.take, methods=["POST"]), Route("/mcp", bridge.drop, methods=["DELETE"])]
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), host="127.0.0.1", port=0, log_level="critical"))
     serving = asyncio.create_task(server.serve())
