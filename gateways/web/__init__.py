@@ -1,4 +1,4 @@
 """Let people decide in a browser: the page.
 
-May import: backstay, gateways.links, gateways.listening, gateways.web.runs, people, store.
+May import: backstay, gateways.links, gateways.listening, gateways.web.api, gateways.web.runs, people, store.
 """

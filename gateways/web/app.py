@@ -17,7 +17,8 @@ from starlette.staticfiles import StaticFiles
 from backstay.errors import BackstayError, RunNotFound
 from gateways.links import LINK_S, Stranger
 from gateways.web import alike, inbox, live, requests
-from gateways.web.guard import Guard
+from gateways.web.api import routes as api
+from gateways.web.guard import API, Guard
 from gateways.web.identity import COOKIE, ByLink, Visitor
 from gateways.web.page import Page
 from gateways.web.runs import routes as runs
@@ -31,6 +32,8 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     runs.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
+FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (api.routes, inbox.routes, requests.routes, runs.routes)
+"""The parts that programs find below /api: the same endpoints, which give them JSON."""
 SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK})
 """Paths that programs POST to, which no person is behind: their parts check a signature instead."""
 _NO_RUN = "backstay-readiness"
@@ -64,6 +67,7 @@ def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
             *_links(page),
             *more,
             *_health(page),
+            Mount(API, routes=[route for part in FOR_PROGRAMS for route in part(page)]),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],

@@ -15,6 +15,8 @@ MOST_BYTES = 2 * 1024 * 1024
 """How much one request may carry."""
 BODY_S = 20.0
 """How long the body of a request may take to arrive."""
+API = "/api"
+"""Below this, programs find what people find on the page."""
 HEALTH = frozenset({"/healthz", "/readyz"})
 """What answers under every name, since those who ask know an address only; it says nothing of any run."""
 POLICY = (
@@ -93,7 +95,7 @@ class Guard:
             return None
         status, why = refused
         more = {"Allow": "GET, HEAD, POST"} if status == 405 else None
-        if wants_json(headers):
+        if is_for_programs(scope):
             return JSONResponse(error_body(KINDS[status], why), status, more)
         return PlainTextResponse(why, status, more)
 
@@ -130,10 +132,9 @@ def error_body(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"type": kind, "message": message}}
 
 
-def wants_json(headers: Headers) -> bool:
-    """Return whether a program asks, which wants the objects of the wire."""
-    accepted = headers.get("accept", "")
-    return "application/json" in accepted and "text/html" not in accepted
+def is_for_programs(scope: Scope) -> bool:
+    """Return whether an address is one of the API, which takes and gives JSON."""
+    return str(scope["path"]).startswith(f"{API}/")
 
 
 def _name_of(host: str) -> str:

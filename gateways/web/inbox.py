@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.titles import title_of
-from gateways.web.guard import wants_json
+from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.words import line
@@ -66,18 +66,18 @@ def routes(page: Page) -> list[BaseRoute]:
     async def inbox(request: Request, visitor: Visitor) -> Response:
         rows, about = await _page_of(page, request, visitor)
         count = await page.store.requests.count_open(page.seeing.only(visitor.by))
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             return page.json(visitor, {"open": count, **_wired(rows)})
         shown = await inbox_rows(page, visitor, rows[:PAGE_ROWS])
         return page.render(request, visitor, "inbox.html", rows=shown, count=count, **about)
 
     async def decided(request: Request, visitor: Visitor) -> Response:
         rows, about = await _page_of(page, request, visitor, closed=True)
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             return page.json(visitor, _wired(rows))
         return page.render(request, visitor, "decided.html", rows=rows[:PAGE_ROWS], **about)
 
-    return [page.get("/", inbox), page.get("/decided", decided)]
+    return [page.get("/", inbox), page.get("/requests", inbox), page.get("/decided", decided)]
 
 
 async def _page_of(

@@ -33,6 +33,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from backstay.approvals.decided_words import decided_words
+from backstay.authority import principal
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
@@ -40,8 +41,8 @@ from backstay.settings import Settings
 from backstay.version import version
 from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
-from gateways.web.guard import TooMuch, error_body, wants_json
-from gateways.web.identity import Identity, Visitor
+from gateways.web.guard import TooMuch, error_body, is_for_programs
+from gateways.web.identity import ByLink, Identity, Visitor
 from gateways.web.sent import Sent, read_sent
 from gateways.web.showing import FoldedArgument, is_folded
 from gateways.web.watching import Watcher
@@ -92,6 +93,11 @@ class Page:
         """Return the key that proves who decided; None where decisions are recorded as unverified."""
         return self.settings.approver_key_bytes
 
+    def may_start(self, visitor: Visitor) -> bool:
+        """Return whether a visitor may start runs: whoever a link lets in, and elsewhere whom the operator names."""
+        named = self.settings.web_starters
+        return isinstance(self.identity, ByLink) or "*" in named or visitor.by in map(principal, named)
+
     def get(self, path: str, endpoint: Looking) -> Route:
         """Return a route that shows something to people we know."""
 
@@ -119,20 +125,25 @@ class Page:
         return self.seals.seal("form", {"by": visitor.by}, FORM_S)
 
     def render(self, request: Request, visitor: Visitor, template: str, status: int = 200, **said: Any) -> Response:
-        """Return a page for a visitor; a template also knows `visitor`, `csrf`, `message` and `signs`."""
+        """Return a page for a visitor; a template also knows `visitor`, `csrf`, `message` and `signs`.
+
+        Raises HTTPException where a program asks, which gets no pages.
+        """
+        if is_for_programs(request.scope):
+            raise HTTPException(404)
         csrf = self.csrf(visitor)
         said_before = self._said(request, visitor)
         values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
         text = self._templates.get_template(template).render(values | said)
-        return HTMLResponse(text, status, {"Vary": "Accept"})
+        return HTMLResponse(text, status)
 
     def json(self, visitor: Visitor, said: Any, status: int = 200) -> Response:
-        """Return the JSON of section 'wire objects', and what proves that this program is no foreign page."""
-        return JSONResponse(said, status, {"Vary": "Accept", "Backstay-Csrf": self.csrf(visitor)})
+        """Return JSON, and what proves that this program is no foreign page."""
+        return JSONResponse(said, status, {"Backstay-Csrf": self.csrf(visitor)})
 
     def done(self, request: Request, visitor: Visitor, path: str, message: str, said: Any = None) -> Response:
         """Answer what was done: lead a browser back to a page that says so, or tell a program `said`."""
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             return self.json(visitor, said)
         token = self.seals.seal("said", {"by": visitor.by, "message": message[:1000]}, SAID_S)
         return RedirectResponse(f"{path}?said={token}", 303)
@@ -147,11 +158,10 @@ class Page:
         status, message = status_of(error)
         if status >= 500:
             log.warning("web.failed", path=request.url.path, status=status, error=type(error).__name__)
-        headers = {"Vary": "Accept"}
-        if wants_json(request.headers):
-            return JSONResponse(error_body(kind_of(error, status), message), status, headers)
+        if is_for_programs(request.scope):
+            return JSONResponse(error_body(kind_of(error, status), message), status)
         text = self._templates.get_template("fault.html").render(status=status, why=message, visitor=None)
-        return HTMLResponse(text, status, headers)
+        return HTMLResponse(text, status)
 
     @property
     def faults(self) -> dict[Any, Any]:

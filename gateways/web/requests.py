@@ -21,7 +21,7 @@ from backstay.shown import kept_texts, one_line
 from gateways.web.deciding import decided, from_program, outcome_line
 from gateways.web.failures import status_of
 from gateways.web.forms import EditedField, edited_fields, edits_in, entered_in, field_name
-from gateways.web.guard import wants_json
+from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.inbox import wire
 from gateways.web.page import Page, request_path
@@ -57,7 +57,7 @@ class Requests:
     async def show(self, request: Request, visitor: Visitor) -> Response:
         """Show a request as its run says that it is now; buttons only while it waits."""
         known = await self._known(request, visitor, request.query_params.get("f"))
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             live = None if known.live is None else known.live.plain()
             return self._page.json(visitor, self._wire(known) | {"live": live, "trouble": known.trouble})
         return await self._shown(request, visitor, known)
@@ -68,7 +68,7 @@ class Requests:
         try:
             answer = await self._decided(known, sent, visitor)
         except BackstayError as error:
-            if wants_json(request.headers):
+            if is_for_programs(request.scope):
                 raise
             return await self._refused(request, visitor, known, sent, error)
         path = request_path(*_names(request))

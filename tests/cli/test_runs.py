@@ -336,7 +336,7 @@ async def test_what_an_ended_run_did_is_taken_back(run, scripts, opened):
     # What was taken back is promised nowhere any more.
     shown, followed = await run("show", "over"), await run("attach", "over")
     assert ("can be undone" in shown.out, f"taken back: 1. {target}" in shown.out) == (False, True)
-    assert ("take them back" in followed.err, "were taken back since: 1" in followed.err) == (False, True)
+    assert ("undo them with" in followed.err, "were taken back since: 1" in followed.err) == (False, True)
     assert (await run("undo", "over", "--preview")).err == "nothing to undo\n"
     again = await run("undo", "over", "--by", "ana")
 

@@ -46,7 +46,7 @@ async def test_what_the_picture_of_a_chat_shows_is_what_a_terminal_shows(taken, 
         screen.enter(TASK)
         await screen.shows("[d]etach?")
         screen.enter("a")
-        await screen.shows("take them back")
+        await screen.shows("undo them with")
         await screen.waits_for("you>")
         shown = chat_words(screen.picture())
     assert not fault_of("chat", shown), shown

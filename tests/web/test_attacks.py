@@ -33,7 +33,6 @@ ask: [{{tool: mail.send_email, approvers: ["{ANA}"]}}]
 """
 HOOK_KEY = "the-webhook-key-of-these-tests"
 ODD = "a/b ü?#%2F\r\nx"
-JSON = {"Accept": "application/json"}
 
 
 @dataclass
@@ -124,18 +123,25 @@ async def a_form_that_the_browser_says_is_of_another_site(case):
 async def json_in_a_form_that_needs_no_permission(case):
     body = json.dumps({"verdict": "approve"})
     for kind in ("text/plain", "multipart/form-data; boundary=x", "application/json; charset=utf-16", ""):
-        answer = await case.ana.post(f"{case.place}/decide", content=body, headers={"Content-Type": kind})
+        answer = await case.ana.post(f"/api{case.place}/decide", content=body, headers={"Content-Type": kind})
         assert answer.status_code == 415, kind
 
 
+async def json_to_the_page_and_a_form_to_the_api(case):
+    token = {"Authorization": f"Bearer {case.form['csrf']}"}
+    assert (await case.ana.post(f"{case.place}/decide", json={"verdict": "approve"}, headers=token)).status_code == 415
+    form = {**case.form, "verdict": "approve"}
+    assert (await case.ana.post(f"/api{case.place}/decide", data=form, headers=token)).status_code == 415
+
+
 async def json_without_a_bearer(case):
-    assert (await case.ana.post(f"{case.place}/decide", json={"verdict": "approve"})).status_code == 401
+    assert (await case.ana.post(f"/api{case.place}/decide", json={"verdict": "approve"})).status_code == 401
 
 
 async def json_with_the_bearer_of_another_person(case):
     token = case.served.page.csrf(Visitor(by=EVE))
     answer = await case.ana.post(
-        f"{case.place}/decide", json={"verdict": "approve"}, headers={"Authorization": f"Bearer {token}"}
+        f"/api{case.place}/decide", json={"verdict": "approve"}, headers={"Authorization": f"Bearer {token}"}
     )
     assert answer.status_code == 403
 
@@ -264,9 +270,8 @@ async def the_request_of_another_person(case):
     nowhere = await case.eve.get("/requests/no-such-run/r1")
     assert (there.status_code, nowhere.status_code) == (404, 404)
     assert there.text == nowhere.text
-    assert (await case.eve.get(case.place, headers=JSON)).json() == (
-        await case.eve.get("/requests/no-such-run/r1", headers=JSON)
-    ).json()
+    there, nowhere = await case.eve.get(f"/api{case.place}"), await case.eve.get("/api/requests/no-such-run/r1")
+    assert there.json() == nowhere.json()
     assert case.handle.id not in (await case.eve.get("/")).text
 
 
@@ -283,11 +288,11 @@ async def a_decision_about_the_request_of_another_person(case):
 async def a_decision_in_the_name_of_another_person(case):
     token = {"Authorization": f"Bearer {case.served.page.csrf(Visitor(by=EVE))}"}
     for claim in ({"by": ANA}, {"proof": "2.9999999999.00.00"}):
-        answer = await case.eve.post(f"{case.place}/decide", json={"verdict": "approve", **claim}, headers=token)
+        answer = await case.eve.post(f"/api{case.place}/decide", json={"verdict": "approve", **claim}, headers=token)
         assert answer.status_code in {404, 422}
     own = {"Authorization": f"Bearer {case.form['csrf']}"}
     for claim in ({"by": BO}, {"proof": "2.9999999999.00.00"}):
-        answer = await case.ana.post(f"{case.place}/decide", json={"verdict": "approve", **claim}, headers=own)
+        answer = await case.ana.post(f"/api{case.place}/decide", json={"verdict": "approve", **claim}, headers=own)
         assert answer.status_code == 422
 
 
@@ -342,7 +347,7 @@ async def more_fields_than_a_form_has(case):
 async def json_that_is_nested_without_end(case):
     token = {"Authorization": f"Bearer {case.form['csrf']}", "Content-Type": "application/json"}
     for content in ("[" * 100_000, '{"a":' * 100_000, "\xff", "[]", '{"verdict": NaN}'):
-        answer = await case.ana.post(f"{case.place}/decide", content=content.encode("latin-1"), headers=token)
+        answer = await case.ana.post(f"/api{case.place}/decide", content=content.encode("latin-1"), headers=token)
         assert answer.status_code in {400, 422}, content[:20]
 
 
@@ -426,6 +431,7 @@ async def a_script_or_a_resource_of_another_site(case):
 ATTACKS = [
     *(csrf_without_a_token, csrf_with_the_token_of_another_person, csrf_with_an_old_token, a_form_of_another_site),
     *(a_form_that_the_browser_says_is_of_another_site, json_in_a_form_that_needs_no_permission, json_without_a_bearer),
+    json_to_the_page_and_a_form_to_the_api,
     *(json_with_the_bearer_of_another_person, json_sent_as_a_form, a_decision_by_get, a_method_that_overrides_another),
     *(a_question_of_another_site_for_permission, dns_rebinding, two_hosts_or_none, clickjacking),
     *(a_header_without_the_secret_of_the_proxy, a_second_header_beside_that_of_the_proxy),

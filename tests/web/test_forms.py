@@ -97,18 +97,18 @@ async def test_a_program_reads_and_decides_with_the_objects_of_the_wire(shared):
     handle = await running.start(scripts.task(Reply(calls=[("ask_person", {"question": "Which one?"})])))
     await pending(handle)
     await listed(person, handle.id)
-    path, wants = f"/requests/{handle.id}/r1", {"Accept": "application/json"}
-    inbox = (await person.get("/", headers=wants)).json()
-    shown = await person.get(path, headers=wants)
+    path = f"/api/requests/{handle.id}/r1"
+    inbox = (await person.get("/api/requests")).json()
+    shown = await person.get(path)
     found = shown.json()
-    token = {"Authorization": f"Bearer {shown.headers['Backstay-Csrf']}", **wants}
+    token = {"Authorization": f"Bearer {shown.headers['Backstay-Csrf']}"}
     said = {"verdict": "answer", "answer": {"any": ["JSON"]}, "f": found["run_id"], "d": found["live"]["digest"]}
-    without = await person.post(f"{path}/decide", json=said, headers=wants)
+    without = await person.post(f"{path}/decide", json=said)
     as_other = await person.post(f"{path}/decide", json={**said, "by": "bo@example.com"}, headers=token)
     stale = await person.post(f"{path}/decide", json={**said, "d": "0" * 64}, headers=token)
     unknown = await person.post(f"{path}/decide", json={**said, "mood": "good"}, headers=token)
     foreign = await person.post(f"{path}/decide", json=said, headers={**token, "Origin": "https://evil.example"})
-    nothing = await person.get("/nothing", headers=wants)
+    nothing = await person.get("/api/nothing")
     done = await person.post(f"{path}/decide", json=said, headers=token)
     assert [row["workflow_id"] for row in inbox["requests"]] == [handle.id]
     assert found["request"]["digest"] == found["live"]["digest"]

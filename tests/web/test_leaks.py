@@ -30,7 +30,6 @@ ENVIRONMENT = {
     "BACKSTAY_APPROVER_KEY": KEY,
 }
 MAIL = Reply(calls=[("mail__send_email", {"to": "kim@x.example", "subject": "Hello", "body": "Dear Kim"})])
-WANTS = {"Accept": "application/json"}
 
 
 @asynccontextmanager
@@ -70,16 +69,18 @@ async def goes_wrong(url, path, form):
     ]
     async with httpx2.AsyncClient(base_url=url, timeout=150) as anybody:
         for method, where, more, data in sends:
-            for wants in ({}, WANTS):
-                yield (await anybody.request(method, where, headers=more | wants, data=data)).status_code
+            for place in (where, f"/api{where}"):
+                yield (await anybody.request(method, place, headers=more, data=data)).status_code
 
 
 async def lives(page, url, handle):
     """Look at everything, decide a request after what is refused, and take back what it did."""
     path = f"/requests/{handle.id}/r1"
-    async with httpx2.AsyncClient(base_url=url, headers=headers(ANA) | WANTS, timeout=150) as program:
+    async with httpx2.AsyncClient(base_url=url, headers=headers(ANA), timeout=150) as program:
         await listed(program, handle.id)
-        for address in (path, "/", "/decided", "/runs", f"/runs/{handle.id}", "/healthz", "/readyz"):
+        for address in (path, "/", "/requests", "/decided", "/runs", f"/runs/{handle.id}", "/openapi.json"):
+            assert (await program.get(f"/api{address}")).status_code == 200
+        for address in ("/healthz", "/readyz"):
             assert (await program.get(address)).status_code == 200
     for address in ("/", "/decided", "/runs", f"{path}?edit=0", f"/runs/{handle.id}", path):
         await page.goto(f"{url}{address}")
@@ -87,7 +88,7 @@ async def lives(page, url, handle):
     form["verdict"] = "approve"
     assert [status async for status in goes_wrong(url, path, form)] == [
         *([401] * 2 + [401] * 2 + [404] * 2 + [404] * 2),
-        *([403] * 2 + [403] * 2 + [409] * 2 + [404] * 2),
+        *([403] * 2 + [403, 415] + [409, 415] + [404] * 2),
     ]
     await press(page, "Approve")
     await told(page, f"decided: approve by {ANA}")

@@ -433,7 +433,7 @@ async def test_what_became_of_equal_calls_says_which_of_them_wait_for_others(sha
         for handle in handles:
             await pending(handle)
             await listed(ana, handle.id)
-        (row, _) = (await ana.get("/", headers={"Accept": "application/json"})).json()["requests"][:2]
+        (row, _) = (await ana.get("/api/requests")).json()["requests"][:2]
         alike = (await served.page.store.requests.get(row["workflow_id"], "r1")).alike
         shown = (await ana.get(f"/alike/{alike}")).text
         picks = [html.unescape(pick) for pick in re.findall(r'name="pick" value="([^"]+)"', shown)]

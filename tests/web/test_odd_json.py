@@ -10,7 +10,7 @@ from tests.requirements import promise
 from tests.sizes import spread
 from tests.web.pages import ANA, behind_a_proxy, listed, mail, served_page
 
-ACCEPTS = {"Accept": "application/json", "Content-Type": "application/json"}
+SENDS = {"Content-Type": "application/json"}
 ODD = {
     "a list": '[["a", {"b": [1]}]]',
     "an object": '{"a": 1}',
@@ -69,10 +69,10 @@ async def opened(temporal, tmp_path_factory):
 
 async def sent(ana, handle, deed, field, odd):
     """Send a field beside what its deed needs; return the status and what the page says."""
-    shown = await ana.get(f"/requests/{handle.id}/r1", headers=ACCEPTS)
-    token = {**ACCEPTS, "Authorization": f"Bearer {shown.headers['Backstay-Csrf']}"}
+    shown = await ana.get(f"/api/requests/{handle.id}/r1")
+    token = {**SENDS, "Authorization": f"Bearer {shown.headers['Backstay-Csrf']}"}
     needed = {name: value for name, value in BASES.get(deed, {}).items() if name != field}
-    path = f"/requests/{handle.id}/r1/decide" if deed == "decide" else f"/runs/{handle.id}/{deed}"
+    path = f"/api/requests/{handle.id}/r1/decide" if deed == "decide" else f"/api/runs/{handle.id}/{deed}"
     # What is odd may be no JSON that Python writes.
     body = json.dumps({**needed, field: "odd"}).replace(json.dumps("odd"), odd)
     answer = await ana.post(path, content=body, headers=token)

@@ -26,7 +26,6 @@ from tests.serving import served as serving
 from tests.web.pages import KEY, SECRET, listed, place, press, served_page, told, verdicts
 
 ANA, AUDIENCE = "ana@example.com", "the-page"
-WANTS = {"Accept": "application/json"}
 MAIL = {"to": "kim@x.example", "subject": "Hello", "body": "Dear Kim"}
 
 
@@ -90,7 +89,7 @@ async def test_a_person_who_is_signed_in_decides_and_the_decision_is_verified(op
     async with served.stranger(**bearing(issuer.token())) as person:
         await listed(person, handle.id)
         said = {"verdict": "answer", "answer": "this one"}
-        done = await person.post(f"/requests/{handle.id}/r1/decide", json=said, headers=WANTS)
+        done = await person.post(f"/api/requests/{handle.id}/r1/decide", json=said)
     assert done.status_code == 200
     assert verdicts(await ended(handle)) == [(ANA, "answer", True)]
 

@@ -82,10 +82,10 @@ async def test_older_requests_are_found_page_by_page_each_once_the_newest_first(
 
 
 @promise("page:paging-programs")
-@pytest.mark.parametrize(("path", "names"), [("/", OPEN), ("/decided", GONE)])
+@pytest.mark.parametrize(("path", "names"), [("/api/requests", OPEN), ("/api/decided", GONE)])
 async def test_a_program_goes_on_behind_the_position_that_it_was_told_until_there_is_none(served, path, names):
     pages, asked_for = [], {}
-    async with served.person(ANA, Accept="application/json") as program:
+    async with served.person(ANA) as program:
         while asked_for is not None:
             said = (await program.get(path, params=asked_for)).json()
             pages.append([row["workflow_id"] for row in said["requests"]])

@@ -102,7 +102,7 @@ async def test_the_list_finds_runs_by_state_and_words_and_shows_what_waits(open_
         found = (await ana.get("/runs", params={"words": "friday"})).text
         nothing = (await ana.get("/runs", params={"words": "friday bo"})).text
         wrong = await ana.get("/runs", params={"state": "happy"})
-        listed = (await ana.get("/runs", headers={"Accept": "application/json"})).json()
+        listed = (await ana.get("/api/runs")).json()
         await waiting.terminate()
         async with asyncio.timeout(150):
             while "stopped without a result" not in (await ana.get("/runs")).text:
@@ -158,7 +158,7 @@ async def test_a_run_shows_what_it_did_what_it_cost_what_it_asks_and_what_an_und
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA, comment="go <b>on</b>")
         await ended(handle)
         shown = (await ana.get(f"/runs/{handle.id}")).text
-        wire = (await ana.get(f"/runs/{handle.id}", headers={"Accept": "application/json"})).json()
+        wire = (await ana.get(f"/api/runs/{handle.id}")).json()
 
     assert f'href="/requests/{handle.id}/{request["id"]}"' in waits
     assert "waiting for people" in waits
@@ -237,7 +237,7 @@ async def test_what_the_model_is_saying_reaches_those_who_watch_without_a_number
         await deltas.append(run, stream, 3, "The mail ")
         await deltas.append(run, stream, 3, "is on its way")
         heard = [(number, data) for number, name, data in await reading if name == "model.delta"]
-        asked = (await ana.get(f"/runs/{handle.id}", headers={"Accept": "application/json"})).json()["events"][-1]
+        asked = (await ana.get(f"/api/runs/{handle.id}")).json()["events"][-1]
         over = await deltas.begin(run, asked["step_index"])
         await deltas.append(run, over, asked["step_index"], "is whole")
         from_the_start = await streamed(ana, handle.id, "is whole")
@@ -295,9 +295,7 @@ async def test_what_a_run_has_stored_is_read_in_parts_and_downloaded_as_a_file(o
         whole = (await ana.get(place)).text
         rows = (await ana.get(place, params={"path": "customers", "offset": 1, "limit": 2})).text
         cell = await ana.get(place, params={"path": "customers.0.name", "as": "text"})
-        wire = (
-            await ana.get(place, params={"path": "customers", "limit": 2}, headers={"Accept": "application/json"})
-        ).json()
+        wire = (await ana.get(f"/api{place}", params={"path": "customers", "limit": 2})).json()
         file = await ana.get(place, params={"as": "json"})
         refused = [
             (await ana.get(path, params=params)).status_code
@@ -327,7 +325,7 @@ async def test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_t
     async with page_of(open_engine, scripts, policy=NAMED) as (running, served, ana):
         handle = await running.start(scripts.task(LIST, send("a"), user_id=ANA))
         (request,) = await pending(handle)
-        events = (await ana.get(f"/runs/{handle.id}", headers={"Accept": "application/json"})).json()["events"]
+        events = (await ana.get(f"/api/runs/{handle.id}")).json()["events"]
         ref = next(event["data"]["summary_ref"] for event in events if "summary_ref" in event["data"])
         places = [f"/runs/{handle.id}", f"/runs/{handle.id}/events", f"/blobs/{handle.id}/{ref}"]
         own = [await first_status(ana, path) for path in places]
@@ -337,7 +335,9 @@ async def test_nobody_sees_a_run_its_events_and_what_it_has_stored_that_is_not_t
             bearer = served.page.csrf(Visitor(by=BO))
             acted = [
                 (
-                    await bo.post(f"/runs/{handle.id}/{name}", json={}, headers={"Authorization": f"Bearer {bearer}"})
+                    await bo.post(
+                        f"/api/runs/{handle.id}/{name}", json={}, headers={"Authorization": f"Bearer {bearer}"}
+                    )
                 ).status_code
                 for name in ("pause", "resume", "message", "top_up", "cancel", "undo")
             ]
@@ -492,9 +492,9 @@ async def test_an_undo_is_called_under_way_only_once_a_worker_has_taken_it(tempo
         ana = await serving.enter_async_context(served.person(ANA))
         handle = await running.start(scripts.task(send("a"), send("b"), user_id=ANA))
         await approve(served, handle)
-        path = f"/runs/{handle.id}/undo"
+        path = f"/api/runs/{handle.id}/undo"
         token = served.page.csrf(Visitor(by=ANA))
-        told = {"headers": {"Accept": "application/json", "Authorization": f"Bearer {token}"}}
+        told = {"headers": {"Authorization": f"Bearer {token}"}}
         asked = (await ana.post(path, json={}, **told)).json()
         begun = await ana.post(path, json={"confirm": asked["confirm"]}, **told)
         async with asyncio.timeout(150):
@@ -520,8 +520,8 @@ async def test_a_run_is_ended_only_after_a_look_and_only_by_those_who_may_stop_i
             asked = await post(bo, f"{here}/cancel")
             digest = re.search(r'name="confirm" value="([0-9a-f]+)"', asked.text)[1]
             refused = await post(bo, f"{here}/cancel", confirm=digest)
-            wants = {"Accept": "application/json", "Authorization": f"Bearer {served.page.csrf(Visitor(by=BO))}"}
-            wire = (await bo.post(f"{here}/cancel", json={}, headers=wants)).json()
+            bearer = {"Authorization": f"Bearer {served.page.csrf(Visitor(by=BO))}"}
+            wire = (await bo.post(f"/api{here}/cancel", json={}, headers=bearer)).json()
         still_open = await served.page.backstay.run(handle.id).is_open()
         done = await post(ana, f"{here}/cancel", confirm=digest)
         result = await served.page.backstay.run(handle.id).result()
@@ -544,11 +544,11 @@ async def test_programs_act_with_a_bearer_token_and_read_the_objects_of_the_wire
     async with page_of(open_engine, scripts) as (running, served, ana):
         handle = await running.start(scripts.task(send("a"), user_id=ANA))
         (request,) = await pending(handle)
-        here, wants = f"/runs/{handle.id}", {"Accept": "application/json"}
-        token = (await ana.get(here, headers=wants)).headers["Backstay-Csrf"]
-        bearer = {**wants, "Authorization": f"Bearer {token}"}
+        here = f"/api/runs/{handle.id}"
+        token = (await ana.get(here)).headers["Backstay-Csrf"]
+        bearer = {"Authorization": f"Bearer {token}"}
         paused = await ana.post(f"{here}/pause", json={"reason": "hold"}, headers=bearer)
-        bare = await ana.post(f"{here}/resume", json={}, headers=wants)
+        bare = await ana.post(f"{here}/resume", json={})
         resumed = await ana.post(f"{here}/resume", json={}, headers=bearer)
         await served.page.backstay.run(handle.id).approve(request["id"], by=ANA)
         await ended(handle)

@@ -165,10 +165,10 @@ async def test_a_decision_that_the_workers_cannot_verify_is_403_for_programs_and
     (request,) = await pending(handle)
     async with (
         served_page(running, approver_key=None if key is None else SecretStr(key)) as served,
-        served.person(ANA, Accept="application/json") as person,
+        served.person(ANA) as person,
     ):
         await listed(person, handle.id)
-        path = f"/requests/{handle.id}/r1"
+        path = f"/api/requests/{handle.id}/r1"
         token = (await person.get(path)).headers["Backstay-Csrf"]
         said = {"verdict": "approve", "f": request["run_id"], "d": request["digest"]}
         refused = await person.post(f"{path}/decide", json=said, headers={"Authorization": f"Bearer {token}"})
@@ -236,8 +236,8 @@ async def test_while_no_worker_answers_a_request_has_no_buttons_and_what_was_dec
         await expect(page.locator(".arguments")).to_contain_text("kim@x.example")
         await page.goto(place(served, handle, "r1"))
         await expect(page.locator("#standing")).to_have_text(f"Decided: approve by {ANA} (verified)")
-        async with served.person(ANA, Accept="application/json") as person:
-            found = (await person.get(f"/requests/{handle.id}/r2")).json()
+        async with served.person(ANA) as person:
+            found = (await person.get(f"/api/requests/{handle.id}/r2")).json()
         assert (found["live"], found["state"]) == (None, "open")
         assert re.match(f"{SILENT}:", found["trouble"])
     await handle.terminate()

@@ -19,7 +19,7 @@ from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused, NotVerified, QuorumPending, Unreachable
 from backstay.policies.policy import Policy
 from backstay.shown import counted, one_line
-from gateways.web.guard import error_body, wants_json
+from gateways.web.guard import error_body, is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
 from gateways.web.runs.showing import undo_view
@@ -201,7 +201,7 @@ def _digest(found: KnownRun, name: str, said: dict[str, Any], preview: dict[str,
 
 def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Response:
     """Return the question whether what is shown is to be done."""
-    if wants_json(request.headers):
+    if is_for_programs(request.scope):
         message = "confirm: look at the preview, then send this with the same `confirm`"
         told = {**error_body("DecisionInvalid", message), "preview": asked.preview, "confirm": asked.digest}
         return page.json(visitor, told, 409 if asked.again else 422)

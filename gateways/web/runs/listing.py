@@ -1,5 +1,6 @@
 """List runs: what is open at Temporal, and every run that the store knows, found by state and words."""
 
+import secrets
 import time
 from typing import Any, get_args
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ from starlette.routing import BaseRoute
 from backstay.client.executions import Execution
 from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.shown import one_line
-from gateways.web.guard import wants_json
+from gateways.web.guard import API, is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from people.runs.words import OUTCOMES, tone_of
@@ -43,8 +44,9 @@ def routes(page: Page) -> list[BaseRoute]:
         if before is None and state in ("all", "open") and not words:
             runs = await _not_begun(page, visitor, open_now, {run["workflow_id"] for run in runs}) + runs
         following = None if last is None else _address(state, words, last)
-        if wants_json(request.headers):
-            return page.json(visitor, {"runs": list(map(_plain, runs)), "next": following})
+        if is_for_programs(request.scope):
+            link = None if following is None else f"{API}/runs?{following}"
+            return page.json(visitor, {"runs": list(map(_plain, runs)), "next": link})
         return page.render(
             request,
             visitor,
@@ -53,7 +55,9 @@ def routes(page: Page) -> list[BaseRoute]:
             state=state,
             words=words,
             states=[(name, OUTCOMES.get(name, name)) for name in _STATES],
-            next=following,
+            next=None if following is None else f"/runs?{following}",
+            may_start=page.may_start(visitor),
+            once=secrets.token_hex(12),
             most=_MOST_LOOKED_AT,
             first=before is None,
             fault=fault,
@@ -83,7 +87,7 @@ def _before(given: str) -> tuple[float, str] | None:
 
 def _address(state: RunFilter, words: str, last: RunRow) -> str:
     asked = {"state": state, "words": words, "before": f"{last.opened_at!r} {last.run}"}
-    return f"/runs?{urlencode({name: value for name, value in asked.items() if value and value != 'all'})}"
+    return urlencode({name: value for name, value in asked.items() if value and value != "all"})
 
 
 async def _seen_rows(

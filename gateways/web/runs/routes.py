@@ -8,10 +8,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from backstay.errors import ArgumentsInvalid, RunNotFound
-from gateways.web.guard import wants_json
+from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_place
-from gateways.web.runs import acting, listing, stored, streaming
+from gateways.web.runs import acting, listing, starting, stored, streaming
 from gateways.web.runs.showing import is_held, view_of, wire_of
 from people.runs.finding import find
 from people.runs.looking import look
@@ -32,7 +32,7 @@ def routes(page: Page) -> list[BaseRoute]:
             found = await find(page.sources, visitor.by, worked_on.workflow_id, worked_on.workflow_run_id)
             return RedirectResponse(run_place(found), 303)
         seen = await look(page.sources, found, visitor.by, before=_before(request))
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             return page.json(visitor, wire_of(seen))
         return page.render(
             request,
@@ -50,6 +50,7 @@ def routes(page: Page) -> list[BaseRoute]:
 
     return [
         *listing.routes(page),
+        *starting.routes(page),
         *streaming.routes(page),
         *acting.routes(page),
         *stored.routes(page),

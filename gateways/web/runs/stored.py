@@ -13,7 +13,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.shown import one_line
 from backstay.task.reading import Page as Part
 from backstay.task.reading import Reading, at_path, page_of
-from gateways.web.guard import wants_json
+from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from people.runs.finding import KnownRun, find
@@ -45,7 +45,7 @@ def routes(page: Page) -> list[BaseRoute]:
                 return _download(value, str(reading.ref), "txt")
             case _:
                 part = await asyncio.to_thread(page_of, value, reading)
-        if wants_json(request.headers):
+        if is_for_programs(request.scope):
             return page.json(visitor, part.answer(reading))
         shown = _shown(value, part, reading) | _around(request, found, reading, part)
         return page.render(request, visitor, "runs/blob.html", found=found, **shown)

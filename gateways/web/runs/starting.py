@@ -1,0 +1,73 @@
+"""Start a run for a visitor, who is its user and who is told to have started it."""
+
+from contextlib import suppress
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from backstay.approvals.deciding import DecisionInvalid
+from backstay.authority import principal
+from backstay.canonical import digest_of
+from backstay.errors import RunNotFound, TaskInvalid
+from backstay.shown import one_line
+from gateways.web.identity import Visitor
+from gateways.web.page import Page, run_path
+from gateways.web.sent import Sent, text_in
+
+_LONGEST_ONCE = 200
+_FIELDS = frozenset({"task", "once"})
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the route that starts runs."""
+
+    async def start(request: Request, visitor: Visitor, sent: Sent) -> Response:
+        if not page.may_start(visitor):
+            raise HTTPException(403, "you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
+        task, once = _asked(sent, visitor)
+        workflow_id = await _started(page, task, _id_of(visitor, once))
+        return page.done(request, visitor, run_path(workflow_id), "The run is started.", {"workflow_id": workflow_id})
+
+    return [page.post("/runs", start)]
+
+
+async def _started(page: Page, task: dict[str, Any], workflow_id: str | None) -> str:
+    """Start a run, unless the same was started before; return its workflow ID."""
+    if workflow_id is not None:
+        with suppress(RunNotFound):
+            return (await page.backstay.execution(workflow_id)).workflow_id
+    return (await page.backstay.start(task, workflow_id)).id
+
+
+def _id_of(visitor: Visitor, once: str) -> str | None:
+    """Return the workflow ID for what a visitor starts once; nobody chooses one that another run has or will have."""
+    return f"task-{digest_of([visitor.by, once])[:32]}" if once else None
+
+
+def _asked(sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], str]:
+    """Return the task that was sent, in the name of the visitor, and the name under which it is started once."""
+    own = {"user_id": visitor.by, "by": visitor.by}
+    if sent.json is None:
+        return {"text": sent.get("text").strip(), **own}, sent.get("once")[:_LONGEST_ONCE]
+    if unknown := sorted(sent.json.keys() - _FIELDS):
+        raise DecisionInvalid(f"{one_line(unknown[0], 80)}: unknown field; send `task`, and `once` if you like")
+    task, once = sent.json.get("task"), text_in(sent.json, "once")
+    if not isinstance(task, dict):
+        raise TaskInvalid('task: must be an object, such as {"text": "..."}')
+    if len(once) > _LONGEST_ONCE:
+        raise DecisionInvalid(f"once: longer than {_LONGEST_ONCE} characters; use a shorter one")
+    return {**_without_names(task, visitor), **own}, once
+
+
+def _without_names(task: dict[str, Any], visitor: Visitor) -> dict[str, Any]:
+    """Return a task without whose it is; raises TaskInvalid where it names somebody else, or brings a proof."""
+    for name in ("user_id", "by"):
+        given = task.get(name)
+        if given is not None and not (isinstance(given, str) and principal(given) == visitor.by):
+            raise TaskInvalid(f"task.{name}: is {visitor.by}, who starts the run; leave it out")
+    if task.get("proof") is not None:
+        raise TaskInvalid("task.proof: is made here; leave it out")
+    return task

@@ -1,0 +1,161 @@
+"""What programs find below /api: from the start of a run to its result, in the forms that its description names."""
+
+import asyncio
+import json
+import re
+from contextlib import AsyncExitStack
+
+import pytest_asyncio
+from jsonschema import Draft202012Validator
+
+from backstay.testing import Reply
+from gateways.web.api.routes import description
+from gateways.web.app import FOR_PROGRAMS
+from gateways.web.identity import Visitor
+from tests.engine import Scripts, ended, engine
+from tests.requirements import promise
+from tests.web.pages import behind_a_proxy, listed, served_page
+
+ANA, BO = "ana@example.com", "bo@example.com"
+MAIL = Reply(calls=[("mail__send_email", {"to": "k@x.example", "subject": "s", "body": "b"})])
+
+
+@pytest_asyncio.fixture(scope="module")
+async def shared(temporal, tmp_path_factory):
+    async with AsyncExitStack() as stack:
+        scripts = Scripts()
+        given = behind_a_proxy(web_starters=(ANA,))
+        running = await stack.enter_async_context(engine(temporal, tmp_path_factory.mktemp("api"), scripts, **given))
+        served = await stack.enter_async_context(served_page(running))
+        ana = await stack.enter_async_context(served.person(ANA, **bearer_of(served, ANA)))
+        yield running, scripts, served, ana
+
+
+def bearer_of(served, by):
+    return {"Authorization": f"Bearer {served.page.csrf(Visitor(by=by))}"}
+
+
+def fits(method, path, answer):
+    """Return the JSON of an answer, which has the form that the description gives it."""
+    whole = description()
+    answers = whole["paths"][path][method]["responses"]
+    kind = answers.get(str(answer.status_code), answers["default"])
+    if "$ref" in kind:
+        kind = whole["components"]["responses"][kind["$ref"].rpartition("/")[2]]
+    schema = {**kind["content"]["application/json"]["schema"], "components": whole["components"]}
+    faults = [error.message for error in Draft202012Validator(schema).iter_errors(answer.json())]
+    assert faults == [], (method, path, answer.status_code)
+    return answer.json()
+
+
+async def until_ended(client, run):
+    """Return the names of the events of a run, to its end."""
+    names, numbers = [], []
+    async with asyncio.timeout(150), client.stream("GET", f"/api/runs/{run}/events") as stream:
+        async for line in stream.aiter_lines():
+            name, _, value = line.partition(": ")
+            names += [value] if name == "event" else []
+            numbers += [json.loads(value)["name"]] if name == "data" and '"name"' in value else []
+    return names, numbers
+
+
+@promise("page:api")
+async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
+    _, scripts, _, ana = shared
+    task = {**scripts.task(MAIL), "user_id": ANA}
+    run = fits("post", "/runs", await ana.post("/api/runs", json={"task": task}))["workflow_id"]
+    await listed(ana, run)
+    still = await ana.get(f"/api/runs/{run}/result")
+    assert (still.status_code, fits("get", "/runs/{workflow_id}/result", still)) == (202, {"open": True})
+    (row,) = fits("get", "/requests", await ana.get("/api/requests"))["requests"]
+    assert (row["workflow_id"], row["state"]) == (run, "open")
+    place = f"/api/requests/{run}/{row['request']['id']}"
+    request = fits("get", "/requests/{workflow_id}/{request_id}", await ana.get(place))
+    said = {"verdict": "approve", "f": request["run_id"], "d": request["live"]["digest"]}
+    decided = await ana.post(f"{place}/decide", json=said)
+    assert fits("post", "/requests/{workflow_id}/{request_id}/decide", decided)["state"] == "decided"
+    result = fits("get", "/runs/{workflow_id}/result", await ana.get(f"/api/runs/{run}/result", params={"wait": 60}))
+    assert (result["outcome"], result["effects"][0]["state"]) == ("completed", "applied")
+    names, told = await until_ended(ana, run)
+    assert (names[-1], told[0], told[-1]) == ("end", "run.started", "run.ended")
+    seen = fits("get", "/runs/{workflow_id}", await ana.get(f"/api/runs/{run}"))
+    assert (seen["open"], seen["user_id"], seen["result"]) == (False, ANA, result)
+    assert fits("get", "/decided", await ana.get("/api/decided"))["requests"][0]["decision"]["by"] == ANA
+    assert [run] == [each["workflow_id"] for each in fits("get", "/runs", await ana.get("/api/runs"))["runs"]]
+    wrong = await ana.get(f"/api/runs/{run}/result", params={"wait": "61"})
+    assert (wrong.status_code, fits("get", "/runs/{workflow_id}/result", wrong)["error"]["type"]) == (
+        422,
+        "ArgumentsInvalid",
+    )
+
+
+@promise("page:api-described")
+async def test_the_description_names_every_address_of_the_api_and_no_other(shared):
+    _, _, served, ana = shared
+    routes = [route for part in FOR_PROGRAMS for route in part(served.page)]
+    offered = {(method.lower(), re.sub(":[a-z]+}", "}", route.path)) for route in routes for method in route.methods}
+    pages = {("get", "/"), ("get", "/openapi.json")}
+    told = (await ana.get("/api/openapi.json")).json()
+
+    assert {each for each in offered if each[0] != "head"} - pages == {
+        (method, path) for path, deeds in told["paths"].items() for method in deeds if method in {"get", "post"}
+    }
+    assert [name for name, schema in told["components"]["schemas"].items() if not sound(schema)] == []
+    assert set(re.findall(r"#/components/schemas/(\w+)", json.dumps(told))) <= told["components"]["schemas"].keys()
+
+
+def sound(schema):
+    Draft202012Validator.check_schema(schema)
+    return True
+
+
+@promise("page:api-starts")
+async def test_a_program_starts_runs_in_its_own_name_only_and_once_under_one_name(shared):
+    _, scripts, served, ana = shared
+    task = {**scripts.task(Reply(text="done")), "user_id": ANA}
+    started = [(await ana.post("/api/runs", json={"task": task, "once": "monday"})).json() for _ in range(2)]
+    assert started[0] == started[1]
+    result = fits(
+        "get",
+        "/runs/{workflow_id}/result",
+        await ana.get(f"/api/runs/{started[0]['workflow_id']}/result", params={"wait": 60}),
+    )
+    assert result["outcome"] == "completed"
+    again = (await ana.post("/api/runs", json={"task": task, "once": "monday"})).json()
+    assert again == started[0]
+    refused = {
+        "task.user_id": {"task": {"text": "x", "user_id": BO}},
+        "task.by": {"task": {"text": "x", "by": BO}},
+        "task.proof": {"task": {"text": "x", "proof": "2.9999999999.00.00"}},
+        "task": {"task": "write to a"},
+        "text": {"task": {"text": ""}},
+        "wrong": {"task": {"text": "x"}, "wrong": 1},
+        "once": {"task": {"text": "x"}, "once": "x" * 201},
+    }
+    for field, body in refused.items():
+        answer = await ana.post("/api/runs", json=body)
+        assert (answer.status_code, answer.json()["error"]["message"].partition(":")[0]) == (422, field)
+    async with served.person(BO, **bearer_of(served, BO)) as bo:
+        denied = await bo.post("/api/runs", json={"task": {"text": "x"}})
+        assert denied.status_code == 403
+        assert "BACKSTAY_WEB_STARTERS" in fits("post", "/runs", denied)["error"]["message"]
+        assert (await bo.get(f"/runs/{started[0]['workflow_id']}/result")).status_code == 404
+
+
+@promise("page:starts")
+async def test_who_may_start_a_run_does_so_by_a_form_and_once_however_often_it_is_sent(shared):
+    running, scripts, served, ana = shared
+    text = scripts.task(Reply(text="done"))["text"]
+    async with served.person(BO) as bo:
+        assert 'action="/runs"' not in (await bo.get("/runs")).text.replace('method="get" action="/runs"', "")
+        denied = await bo.post("/runs", data={"csrf": served.page.csrf(Visitor(by=BO)), "text": text})
+        assert denied.status_code == 403
+    shown = (await ana.get("/runs")).text
+    form = {**dict(re.findall(r'<input type="hidden" name="(csrf|once)" value="([^"]+)">', shown)), "text": text}
+    places = {(await ana.post("/runs", data=form)).headers["location"].partition("?")[0] for _ in range(2)}
+    (place,) = places
+    assert (await ana.get(place)).status_code == 200
+    result = await ended(running.client.get_workflow_handle(place.rpartition("/")[2]))
+    assert result["outcome"] == "completed"
+    empty = await ana.post("/runs", data={**form, "text": " ", "once": "other"})
+    assert (empty.status_code, "text: " in empty.text) == (422, True)
