@@ -7,9 +7,12 @@ import yaml
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-def read_yaml(text: str) -> Any:
-    """Return the value; raises yaml.YAMLError, with line and column, also for a key that is there twice."""
-    loader = yaml.SafeLoader(text)
+def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
+    """Return the value; raises yaml.YAMLError, with line and column, also for a key that is there twice.
+
+    `kind` says what is read as something else than text.
+    """
+    loader = kind(text)
     try:
         node = loader.get_single_node()
         if node is None:

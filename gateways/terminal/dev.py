@@ -75,6 +75,7 @@ async def dev(
     headless: Annotated[bool, Parameter(negative="")] = False,
     page_port: int = PAGE_PORT,
     no_page: Annotated[bool, Parameter(negative="")] = False,
+    no_open: Annotated[bool, Parameter(negative="")] = False,
     db: Path | None = None,
     scripted: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -92,12 +93,14 @@ async def dev(
         Port of the page of approvals, on loopback only.
     no_page
         Do not serve the page.
+    no_open
+        Do not open the page in a browser, which a terminal on a desktop does.
     db
         Database file of Temporal; temporal.db in BACKSTAY_HOME by default.
     scripted
         Serve a model that follows a script, for the example of `backstay init`; it needs no account.
     """
-    asked = _Asked(port, None if headless else ui_port, None if no_page else page_port, db, scripted)
+    asked = _Asked(port, None if headless else ui_port, None if no_page else page_port, db, scripted, not no_open)
     await _run(asked)
 
 
@@ -109,6 +112,8 @@ class _Asked(NamedTuple):
     page_port: int | None
     db: Path | None
     scripted: bool
+    opens: bool
+    """Whether the page is opened in a browser."""
 
 
 async def _run(asked: _Asked) -> None:
@@ -133,7 +138,7 @@ async def _run(asked: _Asked) -> None:
                 model = None if script is None else variables_for(script)
                 page = None if asked.page_port is None else f"http://127.0.0.1:{asked.page_port}"
                 tell(serving.model_copy(update={"page": page, "script": script}))
-                await _serve(Parts(terminal, settings, server, model, asked.page_port), stop)
+                await _serve(Parts(terminal, settings, server, model, asked.page_port, opens=asked.opens), stop)
         finally:
             await server.stop(DRAIN_S)
 

@@ -3,45 +3,94 @@
 import asyncio
 import contextlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError
 
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.errors import StoreUnavailable, Unreachable
+from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
+from backstay.shown import one_line
 from gateways.terminal.flags import Output
-from gateways.terminal.session import has_store, looking, open_store
+from gateways.terminal.session import has_store, looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
 
 _LOOKED_AT = 100
 """How many open and how many closed runs are looked at, so that the newest are found."""
 
 
-async def list_runs(*, limit: int = 20, output: Output = "text") -> None:
+async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output: Output = "text") -> None:
     """List the newest runs, from Temporal or, when it cannot be reached, from the store.
 
     Parameters
     ----------
+    state
+        Only runs in that state or with that outcome, such as waiting or failed.
+    words
+        Only runs with these words in their text, id, user or session.
     limit
         The most runs to list.
     """
     settings, terminal = Settings.load(), Terminal()
+    wanted = _wanted(state)
+    chosen = bool(state or words)
     try:
-        async with looking(settings) as client:
-            rows = await _visible(client, limit)
-        await _mark_pruned(settings, rows)
+        rows = await (_chosen(settings, wanted, words, limit) if chosen else _newest(settings, limit))
     except Unreachable as error:
         if not has_store(settings):
             raise
         terminal.say(f"{error}; shown from the store", "yellow")
         async with open_store(settings) as store:
-            rows = [_stored(row) for row in await store.runs.newest(limit)]
+            rows = [_stored(row) for row in await store.runs.page(state=wanted, words=words, limit=limit)]
     terminal.results(output, rows, map(_line, rows))
     if not rows and output == "text":
-        terminal.say("no runs yet; start one with: backstay run TEXT")
+        terminal.say("no run fits" if chosen else "no runs yet; start one with: backstay run TEXT")
+
+
+def _wanted(state: str) -> Any:
+    """Return the state by which the store finds runs; raises SettingsInvalid for one that there is not."""
+    if state in ("", "all"):
+        return "all"
+    from store.runs.runs import RunFilter
+
+    known = get_args(RunFilter)
+    if state not in known:
+        raise SettingsInvalid(f"--state: {one_line(state, 40)!r} is none of {', '.join(known)}")
+    return state
+
+
+async def _newest(settings: Settings, limit: int) -> list[dict[str, Any]]:
+    async with looking(settings) as client:
+        rows = await _visible(client, limit)
+    await _mark_pruned(settings, rows)
+    return rows
+
+
+async def _chosen(settings: Settings, state: Any, words: str, limit: int) -> list[dict[str, Any]]:
+    """Return the runs that fit, as the store finds them, with what Temporal says of those that are open."""
+    from people.runs.listing import list_page
+
+    async def sees_all(_run: str, _user: str) -> bool:
+        return True
+
+    require_store(settings)
+    async with session(settings) as backstay, open_store(settings) as store:
+        found = await list_page(backstay, store, sees_all, state=state, words=words, limit=limit)
+    if found.fault:
+        raise Unreachable(found.fault)
+    return [
+        {
+            "id": run["workflow_id"],
+            "run_id": run["run_id"],
+            "state": run["state"],
+            "pending": run["waiting"],
+            "started": minute(run["started_at"]),
+            "text": run["text"],
+        }
+        for run in found.runs[:limit]
+    ]
 
 
 async def _visible(client: Client, limit: int) -> list[dict[str, Any]]:

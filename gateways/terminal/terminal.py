@@ -47,6 +47,12 @@ class Terminal:
         """Return whether a person can be asked."""
         return sys.stdin.isatty() and self.console.is_terminal
 
+    def ring(self) -> None:
+        """Let the terminal ring, for a person who looks elsewhere."""
+        if self.interactive:
+            sys.stderr.write("\a")
+            sys.stderr.flush()
+
     def say(self, text: str = "", style: str = "") -> None:
         """Print one line for people."""
         self.console.print(safe(text, style), soft_wrap=True)

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply, ScriptedModel
-from gateways.terminal.local import embedded
+from gateways.terminal.local import embedded, parts
 from tests.cli.commands import BACKSTAY, HOUSE, bare, command, environment_of, forked
 from tests.engine import PRICES, Scripts, share_images, toolbox_of
 from tests.ports import own_port
@@ -338,3 +338,19 @@ async def test_a_temporal_that_ends_before_it_answers_is_started_once_more(tmp_p
     with pytest.raises(SettingsInvalid, match="it said: no port"):
         await embedded.start_temporal(port=own_port(), ui_port=None, **where)
     assert marks.read_text() == "\n" * 4
+
+
+@promise("clients:dev-opens")
+def test_the_page_is_opened_by_a_file_that_only_its_user_can_read(tmp_path, monkeypatch):
+    started = tmp_path / "started"
+    browser = tmp_path / "browser.sh"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {started}\n', encoding="utf-8")
+    browser.chmod(0o755)
+    monkeypatch.setattr("webbrowser._tryorder", None)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    file, link = tmp_path / "page.html", "http://127.0.0.1:8234/link/2.secret"
+
+    parts._open_in_browser(file, link)
+
+    assert started.read_text(encoding="utf-8").splitlines() == [file.as_uri()]
+    assert (file.stat().st_mode & 0o777, link in file.read_text(encoding="utf-8")) == (0o600, True)

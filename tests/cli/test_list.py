@@ -29,3 +29,27 @@ async def test_the_newest_runs_come_first_each_with_the_outcome_that_it_had(open
     assert [(row["id"], row["state"]) for row in rows] == [(rejected.id, "failed")]
     await waiting.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
     await ended(waiting)
+
+
+@promise("runs:list-chosen")
+async def test_runs_are_listed_by_state_and_words_and_a_state_that_there_is_not_is_refused(opened, nursery, tmp_path):
+    waiting = await opened.start({"plan": {"title": "Chosen pears", "steps": [send("a@chosen.example")]}})
+    (request,) = await pending(waiting)
+    over = await opened.start({"plan": {"title": "Chosen plums", "steps": [{"tool": "mail.list_customers"}]}})
+    assert (await ended(over))["outcome"] == "completed"
+
+    async def listed(*chosen):
+        given = {"environment": environment_of(opened), "folder": tmp_path}
+        return await forked(nursery, "list", *chosen, "--output", "json", **given)
+
+    assert [row["text"] for row in json.loads((await listed("--words", "chosen")).out)] == [
+        "Chosen plums",
+        "Chosen pears",
+    ]
+    (row,) = json.loads((await listed("--words", "chosen", "--state", "completed")).out)
+    assert (row["id"], row["state"]) == (over.id, "completed")
+    assert json.loads((await listed("--words", "no such fruit")).out) == []
+    wrong = await listed("--state", "happy")
+    assert (wrong.code, "--state: 'happy' is none of all, open" in wrong.err) == (2, True)
+    await waiting.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    await ended(waiting)

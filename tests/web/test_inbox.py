@@ -252,3 +252,37 @@ async def until_row_says(page, said):
         while "".join(await row_of(page, PARTY).locator(".looking").all_inner_texts()) != said:
             await asyncio.sleep(0.2)
             await page.reload()
+
+
+HIDDEN = """
+window.told = [];
+window.Notification = class extends EventTarget {
+  static permission = "default";
+  static async requestPermission() { return (Notification.permission = "granted"); }
+  constructor(title, more) { super(); window.told.push(`${title}: ${more.body}`); }
+};
+Object.defineProperty(document, "hidden", {get: () => true});
+"""
+"""A page behind others, in a browser that asks its person once."""
+
+
+@promise("page:notified")
+async def test_who_asks_for_it_is_notified_of_new_requests_while_the_page_is_behind_others(browser, shared):
+    running, scripts, served = shared
+    async with browser.tab(extra_http_headers=headers(BO)) as page:
+        await page.add_init_script(HIDDEN)
+        await page.goto(served.url)
+        await expect(page.locator("[data-row]").first).to_be_visible()
+        first = await running.start(scripts.task(mail("first@notified.example")))
+        await expect(page.locator(f"a[href*='{quote(first.id, safe='')}']")).to_be_visible()
+        unasked = await page.evaluate("told")
+        await page.get_by_role("button", name="Notify me in this browser").click()
+        await expect(page.get_by_role("button", name="Notify me in this browser")).to_be_hidden()
+        second = await running.start(scripts.task(mail("second@notified.example")))
+        async with asyncio.timeout(120):
+            while not (told_of := await page.evaluate("told")):
+                await asyncio.sleep(0.1)
+    assert unasked == []
+    assert re.fullmatch(r"backstay: \d+ requests wait for a decision", told_of[0])
+    for handle in (first, second):
+        await handle.terminate()

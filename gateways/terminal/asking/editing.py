@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import re
 import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused
 from backstay.shown import one_line, shown_arguments
+from backstay.yaml_text import read_yaml
 from gateways.terminal.terminal import Terminal
 
 _ALL = 10_000_000
@@ -32,7 +36,7 @@ async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor:
 
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await run.arguments(request.id, call.index)
-    written = await (_in_editor(editor, _as_text(before)) if editor else _in_line(terminal, call))
+    written = await (_in_editor(editor, call.tool, before) if editor else _in_line(terminal, call))
     # Typed in one line are only the new values; in an editor stands all of it.
     edit = edit_in_json(call.index, before, written, whole=bool(editor))
     terminal.show((line, "cyan") for line in differences(before, edit.arguments, edit.without))
@@ -46,10 +50,53 @@ def differences(before: dict[str, Any], changed: dict[str, Any], gone: Sequence[
     return [f"  {line}" for line in changed_lines(*shown)]
 
 
-def _as_text(arguments: dict[str, Any]) -> str:
-    """Return JSON in which every sign can be seen."""
-    text = json.dumps(arguments, indent=2, ensure_ascii=False)
-    return "".join(sign if sign == "\n" or one_line(sign, 20) == sign else json.dumps(sign)[1:-1] for sign in text)
+class _Dumper(yaml.SafeDumper):
+    """Write texts of several lines as they are read."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+class _Loader(yaml.SafeLoader):
+    """Read only what JSON has as something else than text: `no`, `12:30` and `2026-01-01` are what was typed."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", r"(?:null|~|)", ["n", "~", ""]),
+    ("bool", r"(?:true|false)", ["t", "f"]),
+    ("int", r"-?(?:0|[1-9][0-9]*)", list("-0123456789")),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", list("-0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^{_pattern}$"), _first)
+
+
+def arguments_as_yaml(arguments: dict[str, Any]) -> str:
+    """Return YAML in which every character can be seen, an argument after the other."""
+    return "".join(map(_written, arguments, arguments.values()))
+
+
+def _written(name: str, value: Any) -> str:
+    text = yaml.dump({name: value}, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=10_000)
+    if all(one_line(line, 16 * len(line) + 16) == line for line in text.split("\n")) and _read(text) == {name: value}:
+        return text
+    return f"{json.dumps(name)}: {json.dumps(value)}\n"  # JSON is YAML, too
+
+
+def arguments_in_yaml(written: str) -> Any:
+    """Return what stands in YAML; raises DecisionRefused, with line and column, for what cannot be read."""
+    try:
+        return _read(written)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise DecisionRefused(f"arguments: {one_line(str(error), 300)}; nothing was changed") from None
+
+
+def _read(text: str) -> Any:
+    return read_yaml(text, _Loader)
 
 
 async def _chosen(terminal: Terminal, calls: tuple[RequestedCall, ...], name: str) -> RequestedCall:
@@ -72,14 +119,15 @@ async def _in_line(terminal: Terminal, call: RequestedCall) -> str:
     return typed or "{}"
 
 
-async def _in_editor(editor: str, text: str) -> str:
+async def _in_editor(editor: str, tool: str, arguments: dict[str, Any]) -> str:
+    about = f"# {one_line(tool, 200)}: change the arguments, save, and close; one that you delete is left out.\n"
     with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
-        file = Path(folder) / "arguments.json"
-        file.write_text(text + "\n", encoding="utf-8")
+        file = Path(folder) / "arguments.yaml"
+        file.write_text(about + arguments_as_yaml(arguments), encoding="utf-8")
         try:
             process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(file))
         except (OSError, ValueError) as error:
             raise DecisionRefused(f"EDITOR: {editor!r} cannot be started: {type(error).__name__}") from None
         if await process.wait() != 0:
             raise DecisionRefused("the editor failed; nothing was changed")
-        return file.read_text(encoding="utf-8")
+        return json.dumps(arguments_in_yaml(file.read_text(encoding="utf-8")))

@@ -83,6 +83,7 @@ class Prompt:
         """
         self.beside = beside
         self.show(request)
+        self.terminal.ring()
         if request.kind is RequestKind.QUESTION and "answer" in request.options and await self._asks(request):
             return True
         watching = asyncio.create_task(self._watch(request.id))

@@ -13,6 +13,7 @@ from gateways.terminal.local.embedded import Embedded, environment_for
 from gateways.terminal.session import account_name
 from gateways.terminal.terminal import Terminal
 from system.child import Child
+from system.files import write_whole
 
 _READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
 _READY_S = 60.0
@@ -30,6 +31,8 @@ class Parts(NamedTuple):
     model: Mapping[str, str] | None
     page: int | None
     """The port of the page; None without one."""
+    opens: bool = False
+    """Whether the page is opened in a browser, where there is one."""
 
     @property
     def address(self) -> str:
@@ -91,6 +94,25 @@ def _say_page(parts: Parts) -> None:
     token = link_for(open_seals(settings), by)
     terminal.say(f"page        http://127.0.0.1:{parts.page}/link/{token}", "green")
     terminal.say(f"            for {by}, for 12 hours; another link: backstay web link --by NAME --port {parts.page}")
+    if parts.opens and _has_desktop(terminal, settings):
+        _open_in_browser(settings.home / "page.html", f"http://127.0.0.1:{parts.page}/link/{token}")
+
+
+def _has_desktop(terminal: Terminal, settings: Settings) -> bool:
+    """Return whether somebody sits at a desktop here, whose browser would come up."""
+    shows = sys.platform == "darwin" or any(settings.environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return terminal.interactive and shows
+
+
+def _open_in_browser(file: Path, address: str) -> None:
+    """Open an address that lets its reader in.
+
+    A file that only this user can read leads there: others on this machine see what a browser is started with.
+    """
+    import webbrowser
+
+    write_whole(file, f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n'.encode(), mode=0o600)
+    webbrowser.open(file.absolute().as_uri())
 
 
 async def _keep(terminal: Terminal, start: Callable[[], Awaitable[Child]], ready: Callable[[str], None]) -> None:

@@ -73,12 +73,30 @@
     }
   };
 
+  /* Whoever wants to be told while the page is behind others says so once; the browser remembers it. */
+  const undecided = () => "Notification" in window && Notification.permission === "default";
+  const ask = document.getElementById("notify");
+  if (ask && undecided()) {
+    ask.hidden = false;
+    ask.addEventListener("click", async () => {
+      await Notification.requestPermission();
+      ask.hidden = !undecided();
+    });
+  }
+  const notify = (open) => {
+    if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
+    const text = `${open} ${open === 1 ? "request waits" : "requests wait"} for a decision`;
+    new Notification("backstay", {body: text, tag: "backstay"}).addEventListener("click", () => window.focus());
+  };
+
   const hear = () => {
     const source = new EventSource(body.dataset.events);
-    let fresh = true;
+    let fresh = true, open = Number(body.dataset.open);
     source.addEventListener("news", (event) => {
       const news = JSON.parse(event.data);
       if (body.dataset.title) document.title = (news.open ? `(${news.open}) ` : "") + body.dataset.title;
+      if (news.open > open) notify(news.open);
+      open = news.open;
       aboutRequest(news);
       /* Something may have happened between the page and its first news. */
       const stale = "open" in body.dataset && String(news.open) !== body.dataset.open;

@@ -1,0 +1,131 @@
+"""List runs: what is open at Temporal, and every run that the store knows, found by state and words."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from backstay.client import Backstay
+from backstay.client.executions import Execution
+from backstay.errors import BackstayError
+from people.runs.words import OUTCOMES, tone_of
+from store.runs.runs import RunFilter, RunRow
+from store.store import Store
+
+MOST_LOOKED_AT = 600
+"""How many runs are looked at for one page, for people who see only some of them."""
+_MOST_OPEN = 200
+ListedRun = dict[str, Any]
+"""One run in a list; `state` is in the words for people, and `tone` and `older` say how to show it."""
+Position = tuple[float, str]
+"""When a run was opened, and its name."""
+MaySee = Callable[[str, str], Awaitable[bool]]
+"""Tells whether a person may see the run of that name, of that user."""
+
+
+class RunPage(NamedTuple):
+    """Hold one page of a list."""
+
+    runs: list[ListedRun]
+    last: RunRow | None
+    """The run behind which the next page begins; None at the end."""
+    fault: str
+    """Why Temporal did not answer, if it did not."""
+
+
+async def list_page(
+    backstay: Backstay,
+    store: Store,
+    may_see: MaySee,
+    *,
+    state: RunFilter = "all",
+    words: str = "",
+    before: Position | None = None,
+    limit: int,
+) -> RunPage:
+    """Return the runs of a page, the newest first; raises StoreUnavailable."""
+    open_now, fault = await _open_now(backstay)
+    rows, last = await _seen_rows(store, may_see, state, words, before, limit=limit)
+    known = {(run.workflow_id, run.first_run_id): run for run in open_now}
+    runs = [_of_row(row, known, fault=bool(fault), older=await _is_older(store, row)) for row in rows]
+    if before is None and state in ("all", "open") and not words:
+        runs = await _not_begun(store, may_see, open_now, {run["workflow_id"] for run in runs}) + runs
+    return RunPage(runs, last, fault)
+
+
+async def _seen_rows(
+    store: Store, may_see: MaySee, state: RunFilter, words: str, before: Position | None, *, limit: int
+) -> tuple[list[RunRow], RunRow | None]:
+    """Return the runs of a page that a person may see, and the one behind which the next page begins."""
+    found: list[RunRow] = []
+    looked_at = 0
+    while True:
+        rows = await store.runs.page(state=state, words=words, before=before, limit=limit + 1)
+        found += [row for row in rows if await may_see(row.run, row.user_id)]
+        looked_at += len(rows)
+        if len(found) > limit:
+            return found[:limit], found[limit - 1]
+        if len(rows) <= limit:
+            return found, None
+        if looked_at >= MOST_LOOKED_AT:
+            return found, rows[-1]
+        before = (rows[-1].opened_at, rows[-1].run)
+
+
+async def _open_now(backstay: Backstay) -> tuple[list[Execution], str]:
+    """Return what is open at Temporal, and why that is not known, if it is not."""
+    try:
+        return await backstay.open_runs(_MOST_OPEN), ""
+    except BackstayError as error:
+        return [], str(error)
+
+
+async def _not_begun(store: Store, may_see: MaySee, open_now: list[Execution], known: set[str]) -> list[ListedRun]:
+    """Return open runs that the store does not know: no worker has begun them yet."""
+    found: list[ListedRun] = []
+    for run in open_now:
+        if run.kind != "RunTask" or run.workflow_id in known or await store.runs.get(run.workflow_id) is not None:
+            continue
+        if await may_see(f"{run.workflow_id}/{run.first_run_id}", run.user_id):
+            user, at = run.user_id, run.started_at
+            found.append(_run(run.workflow_id, run.first_run_id, user_id=user, started_at=at, state="not begun"))
+    return found
+
+
+async def _is_older(store: Store, row: RunRow) -> bool:
+    newest = await store.runs.get(row.workflow_id)
+    return newest is not None and newest.run != row.run
+
+
+def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool, older: bool) -> ListedRun:
+    now = known.get((row.workflow_id, row.workflow_run_id))
+    state, waiting = row.state, 0
+    if row.pruned_at is not None:
+        state = "pruned"
+    elif row.result is not None:
+        state = str(row.result.get("outcome", "ended"))
+    elif now is not None:
+        # Without search attributes Temporal only says that it is open.
+        state, waiting = now.state or "open", now.waiting
+    elif row.state == "open" and not fault and len(known) < _MOST_OPEN:
+        state = "stopped"
+    usage = (row.result or {}).get("usage", {})
+    cost = usage.get("llm_cost_usd")
+    return _run(
+        row.workflow_id,
+        row.workflow_run_id,
+        user_id=row.user_id,
+        started_at=row.opened_at,
+        state=state,
+        text=row.text,
+        session_id=row.session_id,
+        waiting=waiting,
+        ended_at=row.closed_at,
+        cost_usd=None if cost is None else float(cost),
+        older=older,
+    )
+
+
+def _run(workflow_id: str, run_id: str, *, user_id: str, started_at: float, state: str, **more: Any) -> ListedRun:
+    unknown = {"text": "", "session_id": None, "waiting": 0, "ended_at": None, "cost_usd": None, "older": False}
+    shown = {"state": OUTCOMES.get(state, state), "tone": tone_of(state)}
+    named = {"workflow_id": workflow_id, "run_id": run_id, "user_id": user_id, "started_at": started_at}
+    return unknown | named | shown | more
