@@ -4,7 +4,7 @@ import asyncio
 
 from backstay.testing import Conversation, Reply
 from tests.engine import Engine, pending
-from tests.replay import continued, lost_answers, meaning, models, plans, programs, repeated_steps, steered, told
+from tests.replay import continued, lanes, lost_answers, meaning, models, plans, programs, repeated_steps, steered, told
 from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -110,4 +110,5 @@ SHAPES: dict[str, Play] = {
     **repeated_steps.SHAPES,
     **models.SHAPES,
     **continued.SHAPES,
+    **lanes.SHAPES,
 }
