@@ -153,6 +153,9 @@ async def _taken(browser: Browser, link: str, shot: Shot, file: Path | None) -> 
         await page.wait_for_load_state("load")
         text = steady(await page.locator("main").inner_text())
         if file is not None:
+            # What stays in view would lie across the middle of a picture that is higher than its window.
+            height = await page.evaluate("document.documentElement.scrollHeight")
+            await page.set_viewport_size({"width": PHONE_WIDTH if shot.phone else WIDTH, "height": height})
             await page.screenshot(path=file, full_page=True, animations="disabled", caret="hide")
         return text
     finally:

@@ -101,7 +101,8 @@ class Follower:
         self.shown = event.n
         if self.asks and self._said_otherwise(event):
             return
-        self.terminal.say(event_line(event, short=self.asks), style_of(event))
+        width = self.terminal.console.width - 1 if self.asks else None
+        self.terminal.say(event_line(event, width=width), style_of(event))
 
     def _said_otherwise(self, event: Event) -> bool:
         """Return whether a person at this terminal reads of an event elsewhere: in a request, a call or the end."""

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -52,6 +53,8 @@ _LOOKS: dict[Kind, tuple[int, str]] = {
     "no undo": (8, "bold red"),
 }
 """How far in a line of a call stands, and its style."""
+_LEAST = 20
+"""So many characters of the arguments and of the answer of a call stand in a line, however narrow the terminal is."""
 _FAILURES = frozenset({"action.failed", "model.failed", "program.diverged", "tools.missing"})
 
 
@@ -62,14 +65,22 @@ def style_of(event: Event) -> str:
     return _STYLES.get(event.name.partition(".")[0], "")
 
 
-def event_line(event: Event, *, short: bool = False) -> str:
-    """Return an event as one line; of a call, also what it was called with. A short line of a call has no name."""
-    text, tool, request = event.text, event.data.get("tool"), event.data.get("request")
+def event_line(event: Event, *, width: int | None = None) -> str:
+    """Return an event as one line; of a call, also what it was called with.
+
+    With a width, for people who follow a run, a call has no name of its event and is cut to fit; why it failed is not.
+    """
+    head, text = f"{event.at[11:19]}  step {event.step_index}  ", event.text
+    tool, request = event.data.get("tool"), event.data.get("request")
+    short = width if event.name.startswith("action.") else None
     if tool and request and text.startswith(tool):
-        text = f"{tool} {request}{text.removeprefix(tool)}"
-    if short and event.name.startswith("action."):
-        return f"{event.at[11:19]}  step {event.step_index}  {text}"
-    return f"{event.at[11:19]}  step {event.step_index}  {event.name:<17} {text}"
+        told = text.removeprefix(tool)
+        if short is not None:
+            room = max(short - cell_len(head) - cell_len(tool) - 1, 2 * _LEAST)
+            told = told if event.name == "action.failed" else one_line(told, room // 2)
+            request = one_line(request, max(room - cell_len(told), _LEAST))
+        text = f"{tool} {request}{told}"
+    return f"{head}{text}" if short is not None else f"{head}{event.name:<17} {text}"
 
 
 def request_lines(

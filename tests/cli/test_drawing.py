@@ -1,5 +1,7 @@
 """How events and ends of runs look at the terminal."""
 
+import json
+
 import pytest
 
 from backstay.effects.effect import Effect, EffectState
@@ -26,6 +28,20 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
     event = Event(n=1, name=name, at="2026-11-20T12:00:00", text="mail.read: not there", data=data)
     assert (style_of(event) == "red") is red
     assert ('mail.read {"id":1}: not there' in event_line(event)) is bool(data.get("tool"))
+
+
+@promise("clients:call-line")
+def test_a_call_is_one_line_that_fits_where_people_follow_it_and_a_failure_says_all_of_why():
+    told = {"tool": "mail.send_email", "request": json.dumps({"body": "x" * 200, "to": "a@x.example"})}
+    done = Event(n=1, name="action.called", at="2026-11-20T12:00:00", text=f"mail.send_email -> {'y' * 200}", data=told)
+    why = f"mail.send_email: {'z' * 200}"
+    failed = Event(n=2, name="action.failed", at="2026-11-20T12:00:00", text=why, data=told)
+
+    assert [len(event_line(done, width=width)) <= width for width in (90, 120, 200)] == [True] * 3
+    assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"body": "xxx')
+    assert " -> yyy" in event_line(done, width=90)
+    assert why.partition(": ")[2] in event_line(failed, width=90)
+    assert told["request"] in event_line(done)
 
 
 @promise("clients:end")
