@@ -23,6 +23,7 @@ from store.ledger.auditing import Auditing
 from store.ledger.reading import Chains
 from store.ledger.roots import Roots
 from store.ledger.writing import ChainWriter
+from store.memory.items import MemoryItems
 from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
@@ -30,9 +31,11 @@ from store.notices.requests import Requests
 from store.pauses import Pauses
 from store.runs.decisions import Decisions
 from store.runs.events import Events
+from store.runs.forgetting import Forgetting
 from store.runs.parked import ParkedUndos
 from store.runs.plans import Plans
 from store.runs.pruning import Pruning
+from store.runs.recollection import Recollection
 from store.runs.revealing import Revealing
 from store.runs.runs import Runs
 from store.secrets.handles import SecretHandles
@@ -80,6 +83,7 @@ class Store:
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self.pruning = Pruning(database, self.blobs, clock)
+        self._open_memory(database)
         self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
 
     def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
@@ -90,6 +94,12 @@ class Store:
         self.chains = Chains(database)
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
+
+    def _open_memory(self, database: Database) -> None:
+        """Find again what runs have left, and forget it."""
+        items = MemoryItems(database)
+        self.memory = Recollection(items, self.runs, self.events, self.blobs)
+        self.forgetting = Forgetting(database, self.blobs, self.runs, self.pruning)
 
     @property
     def stamp(self) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,6 +107,14 @@ class Blobs(FileBlobs):
         """Return a sealed JSON value."""
         return decode(await self.unseal(ref))
 
+    async def erase(self, names: Sequence[str]) -> int:
+        """Remove payloads of the run by their names, rows and files; return how many there were."""
+        rows = await self._common.rows.erase(self._run, names) if names else frozenset[str]()
+        files = await asyncio.to_thread(self._remove, names)
+        for name in names:
+            self._recent.drop((self._run, name))
+        return len(rows | files)
+
     async def follow(self, run: str) -> None:
         """Let this run read what another one, which has ended, has stored."""
         if not self._common.in_database:
@@ -166,6 +174,13 @@ class Blobs(FileBlobs):
 
     def _is_file(self, data: bytes) -> bool:
         return len(data) > MOST_BYTES and not self._common.in_database
+
+    def _remove(self, names: Sequence[str]) -> frozenset[str]:
+        with disk_faults():
+            there = frozenset(self._folder.names()).intersection(names)
+            for name in there:
+                self._folder.remove(name)
+        return there
 
     def _in_files(self, run: str) -> tuple[set[str], str | None]:
         """Return which payloads are files where programs of this run look, and which run a run follows."""

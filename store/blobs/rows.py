@@ -37,6 +37,9 @@ _SIZE = select(func.count(), func.coalesce(func.sum(func.length(payloads.c.data)
 _IS_PART = (payloads.c.run == bindparam("run_"), payloads.c.name.like(bindparam("like")))
 _PARTS = select(payloads.c.data).where(*_IS_PART).order_by(payloads.c.name)
 _DROP_PARTS = delete(payloads).where(*_IS_PART)
+_ERASE = delete(payloads).where(
+    payloads.c.run == bindparam("run_"), payloads.c.name.in_(bindparam("names", expanding=True))
+)
 _DELETE = delete(payloads).where(payloads.c.run == bindparam("run_"))
 
 
@@ -121,6 +124,13 @@ class PayloadRows:
     def drop_parts(self, connection: Connection, run: str, name: str) -> None:
         """Remove the parts of a payload that is whole now."""
         connection.execute(_DROP_PARTS, {"run_": run, "like": f"{name}.part%"})
+
+    @writing
+    def erase(self, connection: Connection, run: str, names: Sequence[str]) -> frozenset[str]:
+        """Remove payloads of a run by their names; return those that were there."""
+        there = frozenset(connection.execute(_SOME, {"run_": run, "names": list(names)}).scalars())
+        connection.execute(_ERASE, {"run_": run, "names": list(names)})
+        return there
 
     @writing
     def free(self, connection: Connection, run: str, *, dry_run: bool = False) -> tuple[int, int]:

@@ -54,6 +54,10 @@ class Recent:
         while self._size > self._limit:
             self._size -= len(self._kept.popitem(last=False)[1])
 
+    def drop(self, ref: RunRef) -> None:
+        """Forget a payload that was removed."""
+        self._size -= len(self._kept.pop(ref, b""))
+
 
 class Missing(WorkerMisfit):
     """A payload is not in this worker's folder."""

@@ -342,6 +342,26 @@ posts = Table(
     Index("posts_of_request", "receiver", "workflow_id", "run_id", "request_id"),
 )
 
+memory_items = Table(
+    "memory_items",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("run", Words, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("tool", Words, nullable=False),
+    Column("ref", Words, nullable=False),
+    Column("source", Words, nullable=False),
+    Column("written_by", Words, nullable=False),
+    Column("approved_by", Words, nullable=False),
+    Column("session_id", Words),
+    Column("at", Double, nullable=False),
+    Column("size", Integer, nullable=False),
+    Index("memory_items_of_run", "run", "n", "kind", unique=True),
+    Index("memory_items_of_owner", "owner", "at"),
+)
+
 # What is hashed is stored as it was hashed: it is written so that every database accepts it.
 ledger_rows = Table(
     "ledger_rows",

@@ -99,6 +99,12 @@ class Events:
         return [Event.model_validate(body) for body in bodies]
 
     @reading
+    def numbered(self, connection: Connection, run: str, numbers: Sequence[int]) -> list[Event]:
+        """Return the events with these numbers, in order."""
+        found = connection.execute(_DRAFTS, {"run_": run, "numbers": list(numbers)})
+        return [Event.model_validate(row.body) for row in sorted(found, key=lambda row: row.n)]
+
+    @reading
     def outcomes(self, connection: Connection, run: str, drafts: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """Return what is kept with drafts that have not joined the timeline yet, by their number."""
         asked = {"run_": run, "numbers": [-draft for draft in drafts]}

@@ -25,6 +25,7 @@ from store.database.schema import chain, effects, events, parked_undos, runs, se
 from store.database.transactions import reading, writing
 from store.faults import disk_faults
 from store.ledger.noting import note
+from store.memory.items import drop_items
 from store.runs.plans import forget_plans, settle_plans
 
 _FOLLOWED = select(runs.c.follows).where(runs.c.follows.is_not(None), runs.c.pruned_at.is_(None))
@@ -116,7 +117,7 @@ class Pruning:
             for table in (effects, events, secrets)
         }
         if not dry_run:
-            self._erase(connection, run.run)
+            self.erase(connection, run.run)
         return Freed(runs=1, effects=counts["effects"], events=counts["events"], secrets=counts["secret_handles"])
 
     @writing
@@ -144,8 +145,10 @@ class Pruning:
             freed += Freed(payloads=count, bytes=size)
         return freed + await asyncio.to_thread(self._free, marked, dry_run)
 
-    def _erase(self, connection: Connection, run: str) -> None:
+    def erase(self, connection: Connection, run: str) -> None:
+        """Mark a run as pruned, and remove its rows in the transaction under way."""
         settle_plans(connection, run)
+        drop_items(connection, run)
         for table in (effects, events, secrets, parked_undos):
             connection.execute(delete(table).where(table.c.run == run))
         nothing = {

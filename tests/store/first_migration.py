@@ -10,7 +10,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from store.database.schema import metadata
 
-VERSIONS = Path(__file__).parents[2] / "store/database/migrations/versions"
+SCHEMA = Path(__file__).parents[2] / "store/database"
+VERSIONS = SCHEMA / "migrations/versions"
 DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}
 
 
@@ -25,7 +26,8 @@ def statements(dialect: str) -> str:
         )
     ]
     lines = (line.rstrip() for statement in made for line in f"{statement.strip()};\n".splitlines())
-    return "-- Written by tests/store/first_migration.py.\n" + "\n".join(lines) + "\n"
+    full_text = (SCHEMA / f"full_text_{dialect}.sql").read_text(encoding="utf-8")
+    return "-- Written by tests/store/first_migration.py.\n" + "\n".join(lines) + f"\n{full_text}"
 
 
 def file_of(dialect: str) -> Path:

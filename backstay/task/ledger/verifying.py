@@ -28,6 +28,7 @@ MOST_FAULTS = 50
 """So many faults of one run are named; the others are counted."""
 
 _PRUNED = "run.pruned"
+_FORGOTTEN = "memory.forgotten"
 _PROOF = "proof.used"
 
 
@@ -211,14 +212,14 @@ def _unsigned(head: Head, rows: Sequence[Row], keys: PublicKeys, first_day: str)
 
 
 def _may_be_unsigned(row: Row) -> bool:
-    """Return whether commands or the page write such a row: who was shown a secret, and what was pruned."""
+    """Return whether commands or the page write such a row: who was shown a secret, what was pruned or forgotten."""
     match row.kind, row.name:
         case ("decision", name):
             return name == REVEAL
         case ("proof", name):
             return name == _PROOF and _said(row.body).get("update") == REVEAL
         case kind:
-            return kind == ("run", _PRUNED)
+            return kind in {("run", _PRUNED), ("memory", _FORGOTTEN)}
 
 
 def _taken_over(run: str, rows: Sequence[Row], keys: PublicKeys, store: str) -> list[Fault]:

@@ -126,6 +126,24 @@ CREATE TABLE looks (
     PRIMARY KEY (workflow_id, request_id, reader)
 );
 CREATE INDEX looks_by_age ON looks (until);
+CREATE TABLE memory_items (
+    position INTEGER NOT NULL,
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    source TEXT NOT NULL,
+    written_by TEXT NOT NULL,
+    approved_by TEXT NOT NULL,
+    session_id TEXT,
+    at DOUBLE NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (position)
+);
+CREATE INDEX memory_items_of_owner ON memory_items (owner, at);
+CREATE UNIQUE INDEX memory_items_of_run ON memory_items (run, n, kind);
 CREATE TABLE outbox (
     position INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -288,3 +306,4 @@ CREATE TABLE worker_fingerprints (
     recorded_at DOUBLE NOT NULL,
     PRIMARY KEY (what, place)
 );
+CREATE VIRTUAL TABLE memory_index USING fts5(owner, words, tokenize = 'ascii');

@@ -1,0 +1,87 @@
+"""The words by which what is remembered is found again, and the part of a text that holds them.
+
+Nothing in a text or a question is ever syntax.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection
+
+from backstay.data_files import data_beside
+
+MOST_READ = 50_000
+"""Characters of a text that are looked at."""
+MOST_INDEXED = 2000
+"""Different words of one item by which it is found."""
+MOST_ASKED = 40
+"""Forms of words of a question that are looked for."""
+MOST_QUERY = 2000
+"""Characters of a question that are looked at."""
+_STEP = 120
+"""Characters by which the part that is looked at moves on."""
+_LOOKED_AT = 200_000
+_LONGEST = 48
+_WORD = re.compile(r"[^\W_]+")
+_STOP = frozenset(data_beside(__file__)["stop"].split())
+_ENDINGS = ("ies", "ing", "ed", "es", "s")
+_LEAST_STEM = 3
+_BEGINS = 5
+"""Letters that words of one family begin with."""
+
+
+def words_of(text: str, most: int = MOST_INDEXED) -> list[str]:
+    """Return the different words of a text, in order, in the forms in which they are stored and asked for."""
+    folded = unicodedata.normalize("NFKC", text[:MOST_READ]).casefold()
+    found: dict[str, None] = {}
+    for match in _WORD.finditer(folded):
+        word = match.group()
+        if word not in _STOP:
+            found |= dict.fromkeys(_forms(word))
+        if len(found) >= most:
+            break
+    return list(found)
+
+
+def asked_words(query: str) -> list[str]:
+    """Return the words that a question is answered by."""
+    return words_of(query[:MOST_QUERY], MOST_ASKED)
+
+
+def owner_word(owner: str) -> str:
+    """Return the word under which everything of one user stands in the index."""
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def excerpt(text: str, wanted: Collection[str], most: int) -> str:
+    """Return at most so many characters: those that hold most of the wanted words, the first such place."""
+    if len(text) <= most:
+        return text
+    room, best, at = most - 2, -1, 0
+    for start in range(0, max(1, min(len(text), _LOOKED_AT) - room + _STEP), _STEP):
+        found = len(set(wanted).intersection(words_of(text[start : start + room])))
+        if found > best:
+            best, at = found, start
+        if best >= len(set(wanted)):
+            break
+    part = text[at : at + room]
+    return f"{'…' if at else ''}{part}{'…' if at + room < len(text) else ''}"
+
+
+def _forms(word: str) -> list[str]:
+    """Return a word without its ending, and how it begins, so that `allergies` finds `allergic`, if less surely.
+
+    Both are in ASCII: databases differ in what else they take for a letter.
+    """
+    stem, begins = word, ""
+    if not any(map(str.isdigit, word)):
+        ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= _LEAST_STEM), "")
+        stem = word[: len(word) - len(ending)] + ("y" if ending == "ies" else "")
+        # `invoice` and `invoices`, `charge` and `charged`.
+        stem = stem.removesuffix("e") if len(stem) > _LEAST_STEM else stem
+        begins = f"{_BEGINS}{word[:_BEGINS]}" if len(word) > _BEGINS else ""
+    return [_ascii(form[:_LONGEST]) for form in (stem, begins) if form]
+
+
+def _ascii(form: str) -> str:
+    return form if form.isascii() else f"u{form.encode('utf-8', 'surrogatepass').hex()}"

@@ -1,0 +1,1 @@
+CREATE VIRTUAL TABLE memory_index USING fts5(owner, words, tokenize = 'ascii');

@@ -1,0 +1,1 @@
+INSERT INTO memory_index (rowid, owner, words) VALUES (:position, :owner, :words)

@@ -1,0 +1,1 @@
+INSERT INTO memory_index (memory_index) VALUES ('optimize')

@@ -1,0 +1,157 @@
+"""Forget what is remembered of a run, with the payloads behind it; the ledger says that it was forgotten, and by whom.
+
+The chain of the run in the ledger stays as it is, so that it can still be verified. A whole run is forgotten as it is
+pruned. Of one item, the stored answer, its line in the timeline and the model's own copy of the conversation go.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid
+from backstay.memory.item import MemoryItem
+from backstay.shown import one_line
+from store.blobs.blobs import Blobs, BlobStore
+from store.blobs.rows import SEALED
+from store.database.database import Database
+from store.database.identity import lock_epoch
+from store.database.schema import events, runs
+from store.database.transactions import reading, writing
+from store.ledger.noting import note
+from store.memory.items import clean_index, drop_items
+from store.runs.pruning import Pruning
+from store.runs.runs import Runs
+
+FORGOTTEN = "(forgotten)"
+_OF_CALL = ("request", "undo", "sources")
+"""What the event of a call says of its arguments."""
+_MOST_PIECES = 10_000
+
+
+class Forgetting:
+    """Forget items and runs of one user at a time."""
+
+    def __init__(self, database: Database, blobs: BlobStore, rows: Runs, pruning: Pruning) -> None:
+        """Work on one store."""
+        self.database = database
+        self._blobs = blobs
+        self._runs = rows
+        self._pruning = pruning
+
+    async def item(self, item: MemoryItem, *, by: str) -> int:
+        """Forget one item; return how many payloads were erased.
+
+        Raises TaskInvalid for a run that has not ended or that another one goes on from, and RunNotFound.
+        """
+        names = await self._payloads(item)
+        await self._check(item.run)
+        # First, so that it can be said again where this process is killed in between: what is empty is told to nobody.
+        erased = await self._blobs.of(item.run).erase(names)
+        await self._forget(item, by)
+        return erased
+
+    async def run(self, run: str, owner: str, *, by: str) -> int:
+        """Forget a run as if it was pruned; return how many payloads were erased. Raises what `item` raises."""
+        await self._forget_run(run, owner, by)
+        return (await self._pruning.free_payloads([run])).payloads
+
+    @reading
+    def _check(self, connection: Connection, run: str) -> None:
+        _closed(connection, run)
+
+    @writing
+    def _forget(self, connection: Connection, item: MemoryItem, by: str) -> None:
+        row = _closed(connection, item.run)
+        if not drop_items(connection, item.run, [item.id]):
+            raise RunNotFound(f"{item.id}: it was forgotten already")
+        clean_index(connection)
+        values: dict[str, Any] = {"context": None}
+        match item.kind:
+            case "run_metadata":
+                values |= {"text": "", "metadata": None}
+            case "final_answer":
+                values |= {"result": {**row.result, "final_summary": FORGOTTEN, "raw_outputs": {}, "output": None}}
+            case "tool_call" | "tool_output":
+                _forget_event(connection, item)
+        connection.execute(update(runs).where(runs.c.run == item.run).values(**values))
+        _note(connection, item.run, item.owner, by, kind=item.kind, n=item.n)
+
+    @writing
+    def _forget_run(self, connection: Connection, run: str, owner: str, by: str) -> None:
+        lock_epoch(connection)
+        _closed(connection, run)
+        self._pruning.erase(connection, run)
+        clean_index(connection)
+        _note(connection, run, owner, by)
+
+    async def _payloads(self, item: MemoryItem) -> list[str]:
+        """Return the names of the payloads that hold the text of an item."""
+        blobs, (workflow_id, _, workflow_run_id) = self._blobs.of(item.run), item.run.rpartition("/")
+        row = await self._runs.get(workflow_id, workflow_run_id)
+        if row is None:
+            raise RunNotFound(f"{one_line(workflow_id, 100)}: this store knows no such run")
+        result = row.result or {}
+        names = [*await _conversation(blobs, row.context), *_named(result, "events_ref", "effects_ref")]
+        if item.ref:
+            record = await _json(blobs, item.ref)
+            names += [item.ref, *_named(record, "shown"), *(f"{ref}{SEALED}" for ref in _named(record, "raw"))]
+        return list(dict.fromkeys(names))
+
+
+def _closed(connection: Connection, run: str) -> Any:
+    """Return the row of a run that has ended, and from which no other goes on."""
+    row = connection.execute(select(runs).where(runs.c.run == run).with_for_update()).first()
+    name = one_line(run.rpartition("/")[0], 100)
+    if row is None or row.pruned_at is not None:
+        raise RunNotFound(f"{name}: nothing of it is left")
+    if row.state != "closed":
+        raise TaskInvalid(f"{name} has not ended; forget it then")
+    later = select(runs.c.workflow_id).where(runs.c.follows == run, runs.c.pruned_at.is_(None))
+    if (follower := connection.execute(later).scalar()) is not None:
+        raise TaskInvalid(
+            f"{name}: {one_line(follower, 100)} goes on from it and holds what it said; forget that first"
+        )
+    return row
+
+
+def _forget_event(connection: Connection, item: MemoryItem) -> None:
+    where = (events.c.run == item.run, events.c.n == item.n)
+    body = connection.execute(select(events.c.body).where(*where)).scalar()
+    if body is not None:
+        data = {name: value for name, value in body["data"].items() if name not in _OF_CALL}
+        told = {**body, "text": f"{one_line(item.tool, 80)} {FORGOTTEN}", "data": data}
+        connection.execute(update(events).where(*where).values(body=told))
+
+
+def _note(connection: Connection, run: str, owner: str, by: str, **more: Any) -> None:
+    note(connection, run, "memory", "memory.forgotten", {"owner": owner, "by": by, **more})
+
+
+async def _conversation(blobs: Blobs, context: str | None) -> list[str]:
+    """Return the pieces of what the model of a run was told, from the last one back to the first."""
+    found: dict[str, None] = {}
+    waiting = [context]
+    while waiting and len(found) < _MOST_PIECES:
+        ref = waiting.pop()
+        if not ref or ref in found:
+            continue
+        found[ref] = None
+        piece = await _json(blobs, ref)
+        waiting += _named(piece, "older", "before")
+        # How the run ended stands in a result of its own.
+        found |= dict.fromkeys(said[1] for said in piece.get("said", ()) if said[0] == "!engine.result" and said[1])
+    return list(found)
+
+
+async def _json(blobs: Blobs, ref: str) -> dict[str, Any]:
+    try:
+        found = await blobs.get_json(ref)
+    except StoreUnavailable:
+        raise
+    except BackstayError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _named(record: dict[str, Any], *names: str) -> list[str]:
+    return [ref for name in names if isinstance(ref := record.get(name), str) and ref]
