@@ -8,6 +8,7 @@ from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.resources import Resources
 from activities.runs.pages import Pages
+from activities.runs.recalling import Recalling
 from activities.runs.runs import Runs
 from activities.steps import Steps
 from activities.tools.outcomes import Outcomes
@@ -31,6 +32,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         searches.search_tools,
         Pages(resources).read_page,
         searches.read_result,
+        Recalling(resources, transcripts).recall,
         tools.check_call,
         tools.preview_calls,
         runs.keep_plan,

@@ -36,6 +36,7 @@ from backstay.requests import (
     PreviewCalls,
     ReadPage,
     ReadStored,
+    RecallMemory,
     RememberLines,
     ResumeProgram,
     ReviewWork,
@@ -114,6 +115,12 @@ async def read_page(ask: ReadPage) -> Page:
 @_entry
 async def read_result(ask: ReadStored) -> ToolResult:
     """Cut a part out of a stored result and store it as a digest of its own."""
+    raise NotImplementedError
+
+
+@_entry
+async def recall(ask: RecallMemory) -> ToolResult:
+    """Search the memory of the run's user, and store what is found as a digest."""
     raise NotImplementedError
 
 

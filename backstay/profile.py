@@ -13,10 +13,12 @@ from backstay.shown import one_line
 
 
 class Memory(Frozen):
-    """Say whether runs may use what earlier ones have remembered."""
+    """Say whether runs may use what earlier ones of the same user have left."""
 
     read: bool = False
+    """Whether the model may recall it."""
     write: bool = False
+    """Whether later runs may recall this one."""
 
 
 class Profile(Frozen):
@@ -122,9 +124,6 @@ def _admitted(name: Any, fields: Any, file: str) -> Profile:
         profile = Profile.admit({**built_in, **(fields or {})})
     except TaskInvalid as error:
         raise SettingsInvalid(f"{where}: {error}") from None
-    for flag, value in profile.memory.plain().items():
-        if value:
-            raise SettingsInvalid(f"{where}: memory.{flag}: not available in this version; leave it out")
     return profile
 
 

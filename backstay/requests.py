@@ -120,6 +120,8 @@ class AskModel(OfRun):
     """What programs may import, where the profile says so; empty: as the settings say."""
     markers: bool = False
     """Whether the markers at the start of its words mean something."""
+    memory: bool = False
+    """Whether the model may recall what is remembered of earlier runs."""
     progress: str = ""
     """What each of the last steps called and how that ended, in one line for the model."""
     sources: bool = False
@@ -141,6 +143,13 @@ class ReadStored(OfRun):
     path: str = ""
     offset: int = 0
     limit: int = 20
+
+
+class RecallMemory(OfRun):
+    """Look for what is remembered of earlier runs of the run's user."""
+
+    query: str
+    limit: int = 8
 
 
 class ReadPage(OfRun):
@@ -436,3 +445,5 @@ class CloseRun(OfRun):
     """What became of the run's plans."""
     notices: tuple[NoticeDraft, ...] = ()
     """What is still to be told; that it ended comes last."""
+    remember: bool = False
+    """Whether later runs of its user may recall it."""

@@ -99,6 +99,8 @@ class Opened(Message):
     """Who is asked in turn what the task is about, before the first search; empty: nobody."""
     profile: Profile = Profile()
     """What the run has where its task says nothing."""
+    memory_of: str = ""
+    """Whose memory the run reads or fills; empty where it has none."""
     found: Found | None = None
     """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
     what to look for."""

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from backstay.authority import Principal
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
@@ -207,6 +208,8 @@ class Settings(BaseSettings):
     """The list of public keys, with their days, that the ledger is verified with."""
     ledger_days: float = Field(default=90, ge=0, le=36_500, allow_inf_nan=False)
     """How long the rows of the ledger are kept after the last one, once their run was pruned."""
+    may_act_for: Annotated[tuple[Principal, ...], NoDecode, BeforeValidator(_listed)] = ()
+    """The services whose runs use the memory of the user that they name; a comma list."""
     openai_api_key: Secret = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: Annotated[Text, AfterValidator(lambda url: url and _web_address(url))] = Field(
         default=None, validation_alias="OPENAI_BASE_URL"

@@ -238,6 +238,7 @@ class Ending:
             append=append,
             plans=tuple(run.end for run in state.plans),
             notices=self.context.approvals.notices.with_last(Told.ENDED),
+            remember=bool(state.opened.memory_of) and state.opened.profile.memory.write,
         )
 
 

@@ -62,6 +62,7 @@ TABLE: dict[str, Options] = {
     "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
     "search_tools": Options(heartbeat=HEARTBEAT),
     "read_result": Options(heartbeat=HEARTBEAT),
+    "recall": Options(heartbeat=HEARTBEAT),
     "read_page": Options(heartbeat=HEARTBEAT, urgent=True),
     "check_call": Options(heartbeat=HEARTBEAT),
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),

@@ -24,6 +24,7 @@ from backstay.task.decision import (
     Perception,
     ProposePlan,
     ReadResult,
+    Recall,
     RunProgram,
     SearchTools,
 )
@@ -234,6 +235,8 @@ class RunTask(Messages):
                 return True
             case ReadResult():
                 return await self._read(action)
+            case Recall():
+                return await self._recall(action)
             case AskPerson():
                 return await self._ask_person(action)
             case CallTools():
@@ -286,6 +289,16 @@ class RunTask(Messages):
             calls.read_result, ask, summary=f"read {action.ref[:12]} {action.path[:60]}"
         )
         state.count_free_call()
+        self._answer([(action.call_id, result)])
+        return result.success
+
+    async def _recall(self, action: Recall) -> bool:
+        ask, shown = calls.RecallMemory(query=action.query, limit=action.limit), one_line(action.query, 60)
+        result = await self.context.activities.execute(calls.recall, ask, summary=f"recall: {shown}")
+        found = result.snippet or result.error or "nothing"
+        data = {} if result.ref is None else {"summary_ref": result.ref}
+        self.context.record("memory.recalled", f"recalled: {shown} -> {found}", **data)
+        self.context.state.count_free_call()
         self._answer([(action.call_id, result)])
         return result.success
 

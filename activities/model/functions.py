@@ -20,11 +20,11 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
 
 
 FINISH, PROGRAM = "finish", "run_program"
-BUILT_IN, READING, PLANNING = (
+BUILT_IN, READING, PLANNING, MEMORY = (
     [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
     for rows in data_beside(__file__).values()
 )
-NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING)) | ALIASES.keys()
+NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY)) | ALIASES.keys()
 
 
 def functions_for(
@@ -35,13 +35,15 @@ def functions_for(
     planning: bool = False,
     plans: bool = False,
     reading: bool = False,
+    memory: bool = False,
     offered: Mapping[str, PlanDefinition] | None = None,
     finish: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the built-in functions and those of the visible tools, in a stable order.
 
     `finish`: what is offered instead of the function of that name. With `plans`, the model may propose plans; with
-    `reading`, there is more to read of what it was told. While a model only plans, the tools are those that read its
+    `reading`, there is more to read of what it was told; with `memory`, it may recall
+    earlier runs. While a model only plans, the tools are those that read its
     workspace.
     """
     programs = programs and not planning
@@ -54,6 +56,7 @@ def functions_for(
     return [
         *built_in,
         *(PLANNING if plans or planning else ()),
+        *(MEMORY if memory else ()),
         *(
             function(name, about.description, about.parameters)
             for name, definition in (offered or {}).items()

@@ -179,6 +179,7 @@ class Model(Activities):
             finish_reason=completion.finish_reason,
             again=_asked_again(transcript),
             markers=ask.markers,
+            memory=ask.memory,
         )
         await parser.parse(found.message, started=transcript.started)
         self._note(ask, loaded.transcript, target, sent, found=found, parser=parser)

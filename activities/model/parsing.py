@@ -33,6 +33,7 @@ from backstay.task.decision import (
     Finish,
     ProposePlan,
     ReadResult,
+    Recall,
     RunProgram,
     SearchTools,
 )
@@ -81,6 +82,8 @@ class CompletionParser:
     """How many times in a row the model was asked again because of how its answers ended."""
     markers: bool = False
     """Whether a marker at the start of its words means something."""
+    memory: bool = False
+    """Whether the model may recall earlier runs."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
@@ -369,8 +372,7 @@ class CompletionParser:
         return {"code": code, **await self.arguments.show(self.run, "model", rest)}
 
     async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
-        if name in PLANS and not (self.plans or self.planning):
-            raise Denied(f"{name}: this run makes no plans; call the tools directly")
+        self._require_offered(name)
         match name:
             case "search_tools":
                 limit = max(1, min(40, _number(arguments.get("limit"), 10)))
@@ -381,6 +383,8 @@ class CompletionParser:
                 offset, limit = _number(arguments.get("offset"), 0), _number(arguments.get("limit"), 20)
                 ref, path = _required(arguments, "ref")[:100], str(arguments.get("path") or "")[:500]
                 self.looks.append(ReadResult(call_id=call_id, ref=ref, path=path, offset=offset, limit=limit))
+            case "recall":
+                self.looks.append(Recall(call_id=call_id, query=_required(arguments, "query")[:2000]))
             case "mark_step":
                 self.looks.append(marked(call_id, arguments))
             case "run_program" if self.planning:
@@ -397,6 +401,13 @@ class CompletionParser:
                 raise ArgumentsInvalid("finish: called twice in one answer; call it once")
             case _:
                 raise ArgumentsInvalid(f"{name}: only one at a time, of run_program, propose_plan and ask_person")
+
+    def _require_offered(self, name: str) -> None:
+        """Raise Denied for a built-in function that this run is not offered."""
+        if name in PLANS and not (self.plans or self.planning):
+            raise Denied(f"{name}: this run makes no plans; call the tools directly")
+        if name == "recall" and not self.memory:
+            raise Denied("recall: this run has no memory; go on without it")
 
     async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
         if self.store_program is None:

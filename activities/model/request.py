@@ -146,7 +146,7 @@ def request_for(
 
 def _offers(ask: AskModel, transcript: Transcript) -> dict[str, bool]:
     """Return which functions of the engine a model is offered beside those that it always has."""
-    known = {"programs": ask.programs, "planning": ask.planning, "plans": ask.plans}
+    known = {"programs": ask.programs, "planning": ask.planning, "plans": ask.plans, "memory": ask.memory}
     return known | {"reading": _may_read_on(transcript)}
 
 

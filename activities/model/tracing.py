@@ -3,16 +3,17 @@
 import asyncio
 import json
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.model.transcript import DESCRIBED, HITS, PROGRAM, Said, Transcript
-from activities.payloads import apart, echo_of, vouches
+from activities.model.transcript import DESCRIBED, HITS, PROGRAM, RECALLED, Said, Transcript
+from activities.payloads import ASKED, apart, echo_of, vouches
 from activities.records import Records
-from backstay.provenance.echo import MOST, Echo
+from backstay.provenance.echo import MOST, UNKNOWN, Echo
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import doubted
+from backstay.provenance.source import MODEL, doubted
 from backstay.stored_texts import holds_stored_text
 
 KEPT_BYTES = 128 << 20
@@ -81,6 +82,9 @@ class Tracing:
             await apart(payload, lambda: index.add(said.code, texts_in(payload)))
             return
         record = await self.records.record(run, said.ref)
+        if said.code == RECALLED:
+            await apart(payload, lambda: _add_recalled(index, payload, record))
+            return
         echo = echo_of(record)
         if said.code == PROGRAM:
             codes = record.get("read") or ["model"]
@@ -94,6 +98,25 @@ class Tracing:
         size = sum(traced.index.size for traced in self._kept.values())
         while size > KEPT_BYTES and len(self._kept) > 1:
             size -= self._kept.popitem(last=False)[1].index.size
+
+
+def _add_recalled(index: Index, payload: Any, record: Mapping[str, Any]) -> None:
+    """Add what was recalled, each item under its recorded source; a model's own words vouch for nothing."""
+    items, codes = payload.get("items", ()), record.get("read") or ()
+    asked: list[Any] = record.get(ASKED) or [None] * len(codes)
+    for item, code, arguments in zip(items, codes, asked, strict=True):
+        if code != MODEL:
+            counts = doubted(code) if arguments == UNKNOWN else code
+            echo = Echo(arguments) if arguments and arguments != UNKNOWN else None
+            index.add_answer(counts, _structured(item["text"]), echo, recalled=True)
+
+
+def _structured(text: str) -> Any:
+    """Return what a text holds: which fields of a table vouch for what is told by their names."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _echo_of_program(arguments: str | None) -> Echo | None:

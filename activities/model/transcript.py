@@ -36,6 +36,8 @@ HITS = "!engine.search_tools"
 DESCRIBED = "operator"
 """What trusted servers say of their tools: the operator vouches for it."""
 PROGRAM = ">"
+RECALLED = "!engine.recall"
+"""What earlier runs have left: each item has a source of its own, which the stored answer names."""
 
 
 class Said(NamedTuple):

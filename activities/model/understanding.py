@@ -6,7 +6,7 @@ from typing import Any
 
 from activities.model.disguise import Written, calls_asked_for, calls_written_down
 from activities.model.ends import End, end_of, ends_with_calls
-from activities.model.functions import BUILT_IN, NAMES, PLANNING, READING
+from activities.model.functions import BUILT_IN, MEMORY, NAMES, PLANNING, READING
 from activities.model.observations import Form, Way
 from activities.model.output import WantedOutput
 from activities.model.quoting import may_be_quoted
@@ -15,7 +15,7 @@ from backstay.plans.definition import PlanDefinition
 from toolbox.catalog.catalog import Catalog
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    row["function"]["name"]: row["function"]["parameters"] for row in (*BUILT_IN, *READING, *PLANNING)
+    row["function"]["name"]: row["function"]["parameters"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY)
 }
 Functions = Callable[[str], Mapping[str, Any] | None]
 

@@ -23,6 +23,7 @@ from activities.retrying import implements
 from activities.runs.accepting import obeyed_lines
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
+from activities.runs.remembering import Remembering
 from activities.tools.outcomes import shown
 from activities.tools.searches import Searches
 from backstay import calls
@@ -30,6 +31,7 @@ from backstay.approvals.deciding import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
+from backstay.memory.item import owner_of
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
@@ -40,6 +42,7 @@ from backstay.task.event import Event, as_drafts
 from backstay.task.result import KEPT, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
+from store.database.transactions import Transaction
 from store.runs.runs import RunRow
 from toolbox.catalog.catalog import Catalog
 
@@ -70,6 +73,7 @@ class Runs(Activities):
         self.transcripts = transcripts
         self.following = Following(resources, transcripts)
         self.notifications = Notifications(resources)
+        self.remembering = Remembering(resources, transcripts)
 
     @implements(calls.open_run)
     async def open_run(self, ask: calls.OpenRun) -> calls.Opened:
@@ -79,7 +83,7 @@ class Runs(Activities):
         more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
         policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
-        more |= {"output_schema": await self._output_schema(ask)}
+        more |= {"output_schema": await self._output_schema(ask), **self._memory(task, profile, more["started_by"])}
         chosen = self._chosen(task, profile)
         builtin = await self._claim_workspace(ask)
         catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
@@ -184,6 +188,12 @@ class Runs(Activities):
                 f"{self.settings.profiles}: {task.profile}: persona: a secret ({found[2]}) stands in it; take it out"
             )
         return profile
+
+    def _memory(self, task: Task, profile: Profile, started_by: str) -> dict[str, Any]:
+        """Return whose memory the run reads or fills; nothing where it does neither."""
+        if not (profile.memory.read or profile.memory.write):
+            return {}
+        return {"memory_of": owner_of(task.user_id, started_by, self.settings.may_act_for)}
 
     def _chosen(self, task: Task, profile: Profile) -> "_Chosen":
         """Return which models may be asked; raises TaskInvalid when a limit in USD needs a price that nobody knows.
@@ -373,7 +383,14 @@ class Runs(Activities):
         context = await self.following.leave(ask)
         ended = result.model_copy(update=more).plain()
         await self.notifications.write_later(ask, ask.run, ask.notices, ended)
-        head = await self.store.runs.closed(ask.run, ended, context=context)
+        remembered = await self.remembering.of(ask, events, ended)
+
+        def close(transaction: Transaction) -> str | None:
+            if remembered:
+                self.store.memory.items.keep.within(transaction, ask.run, remembered)
+            return self.store.runs.closed.within(transaction, ask.run, ended, context=context)
+
+        head = await self.store.write(close)
         await self._release_workspace(ask)
         more |= {"effects": tuple(effects[-KEPT:]), "effects_ref": effects_ref, "events_ref": events_ref}
         return calls.Closed(ledger_head=head, **more)

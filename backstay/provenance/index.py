@@ -90,11 +90,14 @@ class Index:
         self.others = False
         """Whether anything that others wrote was read."""
 
-    def add_answer(self, code: str, payload: Any, echo: Echo | None = None) -> None:
-        """Add the answer of a tool, without what it only repeats of the arguments of its call."""
+    def add_answer(self, code: str, payload: Any, echo: Echo | None = None, *, recalled: bool = False) -> None:
+        """Add the answer of a tool, without what it only repeats of the arguments of its call.
+
+        `recalled`: an earlier run made the call, and what it had read before is not known here.
+        """
         said, things = _said_in(payload)
         text = BORDER.join(said)
-        if self._whole and echo is not None and not self.others and len(self.first) < MOST_ASKED:
+        if self._whole and not recalled and echo is not None and not self.others and len(self.first) < MOST_ASKED:
             self.first += f"{echo.said}{BORDER}"
         # What others wrote is theirs wherever else it stood.
         self.add(code, text, None if is_others(code) else echo)

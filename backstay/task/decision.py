@@ -40,6 +40,15 @@ class ReadResult(_Act):
     limit: int = 20
 
 
+class Recall(_Act):
+    """Look for what earlier runs of the same user have left in memory."""
+
+    kind: Literal["recall"] = "recall"
+    call_id: str
+    query: str
+    limit: int = Field(default=8, ge=1, le=20)
+
+
 class CallTools(_Act):
     """Call tools together: ruled together, asked about in one request, run in parallel."""
 
@@ -108,7 +117,7 @@ class Finish(_Act):
 
 
 Action = Annotated[
-    SearchTools | ReadResult | MarkStep | CallTools | RunProgram | ProposePlan | AskPerson | Finish,
+    SearchTools | ReadResult | Recall | MarkStep | CallTools | RunProgram | ProposePlan | AskPerson | Finish,
     Field(discriminator="kind"),
 ]
 

@@ -125,7 +125,7 @@ async def test_an_unknown_profile_is_refused_with_the_names_of_those_there_are(o
             "a: strategy: Input should be 'default', 'conservative' or 'exploratory' (value 'bold')",
         ),
         ("a: {budget: {max_stps: 3}}", "a: budget.max_stps: unknown field (value 3)"),
-        ("a: {memory: {read: true}}", "a: memory.read: not available in this version; leave it out"),
+        ("a: {memory: {read: often}}", "a: memory.read: "),
         ("a: {memory: {learn: true}}", "a: memory.learn: unknown field"),
         ("a: {image: shell}", "a: image: Input should be 'python' or 'data' (value 'shell')"),
         ("a: conservative", "a: not a mapping of fields (value 'conservative')"),
