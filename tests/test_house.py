@@ -119,7 +119,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "system": EVERYWHERE,
         "toolbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
         "sandbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
-        "mcp": ("gateways/plugin_jobs/mcp_server.py",),
+        "mcp": ("gateways/plugin_jobs/mcp_server.py", "gateways/terminal/memory/serving.py"),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "jinja2": EVERYWHERE,

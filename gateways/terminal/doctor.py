@@ -220,6 +220,12 @@ async def _profiles(settings: Settings) -> AsyncGenerator[Finding]:
     known = ", ".join(profiles)
     missing = "" if settings.profiles.exists() else f"{settings.profiles} is missing; built in: "
     yield "ok", "profiles", f"{missing}{known}"
+    remembering = [name for name in profiles if any(profiles.named(name).memory.plain().values())]
+    if remembering and settings.approver_key is None:
+        said = (
+            f"{', '.join(remembering)} would use it, but no run has any: without BACKSTAY_APPROVER_KEY none is proven "
+        )
+        yield "note", "memory", f"{said}to be a user's; set the key here and where runs are started"
 
 
 async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:

@@ -108,7 +108,7 @@ async def new_epoch(
     async with open_store(settings) as store:
         old = store.identity
         question = f"Begin a new epoch of store {old.id}, now in epoch {old.epoch}? Stop all workers first. [y/N]"
-        if not await _is_confirmed(terminal, question, "begin a new epoch", yes=yes):
+        if not await is_confirmed(terminal, question, "begin a new epoch", yes=yes):
             return 1
         new = await store.new_epoch()
     told = {"store": old.id, "old_epoch": old.epoch, "new_epoch": new.epoch}
@@ -128,7 +128,7 @@ async def adopt_settings(
     require_store(settings)
     async with open_store(settings) as store:
         question = f"Let workers of store {store.identity.id} have these settings only? Stop all workers first. [y/N]"
-        if not await _is_confirmed(terminal, question, "adopt these settings", yes=yes):
+        if not await is_confirmed(terminal, question, "adopt these settings", yes=yes):
             return 1
         await store.fitness.adopt(belongings_of(settings))
         terminal.result(f"store {store.identity.id}: the settings are adopted")
@@ -136,7 +136,8 @@ async def adopt_settings(
     return 0
 
 
-async def _is_confirmed(terminal: Terminal, question: str, what: str, *, yes: bool) -> bool:
+async def is_confirmed(terminal: Terminal, question: str, what: str, *, yes: bool) -> bool:
+    """Return whether a person says yes; raises SettingsInvalid where nobody can be asked."""
     if yes:
         return True
     if not terminal.interactive:

@@ -7,9 +7,11 @@ import pytest
 import pytest_asyncio
 
 from backstay.testing import Conversation, Reply
+from store.opening import open_store
 from tests.cli.commands import environment_of, forked
 from tests.cli.screen import ESC, chatting, read_along
 from tests.engine import PLANS, PRICES, engine
+from tests.memory.recorded import Recorded, remember
 from tests.requirements import promise
 from tests.turns import Turns, calls, finished
 from tests.web.pages import served_page
@@ -516,3 +518,22 @@ async def test_a_session_that_cannot_be_named_so_is_refused(chat):
     async with chat("--session", "a b/c") as screen:
         await screen.shows("--session: 'a b/c' is no name of a session; use up to 60 letters, digits, - _ .")
         assert await screen.ended() == 2
+
+
+@promise("sessions:resume")
+async def test_a_chat_is_resumed_where_memory_says_it_was_left_and_shows_its_last_answers(chat, turns, opened):
+    async with chat("--resume", "--by", "nobody") as screen:
+        await screen.shows("nothing of a session is remembered for nobody")
+        assert await screen.ended() == 2
+    run = Recorded("resumed", "which boiler", (), "It was the boiler of Zwolle.")
+    async with open_store(database_url=None, home=opened.settings.home) as store:
+        await remember(store, "ana", run, session="the-boiler")
+    async with chat("--resume", "--by", "ana") as screen:
+        await screen.shows("2026-03-04: It was the boiler of Zwolle.")
+        await ready(screen)
+        screen.enter(turns.text(finished("I go on.")))
+        await screen.shows("I go on.")
+        await ready(screen)
+        screen.enter("/quit")
+        await screen.shows("come back with: backstay chat --session the-boiler")
+        assert await screen.ended() == 0

@@ -522,6 +522,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
 async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery, tmp_path):
     share_images(tmp_path / ".backstay")
     (tmp_path / "policy.yaml").write_text("deny: 7", encoding="utf-8")
+    (tmp_path / "profiles.yaml").write_text("keeping: {memory: {write: true}}", encoding="utf-8")
     servers = '{"mcpServers": {"gone": {"command": "no-such-program"}}}'
     (tmp_path / "toolbox.json").write_text(servers, encoding="utf-8")
 
@@ -552,6 +553,7 @@ async def test_doctor_names_cause_and_fix_of_every_part_that_is_missing(nursery,
     assert "no-nsjail" in lines["jail"]
     assert "BACKSTAY_MAIL_FROM" in lines["told"]
     assert "BACKSTAY_WEBHOOK_KEY" in next(line for line in every if line.split()[:2] == ["note", "webhooks"])
+    assert "BACKSTAY_APPROVER_KEY" in next(line for line in every if line.split()[:2] == ["note", "memory"])
 
 
 async def _begun(backstay, workflow_id):

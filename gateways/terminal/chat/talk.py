@@ -19,17 +19,22 @@ from gateways.terminal.chat.turns import Turns, new_session
 from gateways.terminal.exit_codes import DETACHED
 from gateways.terminal.flags import By, User
 from gateways.terminal.local.serving import serving_beside
+from gateways.terminal.memory.reading import Resumed, last_session, resumed
 from gateways.terminal.render import ending_lines, result_text
 from gateways.terminal.run import Filesystem, Limits, ModelName, ProfileName, Shell, Workspace
 from gateways.terminal.session import account_name, session
 
 SessionId = Annotated[str | None, Parameter(name="--session", help="Go on in this session; a new one by default.")]
+Resume = Annotated[
+    bool, Parameter(negative="", help="Go on in the session that is remembered last, and show what it answered.")
+]
 _MARK, _TELL = "you> ", "tell it> "
 
 
 async def chat(
     *,
     session_id: SessionId = None,
+    resume: Resume = False,
     user: User | None = None,
     budget: Limits = None,
     model: ModelName = None,
@@ -48,12 +53,22 @@ async def chat(
     fields |= {"filesystem": filesystem or None, "shell": shell or None}
     fields |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
     # Where it can be signed: who has proved to have started a run may go on from it.
+    lately = await _resumed(settings, session_id, user or by) if resume else None
+    for line in () if lately is None else resumed(*lately):
+        terminal.say(line, "dim")
+    named = session_id or (new_session() if lately is None else lately.session)
     fields |= {"by": None if settings.approver_key is None else by or account_name()}
     async with session(settings) as backstay:
         page = await _page(settings, backstay)
-        turns = Turns(backstay, session_id or new_session(), fields)
+        turns = Turns(backstay, named, fields)
         await turns.find()
         return await Talk(settings, terminal, backstay, turns, by=by or account_name(), page=page).go_on()
+
+
+async def _resumed(settings: Settings, session_id: str | None, user: str | None) -> Resumed:
+    if session_id is not None:
+        raise SettingsInvalid("--resume: goes on in the session that is remembered last; leave out --session")
+    return await last_session(settings, user)
 
 
 async def _page(settings: Settings, backstay: Backstay) -> str | None:
