@@ -3,9 +3,10 @@
 import asyncio
 
 from backstay.testing import Conversation, Reply
+from tests import signing
 from tests.engine import Engine, pending
 from tests.replay import continued, lanes, lost_answers, meaning, models, plans, programs, repeated_steps, steered, told
-from tests.replay.steps import FINISH, READ, SEND, Handle, Play, Script, decided, find
+from tests.replay.steps import FINISH, KEY, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
 
@@ -19,6 +20,7 @@ def rules(talk: Conversation) -> Reply:
         "budget": [[READ], [READ], [READ]],
         "catalog": [[find("grow")], [("desk__grow", {})], [find("grown")], [("desk__grown", {})], [FINISH]],
         "elicitation": [[find("give a room away")], [("office__give_away", {"room": "cellar"})], [FINISH]],
+        "recalled": [[READ], [("recall", {"query": "customers"}), READ], [FINISH]],
         "undo": [[SEND], [("ask_person", {"question": "go on?"})], [FINISH]],
         **lost_answers.SCRIPTS,
         **meaning.SCRIPTS,
@@ -81,6 +83,12 @@ async def undo(engine: Engine) -> Handle:
     return handle
 
 
+async def recalled(engine: Engine) -> Handle:
+    """Play a run that reads and fills the memory of the user who has proven to have started it."""
+    task = {"text": "recalled", "by": "ana@example.com", "profile": "remembering"}
+    return await engine.start(signing.signed_start(engine.client, "golden-recalled", task, key=KEY), "golden-recalled")
+
+
 async def catalog(engine: Engine) -> Handle:
     return await engine.start({"text": "catalog"}, "golden-catalog")
 
@@ -100,6 +108,7 @@ SHAPES: dict[str, Play] = {
     "plan": plan,
     "undo": undo,
     "catalog": catalog,
+    "recalled": recalled,
     "elicitation": elicitation,
     **lost_answers.SHAPES,
     **meaning.SHAPES,

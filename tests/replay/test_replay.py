@@ -80,6 +80,7 @@ HOLDS = {
     "followed": ["open_run", "ask_model", "call_tool", "ask_model", "close_run"],
     "message": ["ask_model", *["update message"] * 2, "update decide", "ask_model", "close_run"],
     "cancelled": ["call_tool", "activity cancelled", *["call_tool undo"] * 2, "close_run", "canceled"],
+    "recalled": ["open_run", "ask_model", "call_tool", "ask_model", "recall", "call_tool", "ask_model", "close_run"],
     "undo-run": ["load_effects", *["settle_effect look", "call_tool undo"] * 2],
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "undo-run-lost-2": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
