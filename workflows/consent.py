@@ -411,7 +411,8 @@ class Consent:
 
 def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: Sequence[AcceptedLine] = ()) -> Ruling:
     """Return the ruling of a policy on a call."""
-    return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines)
+    today = workflow.now().date().isoformat() if policy.has_days else ""
+    return rule(policy, call.tool, call.arguments, purpose=section, sources=call.sources, lines=lines, today=today)
 
 
 def rejected(decided: Decided) -> errors.Rejected:

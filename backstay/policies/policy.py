@@ -13,11 +13,10 @@ from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
 from backstay.policies.origins import origins
-from backstay.policies.rule import Person, Rule, clip_line, explain
+from backstay.policies.rule import Person, Rule, check_group, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
 from backstay.provenance.source import Sources
-from backstay.quoting import named
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.tools.tool import Safety, Tool
 
@@ -150,6 +149,11 @@ class Policy(Frozen):
         )
 
     @property
+    def has_days(self) -> bool:
+        """Return whether a rule of it ends on some day."""
+        return any(rule.until for layer in self.layers for rule in layer.allow)
+
+    @property
     def wants_sources(self) -> bool:
         """Return whether a rule, or a person who is asked, needs to know where the arguments of a write came from."""
         return self.looks_at_sources or any(
@@ -197,19 +201,15 @@ class Policy(Frozen):
     def check(self) -> None:
         """Raise PolicyInvalid when rules and groups do not fit together."""
         for name, persons in self.groups.items():
-            _check_group(name, persons)
+            check_group(name, persons)
         for section, rules in self.sections():
             for index, rule in enumerate(rules):
-                self._check_rule(f"{section}[{index}]", rule, asks=section.endswith("ask"))
+                rule.check(f"{section}[{index}]", section)
+                self._check_rule(f"{section}[{index}]", rule)
         if self.accepting is not None:
             self._check_people("accepting", self.accepting)
 
-    def _check_rule(self, where: str, rule: Rule, *, asks: bool) -> None:
-        if not asks and rule.asks_in_its_own_way:
-            raise PolicyInvalid(
-                f"{where}: {rule.tool} names approvers, quorum, timeout, on_expiry, no_self_approval, remind_after or "
-                "escalate_to, which only ask rules have; move the rule to ask or remove them"
-            )
+    def _check_rule(self, where: str, rule: Rule) -> None:
         self._check_times(where, rule)
         if where.startswith("reveal.") and (
             rule.when or rule.unless or rule.timeout or rule.remind_after or rule.on_expiry != "reject"
@@ -290,13 +290,15 @@ def rule(
     purpose: Purpose = "call",
     sources: Sources | None = None,
     lines: Sequence[AcceptedLine] = (),
+    today: str = "",
 ) -> Ruling:
     """Rule on a call by a policy and the policy below it; the stricter wins.
 
     `lines` stand in for the default of the policy below: where a rule, provenance or a secret asks, they say nothing.
-    `sources` says where the arguments came from, where that is known.
+    `sources` says where the arguments came from, where that is known; `today`, such as 2027-02-28, which rules have
+    ended.
     """
-    found = _ruled(policy, _Call(tool, arguments, sources, lines), purpose=purpose)
+    found = _ruled(policy, _Call(tool, arguments, sources, lines, today), purpose=purpose)
     found = reduce(stricter, on_its_way(policy, tool, purpose=purpose), found)
     handles = handles_in(arguments)
     if not handles:
@@ -318,6 +320,7 @@ class _Call(NamedTuple):
     arguments: dict[str, Any]
     sources: Sources | None
     lines: Sequence[AcceptedLine]
+    today: str
 
 
 def _ruled(policy: Policy, call: _Call, *, purpose: Purpose) -> Ruling:
@@ -394,6 +397,8 @@ def _applying(
 ) -> Iterator[tuple[Rule, str, Judgement]]:
     """Yield the rules that apply or may apply, each with a line that people read."""
     for index, found in enumerate(rules):
+        if found.is_over(call.today):
+            continue
         outcome, path = found.applies(call.tool.name, call.arguments, allows=allows, sources=call.sources)
         line = f"{section}[{index}]: {found.line}"
         if outcome.is_open:
@@ -427,7 +432,7 @@ def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:
     """
     if not call.lines or policy.floor is not None or default.verdict == "deny":
         return default
-    line = line_about(call.lines, call.tool, call.arguments)
+    line = line_about(call.lines, call.tool, call.arguments, call.sources)
     if line is None or line.verdict == default.verdict:
         return default
     return Ruling(verdict=line.verdict, rule=line.words, line=line.id)
@@ -446,18 +451,6 @@ def _asks(policy: Policy, candidate: Rule, line: str, *, unseen: bool = False) -
         remind_after_s=candidate.remind_after,
         escalate_to=policy.resolved(candidate.escalate_to),
     )
-
-
-def _check_group(name: str, persons: tuple[str, ...]) -> None:
-    if not name.startswith("@") or len(name) < 2:
-        raise PolicyInvalid(
-            f"groups: {named(name)!r} is no name of a group; write it with a leading @, such as @finance"
-        )
-    if not persons:
-        raise PolicyInvalid(f"groups.{name}: empty; name at least one person")
-    for person in persons:
-        if not person.strip() or person.startswith("@"):
-            raise PolicyInvalid(f"groups.{named(name)}: {named(person)!r} is no person; list persons, not groups")
 
 
 def _without_opinions(data: Any, groups: dict[str, tuple[str, ...]]) -> Any:

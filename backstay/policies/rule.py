@@ -3,11 +3,13 @@
 import difflib
 import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from backstay.authority import is_plain, principal
+from backstay.errors import PolicyInvalid
 from backstay.frozen import Frozen
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.policies.glob import matches
@@ -62,6 +64,14 @@ def _parse_person(name: str) -> str:
     return principal(name)
 
 
+def _parse_day(data: Any) -> str:
+    """Return a day as 2027-02-28; raises ValueError naming the fix."""
+    try:
+        return data.isoformat() if type(data) is date else date.fromisoformat(data).isoformat()
+    except (TypeError, ValueError):
+        raise ValueError(f"{quoted(data)} is no day; write it as 2027-02-28") from None
+
+
 def _parse_conditions(data: Any) -> Conditions | None:
     return None if data is None else parse_conditions(data)
 
@@ -70,6 +80,8 @@ Person = Annotated[str, AfterValidator(_parse_person)]
 """Whom a policy names: a person, or a group by its name."""
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions)]
+Only = Annotated[tuple[str, ...], Field(max_length=200, exclude_if=lambda names: not names)]
+Day = Annotated[str, BeforeValidator(_parse_day), Field(exclude_if=lambda day: not day)]
 
 
 class Rule(Frozen):
@@ -80,6 +92,10 @@ class Rule(Frozen):
     """All must hold, or the rule does not apply."""
     unless: Given = None
     """When all hold, the rule does not apply."""
+    only: Only = ()
+    """The only arguments that a call may have, by their top-level names; none named: any arguments."""
+    until: Day = ""
+    """The last day on which the rule applies, in UTC; without it, it does not end."""
     approvers: tuple[Person, ...] = Field(default=(), max_length=200)
     quorum: StrictInt = Field(default=1, ge=1, le=100)
     timeout: Seconds | None = None
@@ -105,6 +121,10 @@ class Rule(Frozen):
             parts.append(f"when {_spell(self.when)}")
         if self.unless is not None:
             parts.append(f"unless {_spell(self.unless)}")
+        if self.only:
+            parts.append(f"with no argument but {', '.join(map(named, self.only))}")
+        if self.until:
+            parts.append(f"until {self.until}")
         return clip_line(" ".join(parts))
 
     @property
@@ -119,7 +139,7 @@ class Rule(Frozen):
 
         `allows` says that the rule is an allow rule, `whole` that no argument stands for what comes later.
         """
-        if not matches(self.tool, tool):
+        if not matches(self.tool, tool) or (self.only and not arguments.keys() <= {*self.only}):
             return Judgement.FAILS, ""
         when, path = Judgement.HOLDS, ""
         if self.when is not None:
@@ -133,10 +153,27 @@ class Rule(Frozen):
             return exempt, exempt_path
         return when, path
 
+    def is_over(self, today: str) -> bool:
+        """Return whether its last day has passed; also where nobody knows which day it is."""
+        return bool(self.until) and not "" < today <= self.until
+
+    def check(self, where: str, section: str) -> None:
+        """Raise PolicyInvalid where the rule has fields that its section does not have."""
+        if not section.endswith("ask") and self.asks_in_its_own_way:
+            raise PolicyInvalid(
+                f"{where}: {self.tool} names approvers, quorum, timeout, on_expiry, no_self_approval, remind_after or "
+                "escalate_to, which only ask rules have; move the rule to ask or remove them"
+            )
+        if section != "allow" and (self.only or self.until):
+            raise PolicyInvalid(
+                f"{where}: {self.tool} has only or until, with which a rule would deny or ask less than it seems to; "
+                "move the rule to allow or remove them"
+            )
+
     @property
     def asks_in_its_own_way(self) -> bool:
         """Return whether the rule has fields that only matter when people are asked."""
-        return self.model_copy(update={"when": None, "unless": None}) != self.bare
+        return self.model_copy(update={"when": None, "unless": None, "only": (), "until": ""}) != self.bare
 
     @property
     def bare(self) -> Self:
@@ -151,6 +188,19 @@ def _spell(conditions: Conditions) -> str:
         for path, operators in conditions.items()
         for operator, operand in operators.items()
     )
+
+
+def check_group(name: str, persons: tuple[str, ...]) -> None:
+    """Raise PolicyInvalid for a group that names nobody, or no persons."""
+    if not name.startswith("@") or len(name) < 2:
+        raise PolicyInvalid(
+            f"groups: {named(name)!r} is no name of a group; write it with a leading @, such as @finance"
+        )
+    if not persons:
+        raise PolicyInvalid(f"groups.{name}: empty; name at least one person")
+    for person in persons:
+        if not person.strip() or person.startswith("@"):
+            raise PolicyInvalid(f"groups.{named(name)}: {named(person)!r} is no person; list persons, not groups")
 
 
 def explain(fault: Any, fields_at: Callable[[Sequence[int | str]], list[str]]) -> str:

@@ -1,5 +1,6 @@
 """The arguments that several commands share, each described once."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,6 +47,11 @@ def duration(text: str, flag: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise SettingsInvalid(f"{flag}: {error}") from None
+
+
+def today() -> str:
+    """Return the day, in UTC, by which rules of a policy end."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def json_object(text: str, flag: str, example: str) -> dict[str, Any]:

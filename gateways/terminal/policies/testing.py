@@ -13,7 +13,7 @@ from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
 from gateways.terminal.exit_codes import DONE, FAILED
-from gateways.terminal.flags import Output, User
+from gateways.terminal.flags import Output, User, today
 from gateways.terminal.session import silence_logs
 from gateways.terminal.terminal import Terminal
 
@@ -104,4 +104,4 @@ async def facts_of_all(settings: Settings, user: str) -> dict[str, Tool]:
 
 def ruling_on(policy: Policy, facts: dict[str, Tool], tool: str, arguments: dict[str, Any]) -> Ruling | None:
     """Return what a policy says of a call in a new run; None for a tool that nobody knows."""
-    return None if tool not in facts else rule(policy, facts[tool], arguments)
+    return None if tool not in facts else rule(policy, facts[tool], arguments, today=today())
