@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from backstay.canonical import canonical, digest_of
 from backstay.frozen import Frozen
+from backstay.policies.condition import Judgement
+from backstay.policies.rule import Given, Only, Rule
+from backstay.provenance.source import Sources
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.tool import Tool
 
@@ -34,7 +39,11 @@ class AcceptedLine(Frozen):
     definition: str
     """The definition that was accepted; under another one the line is stale."""
     args_digest: str = ""
-    """Empty: any arguments."""
+    """Empty: any arguments, or those that `when` and `only` let through."""
+    when: Given = Field(default=None, exclude_if=lambda when: when is None)
+    """What must hold of the arguments, as in an allow rule of the policy."""
+    only: Only = ()
+    """The only arguments that a call may have; none named: any arguments."""
     arguments: str = ""
     """The arguments, as people read them."""
     user_id: str = "singleton"
@@ -51,7 +60,9 @@ class AcceptedLine(Frozen):
 
     def identified(self) -> "AcceptedLine":
         """Return the line with its id."""
-        about = [self.verdict, self.scope, self.user_id, self.session_id, self.tool, self.definition, self.args_digest]
+        about: list[Any] = [self.verdict, self.scope, self.user_id, self.session_id]
+        about += [self.tool, self.definition, self.args_digest]
+        about += [self.when, sorted(self.only)] if self.is_learned else []
         return self.model_copy(update={"id": digest_of(about)[:12]})
 
     @property
@@ -63,9 +74,31 @@ class AcceptedLine(Frozen):
     def words(self) -> str:
         """Return the line as people read it in a ruling."""
         what = "accepted" if self.verdict == "allow" else "never"
-        arguments = "these" if self.args_digest else "any"
-        said = f"{what}: {self.tool} by {self.by} on {self.at}, {arguments} arguments (line {self.id})"
+        said = f"{what}: {self.tool} by {self.by} on {self.at}, {self.about} (line {self.id})"
         return one_line(said, 500)
+
+    @model_validator(mode="after")
+    def _allows_by_conditions(self) -> Self:
+        if self.is_learned and (self.verdict == "deny" or self.args_digest):
+            raise ValueError("when, only: a line with conditions allows, and has no digest of arguments")
+        return self
+
+    @property
+    def is_learned(self) -> bool:
+        """Return whether conditions say which arguments it is about."""
+        return self.when is not None or bool(self.only)
+
+    @property
+    def about(self) -> str:
+        """Return in words which arguments it is about."""
+        if self.is_learned:
+            return f"arguments {self._conditions.line.removeprefix('*').strip()}"
+        return "these arguments" if self.args_digest else "any arguments"
+
+    @property
+    def _conditions(self) -> Rule:
+        # The name of a tool is no pattern.
+        return Rule(tool="*", when=self.when, only=self.only)
 
     @property
     def expires(self) -> str:
@@ -78,8 +111,8 @@ class AcceptedLine(Frozen):
         """Return whether the line has not expired."""
         return self.expires_at is None or now < self.expires_at
 
-    def misfit(self, tool: Tool, arguments: dict[str, Any]) -> str:
-        """Return why the line is not about a call; empty when it is."""
+    def misfit(self, tool: Tool, arguments: dict[str, Any], sources: Sources | None = None) -> str:
+        """Return why the line is not about a call; empty when it is. `sources`: where its arguments came from."""
         if tool.name != self.tool:
             return "another tool"
         if tool.definition != self.definition:
@@ -88,7 +121,10 @@ class AcceptedLine(Frozen):
             return "" if self.args_digest == digest_of(arguments) else "other arguments"
         if self.verdict == "allow" and reaches_out(tool):
             return "the tool reaches out, so only the very same arguments can be accepted"
-        return ""
+        if not self.is_learned:
+            return ""
+        holds, _ = self._conditions.applies(tool.name, arguments, allows=True, sources=sources)
+        return "" if holds is Judgement.HOLDS else "other arguments, or they came from elsewhere"
 
 
 def reaches_out(tool: Tool) -> bool:
@@ -96,9 +132,11 @@ def reaches_out(tool: Tool) -> bool:
     return tool.egress and not tool.effectful
 
 
-def line_about(lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, Any]) -> AcceptedLine | None:
+def line_about(
+    lines: Sequence[AcceptedLine], tool: Tool, arguments: dict[str, Any], sources: Sources | None = None
+) -> AcceptedLine | None:
     """Return the line that decides about a call, one that denies before one that allows."""
-    fitting = [line for line in lines if not line.misfit(tool, arguments)]
+    fitting = [line for line in lines if not line.misfit(tool, arguments, sources)]
     return next((line for line in fitting if line.verdict == "deny"), next(iter(fitting), None))
 
 

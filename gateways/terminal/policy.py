@@ -16,7 +16,7 @@ from backstay.policies.ruling import Ruling, rule_on_change
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.tools.tool import Tool
-from gateways.terminal.flags import By, Output, User, duration, json_object
+from gateways.terminal.flags import By, Output, User, duration, json_object, today
 from gateways.terminal.session import account_name, has_store, open_store, require_store, silence_logs
 from gateways.terminal.terminal import Terminal
 
@@ -74,7 +74,7 @@ async def why(
             known = (await store.definitions.digests()).get(tool)
         if known and digest not in known:
             facts = facts.model_copy(update={"changed": True})
-    ruling = rule(policy, facts, given, lines=lines)
+    ruling = rule(policy, facts, given, lines=lines, today=today())
     ruling = rule_on_change(ruling, tool) if facts.changed else ruling
     obeyed = {line.id for line in lines}
     about = [row for row in kept if row.line is not None and (row.line.tool, row.user_id) == (tool, user)]
@@ -198,7 +198,7 @@ def _row(kept: Any) -> dict[str, Any]:
         "verdict": line.verdict,
         "scope": line.scope,
         "tool": line.tool,
-        "arguments": line.arguments if line.args_digest else "any",
+        "arguments": line.arguments if line.args_digest else line.about if line.is_learned else "any",
         "user": line.user_id,
         "session": line.session_id,
         "by": line.by,
