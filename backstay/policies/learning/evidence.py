@@ -1,0 +1,257 @@
+"""Which decisions are evidence, and which are not; kept in a form that a hundred thousand of them fit into."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from backstay.authority import principal
+from backstay.canonical import canonical
+from backstay.policies.learning.case import Case, Said
+from backstay.policies.learning.parts import role_of
+from backstay.provenance.source import Source
+
+MOST_CASES = 200_000
+"""So many decisions are looked at; of more, the rest is counted."""
+HASTE_S = 2.0
+"""Nobody has read what they approve within this time."""
+CORRECTED_S = 3600.0
+"""Within this time, whoever rejects a call and then approves the very same one has corrected a slip."""
+MANY = 20
+"""Who decides so often without a rejection looks at nothing, and what is approved so often need not be asked."""
+
+_REASONS = (
+    "not verified",
+    "nobody proved who started the run",
+    "who started the run decided",
+    "a rule asked, not the default",
+    "the tool is described otherwise now",
+    "people had changed the arguments",
+    "arguments came from what others wrote",
+    "a program made the arguments, and nobody knows from what",
+    "not all of the arguments were shown as they are",
+    "approved within 2 seconds",
+    "approved by who approves everything",
+)
+(
+    _UNVERIFIED,
+    _UNSTARTED,
+    _OWN,
+    _BY_RULE,
+    _STALE,
+    _EDITED,
+    _OTHERS,
+    _COMPUTED,
+    _UNSEEN,
+    _HASTY,
+    _ALL_ALIKE,
+) = _REASONS
+
+
+class Spot(NamedTuple):
+    """Hold what calls have in common that go to the same place with the same settings, whatever their texts are."""
+
+    tool: str
+    fixed: tuple[tuple[str, str], ...]
+    """The names of targets and settings with their values, as canonical JSON, in order."""
+    numbers: tuple[str, ...]
+    """The names of its numbers, in order."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the targets and settings."""
+        return {name: json.loads(text) for name, text in self.fixed}
+
+
+class Kept(NamedTuple):
+    """Hold one decision; what nothing is learned from is left out."""
+
+    spot: Spot
+    numbers: tuple[float, ...]
+    texts: frozenset[str]
+    unseen: frozenset[str]
+    incomplete: bool
+    origins: tuple[tuple[str, ...], ...]
+    """Where each of the spot's values came from: kinds and tools, in the words of the policy's `from`."""
+    by: str
+    said: Said
+    run: str
+    at: float
+    same: str
+    """What the very same call has in common."""
+    against: str
+    """Why it is no evidence; empty where it is."""
+    edited: frozenset[str]
+    seconds: float
+    by_default: bool
+
+
+class Evidence(NamedTuple):
+    """Hold all decisions that were looked at, each with whether it counts."""
+
+    kept: list[Kept]
+    left_out: int
+    """How many were too many to look at."""
+
+    @property
+    def counted(self) -> list[Kept]:
+        """Return the approvals from which lines are learned."""
+        return [case for case in self.kept if not case.against and case.said == "approve"]
+
+    @property
+    def refused(self) -> list[Kept]:
+        """Return the decisions that no line may go against: rejections that stood, and changes of where a call goes."""
+        return [case for case in self.kept if is_refusal(case)]
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Return how many approvals are no evidence, by why."""
+        return Counter(case.against for case in self.kept if case.against and case.said == "approve")
+
+
+class Gathering:
+    """Take decisions one by one, and keep of each what can be learned from."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._seen: dict[tuple[str, str, Said, str], Kept] = {}
+        self._known: dict[Any, Any] = {}
+        self._left_out = 0
+
+    def add(self, case: Case) -> None:
+        """Take one decision; one that comes again counts once."""
+        if len(self._seen) >= MOST_CASES:
+            self._left_out += 1
+            return
+        kept = _kept(case, self._known)
+        # The same person says the same of the same call in the same run: the run tried again, or was reset.
+        self._seen[case.run, kept.by, kept.said, kept.same] = kept
+
+    def evidence(self) -> Evidence:
+        """Return all of them, each with whether it counts; what somebody has corrected is left out."""
+        kept = _without_slips([*self._seen.values()])
+        undiscerning = _undiscerning(kept)
+        found = [
+            case._replace(against=_ALL_ALIKE) if not case.against and case.by in undiscerning else case for case in kept
+        ]
+        return Evidence(found, self._left_out)
+
+
+def gather(cases: Iterable[Case]) -> Evidence:
+    """Return what can be learned from decisions."""
+    gathering = Gathering()
+    for case in cases:
+        gathering.add(case)
+    return gathering.evidence()
+
+
+def _kept(case: Case, known: dict[Any, Any]) -> Kept:
+    fixed: dict[str, str] = {}
+    numbers: dict[str, float] = {}
+    texts: set[str] = set()
+    nowhere = False
+    for name, value in sorted(case.arguments.items()):
+        role = role_of(name, value)
+        if name in case.unseen:
+            nowhere = nowhere or role != "text"
+            texts.add(name)
+            continue
+        match role:
+            case "number":
+                numbers[name] = value
+            case "text":
+                texts.add(name)
+            case _:
+                fixed[name] = canonical(value)
+        nowhere = nowhere or not _is_path(name)
+    spot = Spot(case.tool, tuple(fixed.items()), tuple(numbers))
+    origins = tuple(_origins(case.sources.get(name, ())) for name in fixed)
+    same = case.args_digest or canonical([case.tool, {**case.arguments}])
+    return Kept(
+        # Equal ones are kept once.
+        spot=known.setdefault(spot, spot),
+        numbers=tuple(numbers.values()),
+        texts=known.setdefault(frozenset(texts), frozenset(texts)),
+        unseen=case.unseen,
+        incomplete=case.incomplete,
+        origins=known.setdefault(origins, origins),
+        by=known.setdefault(case.by, principal(case.by)),
+        said=case.said,
+        run=case.run,
+        at=case.decided_at,
+        same=f"{case.tool} {same}",
+        against=_against(case, nowhere=nowhere or case.incomplete),
+        edited=case.edited,
+        seconds=case.seconds,
+        by_default=case.by_default,
+    )
+
+
+def _against(case: Case, *, nowhere: bool) -> str:
+    """Return why nothing is learned from an approval; a rejection counts against a line in any case."""
+    by, starters = principal(case.by), {principal(name) for name in case.starters}
+    sources = [source for told in case.sources.values() for source in told]
+    checks = (
+        (not case.verified, _UNVERIFIED),
+        (not starters, _UNSTARTED),
+        (by in starters, _OWN),
+        (not case.by_default, _BY_RULE),
+        (not case.current, _STALE),
+        (case.was_edited, _EDITED),
+        (any(source.content == "others" or source.why for source in sources), _OTHERS),
+        (not all(map(_origin, sources)), _COMPUTED),
+        (nowhere or not _is_pattern(case.tool), _UNSEEN),
+        (case.seconds <= HASTE_S, _HASTY),
+    )
+    return next((why for holds, why in checks if holds), "")
+
+
+def _origins(sources: Iterable[Source]) -> tuple[str, ...]:
+    """Return where a value came from, in the words of the policy's `from`."""
+    return tuple(sorted({_origin(source) for source in sources} or {"model"}))
+
+
+def _origin(source: Source) -> str:
+    """Return one place in these words; empty where they would name more than that place."""
+    # Whatever a program had read, `program` would fit it.
+    named = source.tool if source.kind in ("tool", "program") else source.kind
+    return "" if named is None or set(named) & set("*?") else named
+
+
+def is_refusal(case: Kept) -> bool:
+    """Return whether a person rejected a call, or gave it another place, setting or amount before letting it go."""
+    return case.said == "reject" or (case.said == "modify" and not case.edited <= case.texts)
+
+
+def _without_slips(kept: list[Kept]) -> list[Kept]:
+    """Return the decisions without the rejections that the same person took back soon after, of the very same call."""
+    approved: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    rejected = {(case.by, case.same) for case in kept if case.said == "reject"}
+    for case in kept:
+        if case.said == "approve" and (case.by, case.same) in rejected and not case.against:
+            approved[case.by, case.same].append(case.at)
+    return [
+        case
+        for case in kept
+        if case.said != "reject"
+        or not any(0 <= at - case.at <= CORRECTED_S for at in approved.get((case.by, case.same), ()))
+    ]
+
+
+def _undiscerning(kept: list[Kept]) -> frozenset[str]:
+    """Return who approves whatever comes, while others do reject; alone in an office, nobody can be told so."""
+    every = Counter(case.by for case in kept)
+    rejecting = {case.by for case in kept if case.said != "approve"}
+    if not rejecting:
+        return frozenset()
+    return frozenset(by for by, count in every.items() if count >= MANY and by not in rejecting)
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a condition can name an argument; one that holds a dot would be read as a path."""
+    return name.isascii() and name.isprintable() and bool(name) and "." not in name and len(name) <= 200
+
+
+def _is_pattern(tool: str) -> bool:
+    """Return whether a line can name this tool and no other one."""
+    return tool.isascii() and tool.isprintable() and 0 < len(tool) <= 200 and not set(tool) & set("*? ()[]{}!,;\"'")

@@ -1,0 +1,102 @@
+"""What an argument is to a line that is learned: where a call goes, how much, or a text that may be anything."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from backstay.canonical import canonical
+from backstay.data_files import data_beside
+from backstay.policies.condition import Conditions
+from backstay.policies.operators import compare
+from backstay.provenance.targets import is_moment, shape_of
+from backstay.provenance.words import name_words
+
+Role = Literal["target", "fixed", "number", "text"]
+"""target: says where a call goes or what it acts on. fixed: stays as it is. number: has a bound. text: may be any."""
+_LISTS = data_beside(__file__)
+_SHARED = frozenset[str](_LISTS["shared"].split())
+_AMOUNTS = frozenset[str](_LISTS["amounts"].split())
+_NUMERAL = re.compile(r"[^\w\s]?\s?[-+]?\d[\d., ']*\s?(?:%|[A-Za-z]{1,4}|[^\w\s])?")
+_MOST_TEXT = 2000
+_ADDRESS, _URL, _PATH = (
+    re.compile(r"[^@\s]+(@[^@\s]+)"),
+    re.compile(r"(https?://([^/?#\s]+)/)(\S*)"),
+    re.compile(r"[^\s\\]+"),
+)
+_LEAST_DEPTH = 2
+"""A folder right below the root holds too much to stand for what is in it."""
+
+
+class Place(NamedTuple):
+    """Hold a condition that holds for a value and for others beside it, and what it is called."""
+
+    operator: str
+    operand: str
+    called: str
+
+
+def role_of(name: str, value: Any) -> Role:
+    """Return what an argument is; what cannot be told stays as it is."""
+    if isinstance(value, bool) or value is None or isinstance(value, list | dict):
+        return "fixed"
+    if isinstance(value, int | float):
+        is_plain = math.isfinite(value) and shape_of(name, str(value)) not in ("atom", "place")
+        return "number" if is_plain else "fixed"
+    text = str(value)
+    if not text or len(text) > _MOST_TEXT:
+        return "text" if shape_of(name, "x") == "other" else "fixed"
+    if shape_of(name, text) != "other":
+        return "target"
+    amount = not _AMOUNTS.isdisjoint(name_words(name)) or (_NUMERAL.fullmatch(text.strip()) and not is_moment(text))
+    return "fixed" if amount else "text"
+
+
+def places_of(value: Any) -> Iterator[Place]:
+    """Yield what a value has in common with those beside it, the narrowest first: its folder, its host or its domain.
+
+    Only what the matchers of policy hold for without a doubt is yielded, and nothing of which many people have a part.
+    """
+    if not isinstance(value, str) or not value.isascii():
+        return
+    for place in _places(value):
+        if compare(place.operator, value, place.operand, widens=True) is True:
+            yield place
+
+
+def _places(value: str) -> Iterator[Place]:
+    if address := _ADDRESS.fullmatch(value):
+        domain = address[1]
+        if domain == domain.lower() and not _is_shared(domain[1:]):
+            yield Place("ends_with", domain, f"addresses at {domain[1:]}")
+    elif url := _URL.fullmatch(value):
+        root, host, path = url[1], url[2], re.split(r"[?#]", url[3])[0]
+        folder = path.rpartition("/")[0]
+        if folder:
+            yield Place("starts_with", f"{root}{folder}/", f"URLs below {root}{folder}/")
+        if not _is_shared(host):
+            yield Place("starts_with", root, f"URLs at {host}")
+    elif "://" not in value and "/" in value and not value.startswith(("~", "-")) and _PATH.fullmatch(value):
+        folder = value.rpartition("/")[0]
+        if len([part for part in folder.split("/") if part]) >= (_LEAST_DEPTH if value.startswith("/") else 1):
+            yield Place("starts_with", f"{folder}/", f"what is below {folder}/")
+
+
+def _is_shared(host: str) -> bool:
+    """Return whether many who have nothing to do with each other have an address or pages there."""
+    name = host.partition(":")[0].lower()
+    labels = name.split(".")
+    return any(".".join(labels[start:]) in _SHARED for start in range(len(labels)))
+
+
+def exactly(values: list[Any]) -> dict[str, Any]:
+    """Return the operators that hold for these values alone."""
+    if len(values) == 1:
+        return {"equals": values[0]}
+    return {"in": sorted(values, key=canonical)}
+
+
+def without_sources(conditions: Conditions) -> Conditions:
+    """Return conditions that hold wherever the values came from."""
+    left = {path: {name: said for name, said in each.items() if name != "from"} for path, each in conditions.items()}
+    return {path: each for path, each in left.items() if each}
