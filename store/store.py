@@ -14,6 +14,7 @@ from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.database.transactions import Transaction
 from store.database.waiting import Waiting, together, waiting_for, write, write_later
+from store.decided import Decided
 from store.definitions import ToolDefinitions
 from store.deltas import Deltas
 from store.effects.effects import Effects
@@ -92,6 +93,7 @@ class Store:
         self.ledger = ChainWriter(database, clock, lambda: self.identity, signer)
         self.roots = Roots(database, clock, lambda: self.identity, self.ledger)
         self.chains = Chains(database)
+        self.decided = Decided(database)
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
 
