@@ -1,10 +1,14 @@
-"""Read YAML that people write; a key that stands there twice is refused, since one of its values would not count."""
+"""Read YAML that people write, and write values so that they are read again as the very same.
+
+A key that stands there twice is refused, since one of its values would not count.
+"""
 
 from typing import Any
 
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"
+_PLAIN = frozenset(map(chr, range(0x20, 0x7F))) - frozenset('"\\')
 
 
 def read_yaml(text: str, kind: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
@@ -48,3 +52,28 @@ def _refuse_twice(root: yaml.Node) -> None:
         fresh = [item for item in below if id(item) not in seen]
         seen |= {id(item) for item in fresh}
         waiting += fresh
+
+
+def written(value: Any) -> str:
+    """Return a JSON value on one line of YAML, in ASCII: nothing in a text ends it, or means something to YAML."""
+    match value:
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+        case int():
+            return str(value)
+        case float():
+            text = repr(value)
+            # Without a dot, YAML reads a number with an exponent as a text.
+            return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
+        case dict():
+            return "{" + ", ".join(f"{written(str(key))}: {written(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(written, value)) + "]"
+        case _:
+            return '"' + "".join(map(_sign, str(value))) + '"'
+
+
+def _sign(sign: str) -> str:
+    if sign in _PLAIN:
+        return sign
+    return f"\\u{ord(sign):04x}" if ord(sign) < 0x1_0000 else f"\\U{ord(sign):08x}"

@@ -1,4 +1,4 @@
-"""The commands `policy test` and `policy try`: what a policy would say of cases, and of calls that were made.
+"""The commands `policy test`, `policy try` and `policy learn`: what a policy says of cases and calls, or could say.
 
 May import: activities, backstay, gateways.terminal, opening.
 """

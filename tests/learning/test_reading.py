@@ -1,0 +1,97 @@
+"""Decisions are read from the ledger of a store as cases to learn from, on SQLite and on Postgres."""
+
+from backstay.approvals.approval import ApprovalRequest, ChangedCall, RecordedDecision, RequestedCall, RequestKind
+from backstay.canonical import digest_of
+from backstay.effects.effect import EffectState
+from backstay.provenance.source import Source
+from backstay.task.ledger.chain import time_of
+from backstay.tools.tool import Safety
+from store.effects.types import BoundUndo, Intent
+from store.ledger.noting import note
+from tests.ledger.recorded import FIRST, NOON, Clock, a_store
+from tests.requirements import promise
+
+
+def call(index, arguments, *, real=None, **more):
+    known = {"tool": "mail.send", "safety": Safety.WRITE_SAFE, "undoable": False}
+    return RequestedCall(
+        index=index, arguments=arguments, args_digest=digest_of(real or arguments), **{**known, **more}
+    )
+
+
+def asked(number, *calls, **more):
+    known = {"question": "Send?", "created_at": time_of(NOON), "may_remember": ("run", "always", "never")}
+    known["kind"] = RequestKind.BATCH if len(calls) > 1 else RequestKind.CALL
+    return ApprovalRequest(id=f"r{number}", calls=calls, **{**known, **more})
+
+
+def decided(number, verdict="approve", **more):
+    known = {"update": "decide", "by": "ana", "verified": True, "state": "decided", "request_id": f"r{number}"}
+    return RecordedDecision(n=number, at=time_of(NOON + 9), verdict=verdict, **{**known, **more})
+
+
+async def record(store, run, requests, decisions, **opened):
+    await store.runs.opened(
+        run=run, workflow_id=run, workflow_run_id="1", user_id="zoe", text="t", opened={"model": "m", **opened}
+    )
+
+    def ask(connection):
+        for request in requests:
+            note(connection, run, "request", "request.asked", request.plain())
+
+    await store.write(ask)
+    await store.decisions.append(run, decisions)
+
+
+@promise("learning:reading")
+async def test_cases_hold_what_was_asked_and_said_and_the_undos_are_counted(tmp_path, database_url):
+    to, others = {"to": "a@x.example"}, {"/to/0": (Source(kind="tool", tool="mail.read", content="others"),)}
+    async with a_store(tmp_path, database_url, clock=Clock(NOON + 10)) as store:
+        requests = [
+            asked(1, call(0, to), call(1, {"to": ["b@x.example"]}, sources=others)),
+            asked(2, call(0, {"to": "a<U+202E>b", "body": "x", "n": 3}, real=to, clipped=7, left_out=1)),
+            asked(3, call(0, to, changed=("~ to: ..",)), kind=RequestKind.PLAN),
+            asked(4, call(0, to), may_remember=()),
+        ]
+        changed = (ChangedCall(index=0, args_digest="d", lines=("~ body: x -> y", "+ cc.0: z")),)
+        decisions = [
+            decided(1, calls={0: "approve", 1: "reject"}),
+            decided(2, "modify", changed=changed),
+            decided(3, state="recorded"),
+            decided(4, verified=False),
+            decided(5),
+        ]
+        await record(store, "one", requests, decisions, started_by="Zoe.Z")
+        await record(store, "two", [asked(1, call(0, to))], [decided(1)])
+        for number, state in enumerate((EffectState.APPLIED, EffectState.FAILED), 1):
+            for undo in (False, True):
+                name = {"effect_id": f"one/{number}{'/undo' if undo else ''}", "run": "one", "n": number, "undo": undo}
+                sends = {
+                    "tool": "mail.recall" if undo else "mail.send",
+                    "args_digest": "d",
+                    "lease_s": 9,
+                    "user_id": "u",
+                }
+                begun = await store.effects.begin(Intent(**name, **sends), **FIRST)
+                kept = None if undo else BoundUndo(tool="mail.recall", sealed_ref="r", shown="s")
+                ended = state if undo else EffectState.APPLIED
+                await store.effects.settle(name["effect_id"], begun.token, ended, result_ref="r", undo=kept)
+
+        found = [case async for case in store.decided.cases(NOON)]
+        assert [(case.run, case.request, case.said, case.verified, case.by_default) for case in found] == [
+            ("one", "r1", "approve", True, True),
+            ("one", "r1", "reject", True, True),
+            ("one", "r2", "modify", True, True),
+            ("one", "r4", "approve", False, False),
+            ("two", "r1", "approve", True, True),
+        ]
+        assert (found[0].starters, found[-1].starters) == (frozenset({"Zoe.Z", "zoe"}), frozenset())
+        assert (found[0].seconds, found[0].arguments, found[0].unseen) == (9, to, frozenset())
+        assert found[1].sources == {"to": others["/to/0"]}
+        assert (found[2].unseen, found[2].incomplete) == (frozenset({"to"}), True)
+        assert found[2].edited == {"body", "cc"}
+        assert await store.decided.undos(0) == {"mail.send": (2, 1)}
+        assert [case async for case in store.decided.cases(NOON + 60)] == []
+        assert [case async for case in store.decided.cases(NOON, "bo")] == []
+        await store.definitions.allow("mail.send", "new", {}, "ana")
+        assert not any([case.current async for case in store.decided.cases(NOON)])
