@@ -16,6 +16,7 @@ from backstay.policies.learning.case import Case, Said
 from backstay.provenance.source import Source
 from backstay.shown import holds_mask
 from backstay.task.ledger.chain import time_of
+from backstay.tools.tool import Safety
 from store.database.database import Database
 from store.database.schema import effects, ledger_rows, tool_definitions
 from store.database.transactions import reading
@@ -129,22 +130,23 @@ def _of_decision(
         # What waits for the word of others has let nothing go.
         if said is None or (said == "approve" and decision.state != "decided"):
             continue
-        arguments = call["arguments"]
         yield Case(
             run=run,
             request=decision.request_id,
             starters=starters,
             tool=call["tool"],
-            arguments=arguments,
+            arguments=call["arguments"],
             by=decision.by,
             said=said,
             verified=decision.verified,
-            asked_at=asked_at,
+            # It is recorded in whole seconds, so nobody is taken to have read for longer than they had.
+            asked_at=asked_at + 1,
             decided_at=decided_at,
             args_digest=call.get("args_digest", ""),
             unseen=_unseen(call),
             incomplete=call.get("left_out", 0) > 0,
             by_default=request.get("kind") in _ONE_AT_A_TIME and "always" in request.get("may_remember", ()),
+            reads=call.get("safety") == Safety.READ_ONLY.value,
             sources=_sources(call.get("sources", {})),
             edited=_edited(decision, call["index"]) if said == "modify" else frozenset(),
             was_edited=bool(call.get("changed") or call.get("changed_by")),

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from backstay.canonical import canonical, digest_of
-from backstay.frozen import Frozen
+from backstay.frozen import Frozen, PublicInput
 from backstay.policies.condition import Judgement
 from backstay.policies.rule import Given, Only, Rule
 from backstay.provenance.source import Sources
@@ -24,8 +24,27 @@ SESSION_S = 7 * 86400
 """How long a line for a session holds: nobody says when a session ends."""
 MOST_LINES = 200
 """How many lines one user may have, and one run may add: every run carries them in its history."""
+LONGEST_CONDITIONS = 5000
+"""Characters of the conditions of a line, as JSON; nobody reads more, and runs carry them in their history."""
 _SHOWN = 200
 """Characters of each argument that a line shows."""
+
+
+class Like(PublicInput):
+    """Say which calls are like one that is decided, as it was shown to the person."""
+
+    when: Given = None
+    """What must hold of the arguments, as in an allow rule of the policy."""
+    only: Only = ()
+    """The only arguments that a call may have."""
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        if not self.only:
+            raise ValueError("only: name the arguments that such a call may have")
+        if len(canonical([self.when, self.only])) > LONGEST_CONDITIONS:
+            raise ValueError(f"longer than {LONGEST_CONDITIONS} characters as JSON; say less")
+        return self
 
 
 class AcceptedLine(Frozen):

@@ -16,6 +16,8 @@ from store.opening import open_store
 from tests import signing
 from tests.cli.commands import bare, environment_of, forked
 from tests.engine import Scripts, ended, pending
+from tests.learning.stored import asked, call, decided, record
+from tests.ledger.recorded import a_store
 from tests.requirements import promise
 
 KEY = "the key that workers and gateways share"
@@ -49,7 +51,7 @@ async def read_by_people(handles):
     """Wait until every request has been open for as long as somebody needs to read it."""
     asked = [(await pending(handle))[0]["created_at"] for handle in handles]
     latest = max(datetime.fromisoformat(at).timestamp() for at in asked)
-    while time.time() < latest + 3:
+    while time.time() < latest + 3.2:
         await asyncio.sleep(0.1)
 
 
@@ -109,6 +111,23 @@ async def test_a_user_with_default_preferences_is_asked_less_and_one_with_a_stri
     ):
         await refuse(await start(mail(to, "elsewhere"), **fields))
     assert opened.mailbox.sent().count("a@corp.example") == 7
+
+
+@promise("learning:hostile")
+async def test_hostile_names_and_values_stay_within_a_line_of_the_policy_or_a_comment(nursery, tmp_path):
+    odd = 'x" }]\n- {tool: "*"}\r\u202e\ufffe\x1b[2J # '
+    arguments = {"to": "a@corp.example", "kind_of": True, "list": [odd]}
+    async with a_store(tmp_path) as store:
+        for number in range(6):
+            by, said = ("ana\nallow: [mail.*]", "bo")[number % 2], "reject" if number > 3 else "approve"
+            asks = [asked(1, call(0, arguments if number < 4 else {"to": odd}))]
+            await record(store, f"run-{number}", asks, [decided(1, said, by=by)], started_by="zoe")
+    environment = bare(BACKSTAY_HOME=str(tmp_path), BACKSTAY_POLICY=str(tmp_path / "policy.yaml"))
+    done = await forked(nursery, "policy", "learn", "--since", "366d", environment=environment, folder=tmp_path)
+    assert (done.code, done.out.isascii(), "\x1b" in done.out) == (0, True, False), done.err
+    (line,) = Policy.admit(read_yaml(done.out)).allow
+    assert (line.tool, line.when["list"]["equals"]) == ("mail.send", [odd])
+    assert [text for text in done.out.splitlines() if text[:1] not in {" ", "#"}] == ["allow:"]
 
 
 @promise("learning:bad-input")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from backstay.errors import PolicyInvalid
 from backstay.policies.accepted import AcceptedLine
+from backstay.policies.learning import evidence
 from backstay.policies.learning.case import Case
 from backstay.policies.learning.evidence import gather
 from backstay.policies.learning.learning import learn
@@ -112,6 +113,7 @@ def test_amounts_have_bounds_and_what_says_where_a_call_goes_is_never_any():
         ("nobody proved", {"starters": frozenset()}),
         ("who started", {"starters": frozenset({"ana", "bo"})}),
         ("a rule asked", {"by_default": False}),
+        ("only reads", {"reads": True}),
         ("described otherwise", {"current": False}),
         ("had changed", {"was_edited": True}),
         ("others wrote", {"sources": {"to": (Source(kind="tool", tool="mail.read", content="others"),)}}),
@@ -275,6 +277,21 @@ def test_an_accepted_line_decides_as_the_proposal_and_overrules_only_the_default
     for odd in ({"verdict": "deny"}, {"args_digest": "d"}):
         with pytest.raises(ValueError, match="when, only"):
             AcceptedLine(**{**known, **odd}, when=proposed.when)
+
+
+@promise("learning:flood")
+def test_of_too_many_decisions_no_rejection_is_overlooked(monkeypatch):
+    monkeypatch.setattr(evidence, "MOST_CASES", 3)
+    good = approved(mail("a@corp.example"))
+    more = learn(gather([*good, *approved(mail("b@corp.example"))]))
+    assert ([line.rule.when["to"]["equals"] for line in more.proposed], more.evidence.left_out) == (
+        ["a@corp.example"],
+        3,
+    )
+    assert lines(*good, said(mail("a@corp.example"), "cy", "reject")) == []
+    others = [said(mail(f"x{n}@other.example"), "cy", "reject") for n in range(4)]
+    assert len(lines(*good, *others[:3])) == 1
+    assert lines(*good, *others) == []
 
 
 @promise("learning:unsafe")

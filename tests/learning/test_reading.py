@@ -1,46 +1,12 @@
 """Decisions are read from the ledger of a store as cases to learn from, on SQLite and on Postgres."""
 
-from backstay.approvals.approval import ApprovalRequest, ChangedCall, RecordedDecision, RequestedCall, RequestKind
-from backstay.canonical import digest_of
+from backstay.approvals.approval import ChangedCall, RequestKind
 from backstay.effects.effect import EffectState
 from backstay.provenance.source import Source
-from backstay.task.ledger.chain import time_of
-from backstay.tools.tool import Safety
 from store.effects.types import BoundUndo, Intent
-from store.ledger.noting import note
+from tests.learning.stored import asked, call, decided, record
 from tests.ledger.recorded import FIRST, NOON, Clock, a_store
 from tests.requirements import promise
-
-
-def call(index, arguments, *, real=None, **more):
-    known = {"tool": "mail.send", "safety": Safety.WRITE_SAFE, "undoable": False}
-    return RequestedCall(
-        index=index, arguments=arguments, args_digest=digest_of(real or arguments), **{**known, **more}
-    )
-
-
-def asked(number, *calls, **more):
-    known = {"question": "Send?", "created_at": time_of(NOON), "may_remember": ("run", "always", "never")}
-    known["kind"] = RequestKind.BATCH if len(calls) > 1 else RequestKind.CALL
-    return ApprovalRequest(id=f"r{number}", calls=calls, **{**known, **more})
-
-
-def decided(number, verdict="approve", **more):
-    known = {"update": "decide", "by": "ana", "verified": True, "state": "decided", "request_id": f"r{number}"}
-    return RecordedDecision(n=number, at=time_of(NOON + 9), verdict=verdict, **{**known, **more})
-
-
-async def record(store, run, requests, decisions, **opened):
-    await store.runs.opened(
-        run=run, workflow_id=run, workflow_run_id="1", user_id="zoe", text="t", opened={"model": "m", **opened}
-    )
-
-    def ask(connection):
-        for request in requests:
-            note(connection, run, "request", "request.asked", request.plain())
-
-    await store.write(ask)
-    await store.decisions.append(run, decisions)
 
 
 @promise("learning:reading")
@@ -86,7 +52,7 @@ async def test_cases_hold_what_was_asked_and_said_and_the_undos_are_counted(tmp_
             ("two", "r1", "approve", True, True),
         ]
         assert (found[0].starters, found[-1].starters) == (frozenset({"Zoe.Z", "zoe"}), frozenset())
-        assert (found[0].seconds, found[0].arguments, found[0].unseen) == (9, to, frozenset())
+        assert (found[0].seconds, found[0].arguments, found[0].unseen) == (8, to, frozenset())
         assert found[1].sources == {"to": others["/to/0"]}
         assert (found[2].unseen, found[2].incomplete) == (frozenset({"to"}), True)
         assert found[2].edited == {"body", "cc"}

@@ -34,6 +34,8 @@ class Case:
     """Whether it has arguments that were not shown at all."""
     by_default: bool = True
     """Whether only a default asked, in whose place a line can stand."""
+    reads: bool = False
+    """Whether the tool only reads: a default asks about it because it reaches out."""
     sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
     """Where arguments came from, by their top-level names; none for the model's own words."""
     edited: frozenset[str] = frozenset()

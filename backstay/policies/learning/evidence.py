@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 from backstay.authority import principal
 from backstay.canonical import canonical
 from backstay.policies.learning.case import Case, Said
-from backstay.policies.learning.parts import role_of
-from backstay.provenance.source import Source
+from backstay.policies.learning.parts import is_of_others, is_path, origin_of, origins_of, role_of
 
 MOST_CASES = 200_000
-"""So many decisions are looked at; of more, the rest is counted."""
+"""So many decisions are looked at; of more approvals, the rest is counted, and of twice as many nothing is learned."""
 HASTE_S = 2.0
 """Nobody has read what they approve within this time."""
 CORRECTED_S = 3600.0
@@ -25,6 +24,7 @@ _REASONS = (
     "nobody proved who started the run",
     "who started the run decided",
     "a rule asked, not the default",
+    "the tool only reads and reaches out, so only the very same arguments can be remembered",
     "the tool is described otherwise now",
     "people had changed the arguments",
     "arguments came from what others wrote",
@@ -38,6 +38,7 @@ _REASONS = (
     _UNSTARTED,
     _OWN,
     _BY_RULE,
+    _READS,
     _STALE,
     _EDITED,
     _OTHERS,
@@ -92,6 +93,8 @@ class Evidence(NamedTuple):
     kept: list[Kept]
     left_out: int
     """How many were too many to look at."""
+    blind: bool = False
+    """Whether a rejection may be among these, so that no line can be proposed."""
 
     @property
     def counted(self) -> list[Kept]:
@@ -117,11 +120,13 @@ class Gathering:
         self._seen: dict[tuple[str, str, Said, str], Kept] = {}
         self._known: dict[Any, Any] = {}
         self._left_out = 0
+        self._blind = False
 
     def add(self, case: Case) -> None:
         """Take one decision; one that comes again counts once."""
-        if len(self._seen) >= MOST_CASES:
+        if len(self._seen) >= (MOST_CASES if case.said == "approve" else 2 * MOST_CASES):
             self._left_out += 1
+            self._blind = self._blind or case.said != "approve"
             return
         kept = _kept(case, self._known)
         # The same person says the same of the same call in the same run: the run tried again, or was reset.
@@ -134,7 +139,7 @@ class Gathering:
         found = [
             case._replace(against=_ALL_ALIKE) if not case.against and case.by in undiscerning else case for case in kept
         ]
-        return Evidence(found, self._left_out)
+        return Evidence(found, self._left_out, self._blind)
 
 
 def gather(cases: Iterable[Case]) -> Evidence:
@@ -163,9 +168,9 @@ def _kept(case: Case, known: dict[Any, Any]) -> Kept:
                 texts.add(name)
             case _:
                 fixed[name] = canonical(value)
-        nowhere = nowhere or not _is_path(name)
+        nowhere = nowhere or not is_path(name)
     spot = Spot(case.tool, tuple(fixed.items()), tuple(numbers))
-    origins = tuple(_origins(case.sources.get(name, ())) for name in fixed)
+    origins = tuple(origins_of(case.arguments[name], case.sources.get(name, ())) for name in fixed)
     same = case.args_digest or canonical([case.tool, {**case.arguments}])
     return Kept(
         # Equal ones are kept once.
@@ -196,26 +201,15 @@ def _against(case: Case, *, nowhere: bool) -> str:
         (not starters, _UNSTARTED),
         (by in starters, _OWN),
         (not case.by_default, _BY_RULE),
+        (case.reads, _READS),
         (not case.current, _STALE),
         (case.was_edited, _EDITED),
-        (any(source.content == "others" or source.why for source in sources), _OTHERS),
-        (not all(map(_origin, sources)), _COMPUTED),
+        (any(map(is_of_others, sources)), _OTHERS),
+        (not all(map(origin_of, sources)), _COMPUTED),
         (nowhere or not _is_pattern(case.tool), _UNSEEN),
         (case.seconds <= HASTE_S, _HASTY),
     )
     return next((why for holds, why in checks if holds), "")
-
-
-def _origins(sources: Iterable[Source]) -> tuple[str, ...]:
-    """Return where a value came from, in the words of the policy's `from`."""
-    return tuple(sorted({_origin(source) for source in sources} or {"model"}))
-
-
-def _origin(source: Source) -> str:
-    """Return one place in these words; empty where they would name more than that place."""
-    # Whatever a program had read, `program` would fit it.
-    named = source.tool if source.kind in ("tool", "program") else source.kind
-    return "" if named is None or set(named) & set("*?") else named
 
 
 def is_refusal(case: Kept) -> bool:
@@ -245,11 +239,6 @@ def _undiscerning(kept: list[Kept]) -> frozenset[str]:
     if not rejecting:
         return frozenset()
     return frozenset(by for by, count in every.items() if count >= MANY and by not in rejecting)
-
-
-def _is_path(name: str) -> bool:
-    """Return whether a condition can name an argument; one that holds a dot would be read as a path."""
-    return name.isascii() and name.isprintable() and bool(name) and "." not in name and len(name) <= 200
 
 
 def _is_pattern(tool: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
+from backstay.policies.accepted import LONGEST_CONDITIONS
 from backstay.policies.learning.evidence import Kept, Spot
 from backstay.policies.learning.parts import Place, exactly, places_of
 from backstay.policies.rule import Rule
@@ -21,8 +22,6 @@ LEAST_BESIDE = 5
 """So many different values were approved before a line lets through what is beside them."""
 LEAST_AS_HIGH = 2
 """So many approvals were about as much or more before a line lets so much through."""
-_LONGEST = 5000
-"""Characters of the conditions of a line; nobody reads more, and a terminal cuts what is much longer."""
 MOST_LISTED = 50
 """How many values one line lists."""
 
@@ -56,7 +55,8 @@ class Group:
         for name, values in self.values.items():
             place = self.beside.get(name)
             when[name] = exactly([*values]) if place is None else {place.operator: place.operand}
-            when[name]["from"] = sorted(self.origins[name])
+            if self.origins[name]:
+                when[name]["from"] = sorted(self.origins[name])
         for name, (least, most) in self.bounds.items():
             when[name] = {"equals": least} if least == most else {"gte": least, "lte": most}
         only = tuple(sorted({*when, *self.texts}))
@@ -67,7 +67,7 @@ class Group:
             rule = Rule.admit({"tool": self.tool, "when": when or None, "only": only})
         except (TaskInvalid, ValueError):
             return None
-        return rule if len(canonical(rule.when)) <= _LONGEST else None
+        return rule if len(canonical([rule.when, rule.only])) <= LONGEST_CONDITIONS else None
 
 
 def exact_groups(counted: Iterable[Kept]) -> Iterator[Group]:

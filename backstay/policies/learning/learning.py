@@ -71,7 +71,7 @@ class Learned(NamedTuple):
 
 def learn(evidence: Evidence, undos: dict[str, tuple[int, int]] | None = None) -> Learned:
     """Learn from decisions; `undos` says by tool how often its undo was tried, and how often that failed."""
-    groups = _wide_and_narrow(evidence)
+    groups = [] if evidence.blind else _wide_and_narrow(evidence)
     rules = [(group, rule) for group in groups if (rule := group.rule) is not None]
     rules.sort(key=lambda each: -len(each[0].runs))
     proposed = _in_hindsight(rules[:_MOST_LINES], evidence)

@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.data_files import data_beside
 from backstay.policies.condition import Conditions
 from backstay.policies.operators import compare
+from backstay.provenance.source import Source
 from backstay.provenance.targets import is_moment, shape_of
 from backstay.provenance.words import name_words
 
@@ -100,3 +101,27 @@ def without_sources(conditions: Conditions) -> Conditions:
     """Return conditions that hold wherever the values came from."""
     left = {path: {name: said for name, said in each.items() if name != "from"} for path, each in conditions.items()}
     return {path: each for path, each in left.items() if each}
+
+
+def origins_of(value: Any, sources: Iterable[Source]) -> tuple[str, ...]:
+    """Return where a value came from, in the words of the policy's `from`; nothing for what comes from nowhere."""
+    if value is None or isinstance(value, bool):
+        return ()
+    return tuple(sorted({origin_of(source) for source in sources} or {"model"}))
+
+
+def origin_of(source: Source) -> str:
+    """Return one place in these words; empty where they would name more than that place."""
+    # Whatever a program had read, `program` would fit it.
+    named = source.tool if source.kind in ("tool", "program") else source.kind
+    return "" if named is None or set(named) & set("*?") else named
+
+
+def is_of_others(source: Source) -> bool:
+    """Return whether strangers may have written what stood there, or nobody vouches for it."""
+    return source.content == "others" or bool(source.why)
+
+
+def is_path(name: str) -> bool:
+    """Return whether a condition can name an argument; one that holds a dot would be read as a path."""
+    return name.isascii() and name.isprintable() and bool(name) and "." not in name and len(name) <= 200

@@ -47,7 +47,7 @@ async def learn_lines(
     keep
         Keep the lines for --user as lines that wait, for `backstay policy accept`.
     """
-    settings, terminal = Settings.load(), Terminal()
+    settings = Settings.load()
     begins = time.time() - duration(since, "--since")
     if keep and user is None:
         raise SettingsInvalid("--user: name the user whose runs are to obey the lines that are kept")
@@ -62,10 +62,9 @@ async def learn_lines(
     day = datetime.fromtimestamp(begins, UTC).date().isoformat()
     found = _found(learned, day, kept)
     if output_file is None:
-        terminal.results(output, found, _told(found))
-    else:
-        lines = json.dumps(found, indent=2) if output != "text" else "\n".join(_told(found))
-        write_text(output_file, f"{lines}\n")
+        Terminal().results(output, found, _told(found))
+        return DONE
+    write_text(output_file, "\n".join([*_told(found)] if output == "text" else [json.dumps(found, indent=2)]) + "\n")
     return DONE
 
 
@@ -160,16 +159,21 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     if found["unsafe"]:
         yield "# unsafe:"
     for pattern in found["unsafe"]:
-        yield one_line(f"#   {pattern['text']}", _WIDTH)
+        yield _comment(f"#   {pattern['text']}")
     if any(line["kept"] for line in found["lines"]):
         yield "# the lines wait: backstay policy list shows them, backstay policy accept lets them hold"
 
 
 def _line(line: dict[str, Any]) -> Iterator[str]:
     by = ", ".join(line["approved_by"])
-    yield one_line(f"  # line {line['line']}: approved in {line['runs']} runs by {by}", _WIDTH)
+    yield _comment(f"  # line {line['line']}: approved in {line['runs']} runs by {by}")
     changed = f", {line['changed']} of them after a change of a text" if line["changed"] else ""
     yield f"  # would have allowed {line['would_have_allowed']} of {line['asked']} calls that people decided{changed}"
     for counter in line["counter_examples"]:
-        yield one_line(f"  # not covered, rejected by {counter['by']}: {counter['arguments']}", _WIDTH)
+        yield _comment(f"  # not covered, rejected by {counter['by']}: {counter['arguments']}")
     yield f"  - {written(line['rule'])}"
+
+
+def _comment(text: str) -> str:
+    """Return a comment that no text in it ends, in signs that YAML takes everywhere."""
+    return one_line(text, _WIDTH).encode("ascii", "backslashreplace").decode()
