@@ -22,7 +22,7 @@ from backstay.approvals.approval import (
 from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
-from backstay.policies.accepted import SESSION_S, AcceptedLine, Remember, arguments_shown, reaches_out
+from backstay.policies.accepted import SESSION_S, AcceptedLine, Like, Remember, arguments_shown, reaches_out
 from backstay.policies.policy import Policy, rule, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
@@ -369,9 +369,12 @@ class Consent:
             named = (approval.calls or {}).get(item.index)
             said = approval.verdict.value if named is None else named.verdict
             if item.by_default and said == ("reject" if verdict == "deny" else "approve"):
-                exactly = approval.remember_arguments == "these"
-                _refuse_vague(item.call, exactly=exactly, allows=verdict == "allow")
-                line = self._dated(_line(item.call, verdict, exactly=exactly), approval)
+                which = approval.remember_arguments
+                _refuse_vague(item.call, which, allows=verdict == "allow")
+                line = _line(item.call, verdict, exactly=which == "these")
+                if (like := approval.remember_like) is not None:
+                    line = _alike_line(line, item.call, like, alone=len(group) == 1)
+                line = self._dated(line, approval)
                 found[line.id] = line
         if not found:
             raise DecisionRefused("remember: the decision says so of no call that a default asks about; leave it out")
@@ -435,14 +438,27 @@ def _line(call: ToolCall, verdict: Literal["allow", "deny"], *, exactly: bool = 
     return line.model_copy(update={"args_digest": digest_of(call.arguments), "arguments": shown})
 
 
-def _refuse_vague(call: ToolCall, *, exactly: bool, allows: bool) -> None:
+def _alike_line(line: AcceptedLine, call: ToolCall, like: Like, *, alone: bool) -> AcceptedLine:
+    """Return a line about the calls that a person was shown to be like one, which must be among them."""
+    if not alone:
+        raise DecisionRefused("remember_arguments: alike is said of one call, and several are asked about")
+    found = line.model_copy(update={"when": like.when, "only": like.only})
+    if why := found.misfit(call.tool, call.arguments, call.sources):
+        name = one_line(call.tool.name, 200)
+        raise DecisionRefused(
+            f"remember_like: the call of {name} that is decided is not like that ({why}); remember these"
+        )
+    return found
+
+
+def _refuse_vague(call: ToolCall, which: str, *, allows: bool) -> None:
     name = one_line(call.tool.name, 200)
-    if exactly and holds_notation(call.arguments):
+    if which != "any" and holds_notation(call.arguments):
         raise DecisionRefused(
             f"remember_arguments: those of {name} hold ${{, which refers to a result in a plan and is plain text in a "
             "call; remember any, or leave it out"
         )
-    if not exactly and allows and reaches_out(call.tool):
+    if which != "these" and allows and reaches_out(call.tool):
         raise DecisionRefused(f"remember_arguments: {name} reaches out; remember these arguments, or leave it out")
 
 

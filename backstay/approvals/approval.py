@@ -12,7 +12,7 @@ from backstay.authority import Authority, Principal
 from backstay.bounds import AnswerOfPerson, Name, Words
 from backstay.canonical import pointer_to
 from backstay.frozen import Frozen, PublicInput
-from backstay.policies.accepted import Remember
+from backstay.policies.accepted import Like, Remember
 from backstay.provenance.source import Source, among
 from backstay.provenance.telling import COMPOSED, Told, told_of
 from backstay.quoting import named
@@ -308,8 +308,10 @@ class Approval(PublicInput):
     """Which plan is approved, where several are proposed."""
     toggles: PlanToggles | None = None
     """What an approved plan may not do, though it was proposed so."""
-    remember_arguments: Literal["these", "any"] = "these"
-    """Whether it is remembered for the very same arguments only."""
+    remember_arguments: Literal["these", "alike", "any"] = "these"
+    """Whether it is remembered for the very same arguments, for calls that are alike, or for any arguments."""
+    remember_like: Like | None = Field(default=None, exclude_if=lambda like: like is None)
+    """With `alike`: which calls these are, as it was shown; nothing else is remembered."""
 
     @field_validator("calls", mode="before")
     @classmethod

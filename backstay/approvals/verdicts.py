@@ -68,11 +68,15 @@ def _unfit_fields(approval: Approval) -> str:
 def _unfit_memory(approval: Approval) -> str:
     """Say what is wrong with how long a decision holds."""
     remember, verdict = approval.remember, approval.verdict
+    if (approval.remember_arguments == "alike") != (approval.remember_like is not None):
+        return "remember_like: goes with remember_arguments alike, and says which calls these are; give both or neither"
     if not remember:
         return "remember_arguments: only with remember; leave it out" if approval.remember_arguments != "these" else ""
     if (remember == "never") != (verdict is Verdict.REJECT):
         wanted = "reject" if remember == "never" else "approve"
         return f"remember: {remember} goes with verdict {wanted}, not {verdict}"
+    if remember == "never" and approval.remember_arguments == "alike":
+        return "remember_arguments: a rejection is remembered for these or for any arguments"
     if verdict is Verdict.MODIFY:
         return "remember: a changed call cannot be remembered; leave it out, or approve as it is"
     if approval.option == "dry_run_only":

@@ -28,8 +28,8 @@ Remember = Annotated[
     Parameter(help="Approve such calls from now on: in this run, in its session, or in every run of the same user."),
 ]
 RememberArguments = Annotated[
-    Literal["these", "any"],
-    Parameter(help="Whether it is remembered for the very same arguments, or for any."),
+    Literal["these", "alike", "any"],
+    Parameter(help="Whether it is remembered for the very same arguments, the same places with any texts, or any."),
 ]
 Comment = Annotated[str, Parameter(help="Why; it is recorded, and the model reads it.")]
 User = Annotated[str, Parameter(help="The user that the run works for; users may see different tools.")]

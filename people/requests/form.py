@@ -9,6 +9,9 @@ from backstay.approvals.fields import FormField, answer_of, fields_of
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import NarrowedLimit, narrowed_limits, process_words
 from backstay.budgets.budget import TopUp
+from backstay.canonical import digest_of
+from backstay.policies.learning.alike import Alike, alike
+from backstay.tools.tool import Safety
 from people.requests.entered import NOTHING, Edit, Entered, Entry, EntryRefused, Given, Typed
 
 _CHOICES: dict[str, dict[str, Any]] = {
@@ -34,6 +37,18 @@ class DecisionForm(NamedTuple):
     """Of what the steps of a plan can be given less."""
     processes: str
     """Which steps of a plan start processes, where it can go without them."""
+
+    @property
+    def alike(self) -> Alike | str:
+        """Return which calls are like the one that is asked about, as the person sees it; or why none are."""
+        if len(self.calls) != 1 or self.kind is not RequestKind.CALL:
+            return "several calls are asked about, or none"
+        (call,) = self.calls
+        if digest_of(call.arguments) != call.args_digest:
+            return "its arguments are not shown as they are"
+        if call.safety is Safety.READ_ONLY:
+            return "it only reads and reaches out"
+        return alike(call.arguments, call.sources)
 
     @classmethod
     def of(cls, request: ApprovalRequest | None) -> "DecisionForm":
@@ -71,7 +86,12 @@ def decision_of(form: DecisionForm, entered: Entered) -> dict[str, Any]:
     said = dict(_CHOICES.get(entered.choice, {"verdict": entered.choice}))
     if comment := entered.comment.strip():
         said["comment"] = comment
-    memory = {"remember": entered.remember, "remember_arguments": entered.remember_arguments}
+    memory: dict[str, Any] = {"remember": entered.remember, "remember_arguments": entered.remember_arguments}
+    if entered.remember_arguments == "alike":
+        found = form.alike
+        if isinstance(found, str):
+            raise DecisionInvalid(f"remember_arguments: no calls are like this one: {found}; remember these")
+        memory["remember_like"] = found.like
     said |= {name: value for name, value in memory.items() if value}
     match entered.choice:
         case "approve":

@@ -76,6 +76,37 @@ async def test_always_at_the_prompt_of_somebody_who_can_write_the_policy_holds_a
     assert (code, "[d]etach?" in shown) == (0, False)
 
 
+@promise("learning:alike-offered")
+async def test_at_the_prompt_such_calls_are_told_with_their_bounds_and_no_others_go_unasked(person, scripts, opened):
+    first, other = (scripts.task(mails(to))["text"] for to in ("a@alike.example", "b@alike.example"))
+    call = ("mail__send_email", {"to": "a@alike.example", "subject": "another", "body": "text"})
+    later = scripts.task(Reply(calls=[call]))["text"]
+
+    async with person("run", first, "--by", "ana", "--user", "alike") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("l")
+        await terminal.shows(
+            '[s]uch calls are those where to is "a@alike.example", from model; any text as body, subject'
+        )
+        await terminal.shows("[t]hese only?")
+        terminal.type("s")
+        await terminal.shows("accepted here, so it is remembered for every run of this user: mail.send_email (line ")
+        await terminal.ended()
+    async with person("run", later, "--user", "alike") as terminal:
+        await terminal.shows(
+            'arguments when to equals "a@alike.example" and to from ["model"] with no argument but body'
+        )
+        await terminal.ended()
+    assert sent(opened, "@alike.example") == ["a@alike.example"] * 2
+    async with person("run", other, "--user", "alike") as terminal:
+        await terminal.shows("[d]etach?")
+        terminal.type("r")
+        await terminal.shows("why?")
+        terminal.type("")
+        await terminal.ended()
+    assert len(sent(opened, "@alike.example")) == 2
+
+
 @promise("policy:commands")
 @pytest.mark.thorough
 async def test_for_this_run_at_the_prompt_and_never_and_a_slip_decides_nothing(person, scripts, opened):

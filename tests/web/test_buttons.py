@@ -102,6 +102,23 @@ async def test_what_is_remembered_for_a_session_holds_there_for_the_very_same_ar
     assert running.mailbox.sent().count("a@session.example") == 2
 
 
+@promise("page:alike")
+async def test_such_calls_are_told_with_their_bounds_and_hold_for_any_text_and_no_other_place(browser, shared):
+    running, scripts, served = shared
+    user = {"user_id": "of-alike"}
+    handle = await running.start(scripts.task(mail("a@alike.example"), **user))
+    such = 'arguments where to is "a@alike.example", from model; any text as body, subject; no other argument'
+    async with opened(browser, served, handle) as page:
+        await page.get_by_label("Approve such calls from now on").select_option(label="in every run of this user")
+        await page.get_by_label("With").select_option(label=such)
+        await press(page, "Approve")
+        await told(page, "remembered for every run of this user: mail.send_email")
+    await ended(handle)
+    call = ("mail__send_email", {"to": "a@alike.example", "subject": "another", "body": "text"})
+    await is_not_asked(running, scripts.task(Reply(calls=[call]), **user))
+    await is_asked(running, scripts.task(mail("b@alike.example"), **user))
+
+
 @promise("page:always")
 async def test_what_is_remembered_always_holds_in_every_run_of_the_user_for_any_arguments(browser, shared):
     running, scripts, served = shared

@@ -11,6 +11,7 @@ from backstay.approvals.whole import unseen, with_all
 from backstay.client import Run
 from backstay.errors import BackstayError, Unreachable
 from backstay.policies.accepted import HOLDS, AcceptedLine
+from backstay.policies.learning.alike import Alike
 from backstay.settings import Settings
 from backstay.shown import shell_words
 from gateways.terminal.asking.deciding import decided, form_of, json_or_text
@@ -205,11 +206,14 @@ class Prompt:
 
     async def _remember(self, request: ApprovalRequest, how: str) -> dict[str, Any] | None:
         tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
+        found = "" if how == "never" else form_of(request).alike
+        if isinstance(found, Alike):
+            self.terminal.say(f"[s]uch calls are those where {found.words}")
         typed = await self.terminal.ask(f"for a[n]y arguments of {tools}, or for [t]hese only?")
-        if typed not in {"n", "t"}:
+        which = {"n": "any", "t": "these"}.get(typed or "", "alike" if typed == "s" and found else "")
+        if not which:
             self._note("nothing was decided", "yellow")
             return None
-        which = "any" if typed == "n" else "these"
         if how == "never":
             answer = await self._say(request, "reject_never", comment=await self._why(), remember_arguments=which)
         else:
@@ -242,7 +246,9 @@ class Prompt:
         never = said["remember"] == "never"
         exactly = said["remember_arguments"] == "these"
         shown = {(call.tool, call.args_digest if exactly else "") for call in request.calls}
-        return (
+        found = form_of(request).alike if said["remember_arguments"] == "alike" else None
+        conditions = (found.when, found.only) if isinstance(found, Alike) else (None, ())
+        return (line.when, line.only) == conditions and (
             (line.tool, line.args_digest) in shown
             and (line.verdict, line.scope) == (("deny", "always") if never else ("allow", said["remember"]))
             and line.request == f"{self.run.id} {request.id}"
