@@ -16,6 +16,7 @@ from backstay import errors
 from backstay.errors import BackstayError, InternalError, StoreUnavailable, ToolBusy
 from backstay.redaction.redactor import Redactor
 from backstay.responses import Fault
+from backstay.tools.trying import pause_after, retry_after
 from system.clock import uptime
 
 Answer = TypeVar("Answer")
@@ -36,9 +37,6 @@ async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, for_
 
 BEAT_S = 1.5
 """With a heartbeat a cancellation arrives, and an answer of a model is interrupted within two seconds."""
-LONGEST_PAUSE_S = 10
-"""The longest pause between two attempts in the retry policy of every activity."""
-LONGEST_WAIT_S = 86_400
 FIRST_TURN_S = 0.1
 LONGEST_TURN_S = 5.0
 MOST_TURNS = 90
@@ -94,7 +92,7 @@ def to_application_error(
     wait, busy = retry_after(error.facts.get("retry_after")), isinstance(error, ToolBusy)
     if busy:
         wait = min(FIRST_TURN_S * 2 ** min(activity.info().attempt - 1, 10), LONGEST_TURN_S)
-    pause = 0 if wait else min(2 ** min(activity.info().attempt - 1, 10), LONGEST_PAUSE_S)
+    pause = 0 if wait else pause_after(activity.info().attempt)
     # One that waits for its turn is never a lasting fault; the workflow orders it anew before the attempts run out.
     gives_up = activity.info().attempt >= MOST_TURNS if busy else final or tried_for() + pause > transient_s
     if not gives_up:
@@ -152,13 +150,6 @@ def _first_attempt() -> datetime:
 def _details() -> list[Any]:
     """Return what a heartbeat carries: how far the work is, for people, and when it was first tried."""
     return [*(_progress.get() or ()), {FIRST_ATTEMPT: _first_attempt().isoformat()}]
-
-
-def retry_after(value: Any) -> float | None:
-    """Return the seconds to wait, at most a day, or None when the value is no such number."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        return None
-    return float(min(value, LONGEST_WAIT_S))
 
 
 @contextlib.contextmanager

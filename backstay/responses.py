@@ -13,6 +13,7 @@ from backstay.profile import Profile
 from backstay.provenance.source import Sources
 from backstay.task.decision import Decision
 from backstay.tools.tool import Tool, ToolResult, WorkspaceLimits
+from backstay.tools.trying import TRANSIENT_S
 
 
 class ModelChoice(Message):
@@ -69,7 +70,7 @@ class Opened(Message):
     """How long a tool may take to answer, unless a plan step says otherwise."""
     step_timeout_s: float = 30
     """How long the call of a plan's step may take, where the plan does not say."""
-    transient_s: float = 45
+    transient_s: float = TRANSIENT_S
     """How long a fault that may pass is waited out before a person is asked."""
     sandbox_queue: str = ""
     """Where programs run; empty when no worker there answers, so that none is offered."""

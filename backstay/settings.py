@@ -25,6 +25,7 @@ from backstay.authority import Principal
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
+from backstay.tools.trying import TRANSIENT_S
 from backstay.trust import is_trusted, trust
 from backstay.variables import ENV_FILE, KEY, PREFIX, environment, process_environment, secret_files, spellings
 
@@ -226,7 +227,7 @@ class Settings(BaseSettings):
     """How long the plans of a run, and who decided what, are kept after it was pruned."""
     digest_characters: int = Field(default=16_384, ge=1000, le=100_000)
     """The most that the model is shown of one answer; all answers of a step together may take three times as much."""
-    transient_seconds: float = Field(default=45, gt=0, le=86_400, allow_inf_nan=False)
+    transient_seconds: float = Field(default=TRANSIENT_S, gt=0, le=86_400, allow_inf_nan=False)
     """How long a transient error is retried before a person is asked."""
     settle_after_seconds: float = Field(default=5, ge=0, le=3600, allow_inf_nan=False)
     """How long after its deadline an effect of unknown outcome is checked."""

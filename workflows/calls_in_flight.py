@@ -10,10 +10,11 @@ from backstay.requests import CallTool
 from backstay.task.result import Failure
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.trying import TOGETHER
 from workflows.asking.approvals import never
 from workflows.work import BegunBatch, BegunCall
 
-MOST_TOGETHER = 32
+MOST_TOGETHER = TOGETHER
 """How many calls share one activity at most; all of them are under way at the same time."""
 MOST_BYTES = 250_000
 """The arguments of calls that share an activity, as history holds them; a single call may have more."""

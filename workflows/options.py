@@ -7,10 +7,12 @@ from typing import Any
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
+from backstay.tools.trying import LONGEST_PAUSE_S
+
 PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1),
     backoff_coefficient=2,
-    maximum_interval=timedelta(seconds=10),
+    maximum_interval=timedelta(seconds=LONGEST_PAUSE_S),
     # An activity turns a lasting fault into a final one by itself; this bound ends what cannot even be decoded.
     maximum_attempts=100,
     non_retryable_error_types=["PayloadsTooLarge"],

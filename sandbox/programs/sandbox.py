@@ -142,12 +142,13 @@ class Sandbox:
         rounds: Callable[[], Awaitable[Sequence[Round]]],
         tools: AbstractSet[str],
         first_call: int,
+        until: float | None = None,
     ) -> RoundOutcome:
         """Run one more round of a program, until it waits for calls or ends.
 
         `frame` holds the answers to its last calls, None when it has not run yet. A paused jail under `key` goes on;
         without one, `rounds`, all that happened before, are replayed in a new jail. Hand an outcome that waits to
-        `keep` or `discard`.
+        `keep` or `discard`. It ends at `until`, by the clock of the event loop, where that comes before its usual time.
 
         Raises SandboxLost when the jail is taken away, ProgramDiverged when the replay leads elsewhere, and
         ImageMissing.
@@ -162,7 +163,7 @@ class Sandbox:
                 replayed = len(before)
                 jail.lap_s()
             sent = _next_frame(jail, start_frame, frame)
-            return await self._round(jail, sent, tools, first_call=first_call, replayed=replayed)
+            return await self._round(jail, sent, tools, first_call=first_call, replayed=replayed, until=until)
         except BaseException:
             if jail is not None:
                 self._end(jail)
@@ -203,13 +204,13 @@ class Sandbox:
         return self._paused.forget(prefix)
 
     async def _round(
-        self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, replayed: int
+        self, jail: Jail, sent: bytes, tools: AbstractSet[str], *, first_call: int, replayed: int, until: float | None
     ) -> RoundOutcome:
         """Send one new frame and return what came of it."""
         first, began, came = jail.rounds == 0, time.perf_counter(), b""
         kind, calls, done = "crashed", (), Done()
         try:
-            came = await jail.exchange(sent, wall_s=self.limits.wall_s)
+            came = await jail.exchange(sent, wall_s=self._left_s(until))
             told = read_frame(came, tools=tools, first_call=first_call, limits=self.limits)
             if isinstance(told, Done):
                 kind, done = "crashed" if told.error else "finished", told
@@ -240,6 +241,11 @@ class Sandbox:
             replayed=replayed,
             jail=jail if kind == "waiting" else None,
         )
+
+    def _left_s(self, until: float | None) -> float:
+        if until is None:
+            return self.limits.wall_s
+        return max(0.0, min(until - asyncio.get_running_loop().time(), self.limits.wall_s))
 
     async def _new(self, image_hash: str) -> Jail:
         self._refuse_when_closing()

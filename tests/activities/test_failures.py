@@ -7,10 +7,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.model.completion import ContextTooLong
-from activities.retrying import LONGEST_WAIT_S, retry_after, to_application_error
+from activities.retrying import to_application_error
 from activities.tools.effects import InFlight
 from backstay.errors import ArgumentsInvalid, BackstayError, StoreUnavailable
 from backstay.redaction.redactor import Redactor
+from backstay.tools.trying import LONGEST_WAIT_S, retry_after
 from store.database.faults import Collision
 from tests.e2e.servers.spellings import token_of
 from tests.requirements import promise

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from backstay.errors import IsolationUnavailable, TaskInvalid
+from backstay.errors import IsolationUnavailable, OutcomeUnknown, TaskInvalid, ToolUnavailable
+from backstay.tools.trying import TOGETHER
 from sandbox.programs import standalone
 from sandbox.programs.sandbox import prove
 from sandbox.programs.standalone import register_tool_caller, run_python_plan
@@ -99,15 +100,75 @@ async def test_without_a_registered_caller_no_tool_is_reached(toolbox):
 
 
 @promise("programs:library-timeout")
-@pytest.mark.thorough
-async def test_a_program_that_takes_too_long_says_so(toolbox):
+@pytest.mark.parametrize(
+    "waits", ["await sums.add(a=1, b=2)", pytest.param("while True: pass", marks=pytest.mark.thorough)]
+)
+async def test_what_a_program_has_printed_is_kept_when_its_time_is_up(toolbox, waits):
     async def slow(*_):
         await asyncio.sleep(60)
 
     register_tool_caller(slow)
-    done = await run_python_plan("return await sums.add(a=1, b=2)", user_id="ann", toolbox_root=toolbox, timeout_sec=6)
+    body = f"print('begun')\n{waits}"
+    done = await run_python_plan(body, user_id="ann", toolbox_root=toolbox, timeout_sec=3)
 
-    assert (done.success, done.timed_out) == (False, True), done
+    assert (done.success, done.timed_out, done.logs) == (False, True, ("begun",)), done
+
+
+@promise("programs:library-bridge")
+async def test_calls_of_a_host_program_are_tried_again_throttled_and_hold_no_secret(toolbox, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key-of-this-process")
+    under_way, most, tried, sent = 0, 0, 0, []
+
+    async def caller(tool, arguments, _):
+        nonlocal under_way, most, tried
+        match arguments["a"]:
+            case 1:
+                tried += 1
+                if tried < 3:
+                    raise ToolUnavailable("not yet", retry_after=0.01)
+                return {"password": "tiger-4711", "echoed": "the-key-of-this-process"}
+            case 2:
+                raise OutcomeUnknown("lost; it said tiger-4711")
+            case 3:
+                sent.append(arguments["b"])
+                return "it was tiger-4711"
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return None
+
+    register_tool_caller(caller)
+    body = """
+import asyncio
+from sandbox_py.client import ToolError
+got = await sums.add(a=1, b=0)
+print(got["password"], got["echoed"])
+said = [await sums.add(a=3, b=got["password"])]
+for call in (sums.add(a=2, b=0), other.add(a=3, b=got["password"])):
+    try:
+        await call
+    except ToolError as error:
+        said.append(str(error))
+await asyncio.gather(*(sums.add(a=9, b=n) for n in range(100)))
+return said
+"""
+    (toolbox / "sandbox_py" / "servers" / "other").mkdir()
+    (toolbox / "sandbox_py" / "servers" / "other" / "add.py").write_text(BINDING.replace("sums.", "other."), "utf-8")
+    done = await run_python_plan(body, user_id="ann", toolbox_root=toolbox)
+
+    assert done.success, done
+    assert (tried, most, sent) == (3, TOGETHER, ["tiger-4711"])
+    assert "tiger-4711" not in repr(done)
+    assert "the-key-of-this-process" not in repr(done)
+    assert "a secret of sums may not be passed to other" in done.result[2]
+
+
+@promise("programs:library-nsjail")
+async def test_a_named_nsjail_is_the_one_that_is_used(toolbox, monkeypatch):
+    monkeypatch.setenv("BACKSTAY_NSJAIL", str(toolbox / "nowhere"))
+    with pytest.raises(IsolationUnavailable, match="BACKSTAY_NSJAIL names"):
+        await run_python_plan("return 1", user_id="ann", toolbox_root=toolbox)
 
 
 @promise("programs:library-no-time")

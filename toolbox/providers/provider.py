@@ -71,7 +71,7 @@ class NotSent(Transient):
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, login: bool = False) -> None:
         """Set the reason, how long the server asks to wait, and whether it wants other credentials."""
-        super().__init__(message)
+        super().__init__(message, retry_after=retry_after_s)
         self.retry_after_s = retry_after_s
         self.login = login
 
