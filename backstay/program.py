@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backstay.frozen import Frozen, Message
+from backstay.tools.execution import JailUse
 from backstay.tools.tool import Settled, Tool, ToolCall
 
 
@@ -81,6 +82,8 @@ class Halt(Message):
     error: str | None = None
     """One line; None when it finished."""
     error_type: str | None = None
+    used: JailUse | None = None
+    """What its jail used until it ended."""
 
 
 def sandbox_error(said: str) -> str:

@@ -80,8 +80,9 @@ class Programs:
         state.record_progress(RUN_PROGRAM.name, success=result.success)
         said = result.snippet or result.size
         text = halt.error or f"finished after {halt.rounds} rounds{f' -> {said}' if said else ''}"
-        success, ref = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
-        self.context.record("program.ended", text, rounds=halt.rounds, success=success, **ref)
+        success, more = halt.kind == "finished", {} if result.ref is None else {"summary_ref": result.ref}
+        used = {} if halt.used is None else {"used": halt.used.plain()}
+        self.context.record("program.ended", text, rounds=halt.rounds, success=success, **more, **used)
         self.context.record_drafts(summary_drafts("program", result, self.context.state.usage.step))
         if halt.sampled:
             self._checks.append(asyncio.create_task(self._check(action, halt)))

@@ -238,11 +238,12 @@ class Programs:
             result = normalised(halted.result) if program.markers else halted.result
             payload = await self.resources.blobs.of(run).put_json({"result": result, **printed})
             marked = program.markers and isinstance(result, str) and await self._marked(run, program, journal, result)
-            return Halt(kind="finished", payload=payload, marked=marked, **_position(journal, image))
+            return Halt(kind="finished", payload=payload, marked=marked, used=halted.used, **_position(journal, image))
         error = halted.error or {"type": "InternalError", "message": "the program ended without a word"}
         line = self.resources.redactor.text(f"{error['type']}: {error['message']}")[:500]
         payload = await self.resources.blobs.of(run).put_json({"error": line, **printed})
-        return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **_position(journal, image))
+        ended: dict[str, Any] = _position(journal, image) | {"used": halted.used}
+        return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **ended)
 
     async def _marked(self, run: str, program: Program, journal: Journal, result: str) -> bool:
         """Return whether a text begins with a marker that the program wrote itself, and no answer that it was given."""

@@ -26,13 +26,16 @@ from activities.telemetry.attributes import outcome_of
 from backstay import calls
 from backstay.budgets.budget import MICRO
 from backstay.errors import BackstayError
+from backstay.program import Halt
 from backstay.task.decision import Decision
 from backstay.task.result import Outcome
+from backstay.tools.execution import JailUse
 from backstay.tools.tool import ToolResult
 from store.store import Store
 
 INVALID = "invalid"
 RESERVED, OVERSHOT = "reserved", "overshot"
+PROGRAM, COMMAND = "program", "command"
 OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
 EVERY_S = 5.0
@@ -49,11 +52,17 @@ class Counts:
         self._steps = meter.create_counter("backstay_steps", "Decisions of models")
         self._calls = meter.create_counter("backstay_tool_calls", "Calls of tools, by how they ended")
         self._cost = meter.create_gauge_float("backstay_cost_usd", "US dollars that models cost since the worker began")
+        self._cpu = meter.create_gauge_float("backstay_jail_cpu_seconds", "Processor time of jails that ended")
+        self._peak = meter.create_gauge_float("backstay_jail_peak_mb", "The most memory that one jail took")
+        self._printed = meter.create_counter("backstay_jail_output_bytes", "What was printed in jails that ended")
         self._spent: dict[tuple[str, str], float] = {}
+        self._jails: dict[str, tuple[float, float]] = {}
         self._known: frozenset[str] = frozenset()
         self._turn = Lock()
         for outcome in (*Outcome, INVALID):
             self._runs.add(0, {"outcome": str(outcome)})
+        for jail in (PROGRAM, COMMAND):
+            self.confined(jail, JailUse(cpu_s=0, output_bytes=0))
 
     def know(self, models: Iterable[str], providers: Iterable[str]) -> None:
         """Begin to count at zero for what the operator names, so that the first time is an increase."""
@@ -84,6 +93,15 @@ class Counts:
     def called(self, ask: calls.CallTool, outcome: str) -> None:
         """Count a call of a tool."""
         self._calls.add(1, {"outcome": outcome, "provider": ask.tool.partition(".")[0]})
+
+    def confined(self, jail: str, used: JailUse) -> None:
+        """Count what a jail used that ended: `program` or `command`."""
+        with self._turn:
+            cpu_s, peak_mb = self._jails.get(jail, (0.0, 0.0))
+            self._jails[jail] = cpu_s, peak_mb = cpu_s + used.cpu_s, max(peak_mb, used.memory_mb or 0.0)
+            self._cpu.set(cpu_s, {"jail": jail})
+            self._peak.set(peak_mb, {"jail": jail})
+        self._printed.add(used.output_bytes, {"jail": jail})
 
     def _spend(self, model: str, outcome: str, micro: int) -> None:
         # Temporal's counters count whole numbers, so the sum is kept here.
@@ -141,7 +159,7 @@ class _Calls(WorkflowOutboundInterceptor):
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
         handle = super().start_activity(input)
         ask = calls.asked(input.args)
-        if isinstance(ask, calls.AskModel | calls.CallTool | calls.CallTogether):
+        if isinstance(ask, calls.AskModel | calls.CallTool | calls.CallTogether | calls.ResumeProgram):
             handle.add_done_callback(lambda done: self._answered(ask, done))
         return handle
 
@@ -159,6 +177,8 @@ class _Calls(WorkflowOutboundInterceptor):
                     self._called(call, result)
             case calls.AskModel(), _:
                 self._asked(ask, answer)
+            case calls.ResumeProgram(), Halt(used=JailUse() as used):
+                self._counts.confined(PROGRAM, used)
             case calls.CallTool(), _:
                 self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER)
             case _:
@@ -169,6 +189,8 @@ class _Calls(WorkflowOutboundInterceptor):
             self._counts.asked(ask, answer)
 
     def _called(self, ask: calls.CallTool, answer: ToolResult | None) -> None:
+        if answer is not None and answer.used is not None:
+            self._counts.confined(COMMAND, answer.used)
         if ask.purpose != "call" or ask.rehearsal is not None or answer is None:
             return
         if (outcome := outcome_of(answer)) != "asked":

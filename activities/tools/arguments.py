@@ -6,7 +6,7 @@ from typing import Any
 from activities.offloading import offload, refuse_unfit, refuse_unfit_size
 from activities.records import Records
 from backstay import calls
-from backstay.errors import ArgumentsInvalid, Denied
+from backstay.errors import ArgumentsInvalid, Denied, ToolChanged
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import (
     belongs_to,
@@ -18,6 +18,7 @@ from backstay.redaction.handles import (
 )
 from backstay.stored_texts import REF, is_stored_text, unescape_object
 from backstay.task.plan import Missing, holds_notation, resolve
+from toolbox.catalog.definition import Definition
 
 
 class Arguments:
@@ -125,3 +126,9 @@ def refuse_denied(ask: calls.CheckCall | calls.CallTool, shown: dict[str, Any], 
     for denial in ask.denials:
         if denial.holds(ask.tool, shown, sources):
             raise Denied(f"denied by the policy: {denial.line}")
+
+
+def require_same(ask: calls.CallTool, definition: Definition) -> None:
+    """Raise ToolChanged when a tool is no longer the one that was ruled on."""
+    if ask.definition and definition.tool.definition != ask.definition:
+        raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")

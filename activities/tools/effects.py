@@ -102,6 +102,7 @@ class Send:
         self.unsettled = False
         """Whether the outcome could not be recorded, and is recorded in the background."""
         self.begun: Begun | None = None
+        self.answer: Answer | None = None
         self.asked: dict[str, Any] | None = None
         """The arguments, where the answer vouches for what it does not repeat of them."""
         self._ends_at = uptime() + intent.lease_s
@@ -115,7 +116,8 @@ class Send:
     @property
     def told(self) -> ToolResult:
         """Return the result; where the store cannot be written to, the workflow tells the event."""
-        return self.result.model_copy(update={"untold": True}) if self.unsettled else self.result
+        result = self.result if self.answer is None else used_by(self.answer, self.result)
+        return result.model_copy(update={"untold": True}) if self.unsettled else result
 
     async def begin(self) -> None:
         """Record the intent; awaited immediately before the request leaves.
@@ -154,6 +156,7 @@ class Send:
 
     async def settle(self, answer: Answer, judged: Judged, undo: BoundUndo | None) -> None:
         """Record what the tool answered and what that means, together with what takes the effect back."""
+        self.answer = answer
         question = None if self.intent.undo else answer.question
         if question is None and answer.question is not None and not answer.question.in_call:
             answer = refused("its server asks a question, and nobody can be asked during an undo")
@@ -278,6 +281,11 @@ def told_error(text: str) -> dict[str, Any]:
 def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:
     applied = ToolResult(success=True, **kept.facts)
     return applied if undo is None else applied.model_copy(update={"undo": undo.shown})
+
+
+def used_by(answer: Answer, result: ToolResult) -> ToolResult:
+    """Return the result of a call with what its jail used, where it ran in one."""
+    return result if answer.used is None else result.model_copy(update={"used": answer.used})
 
 
 def _patience_s(left_s: float) -> float:

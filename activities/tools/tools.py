@@ -7,8 +7,8 @@ from typing import Any
 from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
-from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied
-from activities.tools.effects import Effects, intent_of, told_error
+from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied, require_same
+from activities.tools.effects import Effects, intent_of, told_error, used_by
 from activities.tools.elicitations import Elicitations
 from activities.tools.previews import Previews, Rehearsing, made_up, place_of
 from backstay import calls
@@ -202,7 +202,7 @@ class Tools(Activities):
     async def _rehearsed(self, ask: calls.CallTool, rehearsal: RehearsedCall) -> ToolResult:
         """Make a call of a rehearsal: real where it only reads, in the copy of a workspace, or simulated."""
         _, definition = await self._callable(ask, ask.tool)
-        _require_same(ask, definition)
+        require_same(ask, definition)
         shown = await self.rehearsing.resolved(ask, rehearsal)
         refuse_denied(ask, shown, ask.sources)
         refuse_brought_secrets(ask.tool, ask.arguments, shown)
@@ -225,7 +225,7 @@ class Tools(Activities):
 
     async def _call(self, ask: calls.CallTool) -> ToolResult:
         catalog, definition = await self._callable(ask, ask.tool)
-        _require_same(ask, definition)
+        require_same(ask, definition)
         if ask.accepted:
             said = masked(definition.said, self.resources.redactor)
             await self.store.definitions.allow(ask.tool, definition.digest, said, by=ask.run)
@@ -363,10 +363,16 @@ class Tools(Activities):
         if answer.question is not None:
             question = await self.elicitations.keep(run, definition.provider, answer.question)
             return ToolResult(success=answer.success, error="its server asks", question=question)
+        more: Any = {"asked": vouching(definition, arguments), "simulated": made_up(ask, copy)}
+        return used_by(answer, await self._told(run, definition, arguments, answer, more))
+
+    async def _told(
+        self, run: str, definition: Definition, arguments: dict[str, Any], answer: Answer, more: dict[str, Any]
+    ) -> ToolResult:
+        """Keep what a read answered, and return what the run is told of it."""
         if not answer.success:
             shown = await self.records.show(run, answer.reason or answer.error or "", definition.provider)
             return ToolResult(success=False, **told_error(str(shown.payload)), error_type="ToolError")
-        more: Any = {"asked": vouching(definition, arguments), "simulated": made_up(ask, copy)}
         kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files, **more)
         why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
         if why is not None:
@@ -479,12 +485,6 @@ class Tools(Activities):
             raise ToolNotFound(f"{tool[:100]}: {provider} is not available: {catalog.withheld[provider]}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
-
-
-def _require_same(ask: calls.CallTool, definition: Definition) -> None:
-    """Raise ToolChanged when a tool is no longer the one that was ruled on."""
-    if ask.definition and definition.tool.definition != ask.definition:
-        raise ToolChanged(f"{ask.tool} is no longer the tool that was ruled on")
 
 
 def vouching(definition: Definition, arguments: dict[str, Any]) -> dict[str, Any] | None:

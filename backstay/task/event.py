@@ -156,6 +156,7 @@ def call_drafts(
     data |= {} if result.ref is None else {"summary_ref": result.ref}
     data |= {"undo": result.undo} if effect is not None and result.undo is not None else {}
     data |= {"cached": True} if result.cached else {}
+    data |= {} if result.used is None else {"used": result.used.plain()}
     data |= sources_data(sources)
     shown = one_line(tool, 80)
     if not result.success:

@@ -1,5 +1,7 @@
 """How a command ended, wherever it ran."""
 
+from pydantic import Field
+
 from backstay.frozen import Frozen
 
 
@@ -11,6 +13,17 @@ class Artifact(Frozen):
     sha256: str
     size: int
     """In bytes."""
+
+
+class JailUse(Frozen):
+    """Tell what one jail used, from its start to its end."""
+
+    cpu_s: float = Field(ge=0)
+    """Processor time of all its processes."""
+    memory_mb: float | None = Field(default=None, ge=0)
+    """The most memory that was seen; None where it ended before anybody looked."""
+    output_bytes: int = Field(ge=0)
+    """What it printed, whether it was kept or not."""
 
 
 class ExecutionResult(Frozen):

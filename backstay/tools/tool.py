@@ -7,6 +7,7 @@ from pydantic import Field
 
 from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
+from backstay.tools.execution import JailUse
 
 
 class Elicitation(Frozen):
@@ -221,6 +222,8 @@ class ToolResult(Message):
     """For a rehearsed call: its arguments with what references bring, as it would be sent."""
     size: str = ""
     """In words, the size of an answer that is so large that the model is shown a digest; there is no snippet then."""
+    used: JailUse | None = None
+    """What the jail of a command used."""
 
 
 class Hit(Frozen):

@@ -86,11 +86,16 @@ def cause_of_death(exit_code: int, used: resource.struct_rusage, *, age_s: float
     return ProgramCrashed("InterpreterExit", f"the interpreter ended without an answer (exit status {exit_code})")
 
 
-def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
-    """Distinguish a process that ran out of memory from one that was killed from outside."""
+def peak_mb(used: resource.struct_rusage) -> float:
+    """Return the most memory that processes took which have ended; 0 where that is not known."""
     # A process begins with the peak of the one that started it: a peak below that says nothing of its own memory.
     inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if used.ru_maxrss > inherited and used.ru_maxrss / 1024 >= limits.memory_mb * _MOST_OF_IT:
+    return round(used.ru_maxrss / 1024, 1) if used.ru_maxrss > inherited else 0.0
+
+
+def _killed(used: resource.struct_rusage, limits: Limits) -> ProgramCrashed:
+    """Distinguish a process that ran out of memory from one that was killed from outside."""
+    if peak_mb(used) >= limits.memory_mb * _MOST_OF_IT:
         return memory_reached(limits)
     return ProgramCrashed(
         "Killed", "the interpreter was killed (SIGKILL): the machine ran out of memory, or from outside"

@@ -15,10 +15,11 @@ from typing import Self
 
 from backstay.canonical import canonical
 from backstay.errors import ProgramDiverged, SandboxLost
+from backstay.tools.execution import JailUse
 from sandbox.isolation.nsjail import confined_process
 from sandbox.isolation.spawn import Spawned, spawn
 from sandbox.limits import Limits
-from sandbox.programs.crash import ProgramCrashed, cause_of_death, protocol_broken
+from sandbox.programs.crash import ProgramCrashed, cause_of_death, peak_mb, protocol_broken
 from sandbox.programs.frames import READY, Done, ProgramCall, Round, read_frame
 from sandbox.programs.pipe import ControlPipe
 from system.output import BoundedOutput
@@ -45,6 +46,12 @@ class JailedProcess:
         spent = _bytes_of(f"{self._place}/schedstat").split()
         return int(spent[0]) / 1e9 if spent else 0.0
 
+    def peak_mb(self) -> float:
+        """Return the most memory that it has taken so far."""
+        status = b"" if self._place is None else _bytes_of(f"{self._place}/status")
+        peak = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
+        return round(int(peak[0]) / 1024, 1) if peak else 0.0
+
     def anonymous_mb(self) -> float:
         """Return the memory that is its alone."""
         if self._place is None:
@@ -69,6 +76,7 @@ def _bytes_of(path: str) -> bytes:
 
 _CHUNK = 1 << 16
 _READY_S = 20.0
+_LOOK_S = 0.1
 _TERM_S = 0.5
 _KILL_S = 5.0
 
@@ -84,7 +92,9 @@ class Jail:
         self._born = time.monotonic()
         self._open = True
         self._lap_s = 0.0
-        self._used_s: float | None = None
+        self._ready_s = self._peak_mb = 0.0
+        self._looking: asyncio.TimerHandle | None = None
+        self._used: resource.struct_rusage | None = None
         self._printed = BoundedOutput(limits.output_kept)
         self._cause: ProgramCrashed | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -142,7 +152,11 @@ class Jail:
 
         Raises ProgramCrashed with what ended the jail when there is none in time.
         """
-        return await self._control.receive(wall_s)
+        self._looking = self._loop.call_later(_LOOK_S, self._look)
+        try:
+            return await self._control.receive(wall_s)
+        finally:
+            self._looking.cancel()
 
     @property
     def pid(self) -> int:
@@ -171,14 +185,29 @@ class Jail:
 
     def cpu_s(self) -> float:
         """Return the processor time of the jailed interpreter so far."""
-        if self._used_s is not None:
-            return self._used_s
+        if self._used is not None:
+            return self._used.ru_utime + self._used.ru_stime
         return self._jailed.cpu_s() if self._jailed else 0.0
 
     def lap_s(self) -> float:
         """Return the processor time since the last lap; while a program is paused there is none."""
         before, self._lap_s = self._lap_s, self.cpu_s()
         return max(0.0, self._lap_s - before)
+
+    def used(self) -> JailUse:
+        """Return what the program has used; a replay does the same again, so that it counts once."""
+        cpu_s = round(max(0.0, self.cpu_s() - self._ready_s), 3)
+        return JailUse(cpu_s=cpu_s, memory_mb=self._see_memory() or None, output_bytes=self._printed.total)
+
+    def _see_memory(self) -> float:
+        """Return the most memory that was seen; a process that has ended can be asked no more."""
+        ended = 0.0 if self._used is None else peak_mb(self._used)
+        self._peak_mb = max(self._peak_mb, ended, self._jailed.peak_mb() if self._jailed else 0.0)
+        return self._peak_mb
+
+    def _look(self) -> None:
+        self._see_memory()
+        self._looking = self._loop.call_later(_LOOK_S, self._look)
 
     def anonymous_mb(self) -> float:
         """Return the memory that is the jailed interpreter's alone."""
@@ -204,6 +233,8 @@ class Jail:
             raise protocol_broken(f"it began with {frame[:80]!r}")
         self._jailed = JailedProcess(self._process.pid)
         self.lap_s()
+        self._ready_s = self._lap_s
+        self._see_memory()
 
     async def _end(self) -> None:
         for sign, timeout_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _KILL_S)):
@@ -244,7 +275,7 @@ class Jail:
             # Somebody in this process waits for whatever ends; how it ended is then not known.
             status, used = signal.SIGKILL, resource.getrusage(resource.RUSAGE_CHILDREN)
         os.close(self._process.pidfd)
-        self._used_s = used.ru_utime + used.ru_stime
+        self._used = used
         self.gone.set_result(None)
         if self._open:
             self._control.read()

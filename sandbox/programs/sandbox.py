@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from backstay.errors import ImageMissing, SandboxLost
+from backstay.tools.execution import JailUse
 from sandbox.images.image import Image, ImageKind, build_image, find_image
 from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
@@ -46,6 +47,8 @@ class RoundOutcome:
     """How many bytes of what it printed are not kept."""
     replayed: int = 0
     """How many rounds had to be replayed first."""
+    used: JailUse | None = None
+    """What the whole program used; None while it waits."""
     jail: Jail | None = None
     """The paused jail of a program that waits; hand it back with `keep` or `discard`."""
 
@@ -225,6 +228,7 @@ class Sandbox:
             came, done = b"", Done(error=crash.plain())
         wall_s = time.perf_counter() - began
         took = Round(sent=b"" if first else sent, came=came, cpu_s=jail.lap_s(), wall_s=wall_s)
+        used = None if kind == "waiting" else jail.used()
         if kind == "waiting":
             # The caller may fail before it keeps or discards the jail, so it is among the paused ones from the start.
             self._paused.put(_held(jail), jail)
@@ -239,6 +243,7 @@ class Sandbox:
             output=jail.output,
             output_dropped=jail.output_dropped,
             replayed=replayed,
+            used=used,
             jail=jail if kind == "waiting" else None,
         )
 

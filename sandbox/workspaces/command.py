@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -41,7 +42,7 @@ class Bounds:
 
 @dataclass(kw_only=True)
 class Ended:
-    """Tell how a command ended."""
+    """Tell how a command ended, and what it used."""
 
     exit_code: int = KILLED
     stdout: BoundedOutput
@@ -51,11 +52,41 @@ class Ended:
     reason: str | None = None
     """Why it was ended, if it did not end by itself."""
     duration_ms: int = 0
+    cpu_s: float = 0.0
+    """Processor time of all its processes."""
 
     @property
     def overfull(self) -> bool:
         """Whether it was ended because it wrote too much."""
         return self.reason is not None and self.reason.startswith(WROTE)
+
+
+class _Reaped:
+    """Tell processor time of jails apart: the kernel adds up that of all children, each when it is reaped.
+
+    Of two that are reaped at the same moment, one is told the time of both; the sum is always right.
+    """
+
+    running = 0
+    seen_s = 0.0
+
+    @classmethod
+    def begin(cls) -> None:
+        if not cls.running:
+            # What was reaped before is nobody's here.
+            cls._since()
+        cls.running += 1
+
+    @classmethod
+    def end(cls) -> float:
+        cls.running -= 1
+        return cls._since()
+
+    @classmethod
+    def _since(cls) -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before, cls.seen_s = cls.seen_s, used.ru_utime + used.ru_stime
+        return round(max(0.0, cls.seen_s - before), 3)
 
 
 async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, *, fed: bytes = b"") -> Ended:
@@ -67,6 +98,18 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
     stdout, stderr = BoundedOutput(bounds.kept - last, last), BoundedOutput(bounds.kept - last, last)
     ended = Ended(stdout=stdout, stderr=stderr)
     began = time.monotonic()
+    _Reaped.begin()
+    try:
+        await _until_reaped(nsjail, arguments, bounds, ended, fed)
+    finally:
+        ended.cpu_s = _Reaped.end()
+    ended.duration_ms = round((time.monotonic() - began) * 1000)
+    return ended
+
+
+async def _until_reaped(
+    nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, ended: Ended, fed: bytes
+) -> None:
     async with _started(nsjail, arguments, fed=bool(fed)) as (process, log):
         assert process.stdout is not None  # noqa: S101 - made with pipes
         assert process.stderr is not None  # noqa: S101 - the same
@@ -82,9 +125,7 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
             await end_group(process, ask_s=_TERM_S, readers=tasks, drain_s=_DRAIN_S)
         with suppress(BlockingIOError):
             ended.log += os.read(log, _LOG_BYTES)
-    ended.duration_ms = round((time.monotonic() - began) * 1000)
     ended.exit_code = _exit_code(process.returncode, ended.reason)
-    return ended
 
 
 @asynccontextmanager

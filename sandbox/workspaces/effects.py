@@ -63,7 +63,8 @@ class WorkspaceEffects:
         _write(self._unfinished, begun)
         try:
             done = await do()
-            return await asyncio.to_thread(self._finish, begun, done, self._written)
+            used = {name: done[name] for name in ("used",) if name in done}
+            return await asyncio.to_thread(self._finish, begun, done, self._written) | used
         except SnapshotRefused as error:
             return await asyncio.to_thread(self._reverted, begun, str(error))
         except BaseException:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import IsolationUnavailable, SandboxLost
+from backstay.tools.execution import JailUse
 from sandbox.images.image import Image
 from sandbox.isolation.cause import likely_cause
 from sandbox.isolation.cgroups import Cgroups
@@ -79,8 +80,8 @@ class WorkspaceJails:
 
     async def shell(
         self, workspace: Workspace, uid: int, call: WorkspaceCall, *, writable: bool, heard: Heard | None = None
-    ) -> Ended:
-        """Run a shell command line. Raises IsolationUnavailable when no jail could be made."""
+    ) -> tuple[Ended, JailUse]:
+        """Run a shell command line, and tell what it used. Raises IsolationUnavailable when no jail could be made."""
         limits, seconds = _narrowed(self._limits, call), call.seconds
         most = call.limits.narrowing(artifacts_mb=self.written_mb)["artifacts_mb"]
         watch = await asyncio.to_thread(self._watch, limits, workspace.root if writable else None, most)
@@ -90,7 +91,9 @@ class WorkspaceJails:
             Bounds(seconds=seconds, watch=watch, heard=heard),
         )
         self._require_jail(ended)
-        return ended
+        seen = round(watch.peak / (1 << 20), 1) or None
+        printed = ended.stdout.total + ended.stderr.total
+        return ended, JailUse(cpu_s=ended.cpu_s, memory_mb=seen, output_bytes=printed)
 
     async def check(
         self, workspace: Workspace, uid: int, arguments: dict[str, Any], *, seconds: float
@@ -141,7 +144,7 @@ class WorkspaceJails:
         )
         return profile.start(self._folder, "--quiet")
 
-    def _watch(self, limits: Limits, root: Path | None = None, written_mb: int = 0) -> Callable[[int], str | None]:
+    def _watch(self, limits: Limits, root: Path | None = None, written_mb: int = 0) -> JailWatch:
         return JailWatch(memory_mb=limits.memory_mb, root=root, written_mb=written_mb)
 
     def _require_jail(self, ended: Ended) -> None:

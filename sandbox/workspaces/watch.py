@@ -31,11 +31,15 @@ class JailWatch:
         self._held = Held() if root is None else held_by(root)
         self._free = None if root is None else _free(root)
         self._looked = 0.0
+        self.peak = 0
+        """The most bytes of memory that its processes were seen to take together."""
 
     def __call__(self, pid: int) -> str | None:
         """Return why the jail of this nsjail process must end, or None."""
         living = list(descendants(pid))
-        if sum(map(_memory, living)) + max(map(_buffers, living), default=0) > self._memory:
+        taken = sum(map(_memory, living))
+        self.peak = max(self.peak, taken)
+        if taken + max(map(_buffers, living), default=0) > self._memory:
             return f"its processes took more than {self._memory // _MB} MB of memory"
         return self._overfull(living) if self._root is not None else None
 

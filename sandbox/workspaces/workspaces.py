@@ -263,9 +263,10 @@ class Workspaces:
             return _answered(await self._jails.check(workspace, uid, call.arguments, seconds=call.seconds))
         if call.tool != SHELL:
             return _answered(await self._jails.files(workspace, uid, call, writable=writable))
-        ended = await self._jails.shell(workspace, uid, call, writable=writable, heard=heard)
+        ended, use = await self._jails.shell(workspace, uid, call, writable=writable, heard=heard)
+        used = {"used": use.plain()}
         if ended.overfull:
-            return {"error": f"the command was ended: {ended.reason}; nothing of it was kept"}
+            return {"error": f"the command was ended: {ended.reason}; nothing of it was kept", **used}
         note = f"\nbackstay: the command was ended: {ended.reason}" if ended.reason else ""
         return {
             "ok": {
@@ -275,7 +276,8 @@ class Workspaces:
                 "duration_ms": ended.duration_ms,
                 "artifacts": [],
                 "allowed": True,
-            }
+            },
+            **used,
         }
 
     async def _prepare(self, workspace: Workspace) -> int:

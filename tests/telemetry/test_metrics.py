@@ -1,22 +1,25 @@
 """What a worker serves at BACKSTAY_METRICS_ADDRESS."""
 
 import asyncio
+import json
 import socket
 import sqlite3
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from backstay.testing import Reply, Tokens
 from store.opening import open_store
-from tests.engine import Scripts, ended, pending
+from tests.engine import Scripts, ended, pending, toolbox_of
 from tests.nursery.nursery import OPERATORS_WORKER, plain_environment
 from tests.ports import own_port
 from tests.requirements import promise
 from tests.telemetry.sites import open_site, scraped, value
 
-LABELS = {"outcome", "provider", "model"}
+LABELS = {"outcome", "provider", "model", "jail"}
 LIE = Tokens(prompt=100, completion=200_000)
 FINISH = Reply(calls=[("finish", {"summary": "done"})])
 GIVES_UP = Reply(calls=[("finish", {"summary": "no", "success": False})])
@@ -26,11 +29,24 @@ def mails(*recipients):
     return Reply(calls=[("mail__send_email", {"to": to, "subject": "s", "body": "b"}) for to in recipients])
 
 
+@pytest.fixture(scope="module")
+def rooms():
+    """A folder that the users of jails can reach."""
+    with tempfile.TemporaryDirectory(prefix="backstay-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "rooms"
+
+
 @pytest_asyncio.fixture(scope="module")
-async def served(temporal, nursery, tmp_path_factory):
+async def served(temporal, nursery, tmp_path_factory, rooms):
     scripts, address = Scripts(), f"127.0.0.1:{own_port()}"
     folder = tmp_path_factory.mktemp("metrics")
-    async with open_site(temporal, nursery, folder, scripts, BACKSTAY_METRICS_ADDRESS=address) as site:
+    options = {"BACKSTAY_METRICS_ADDRESS": address, "BACKSTAY_WORKSPACES": str(rooms)}
+    toolbox = toolbox_of(folder, folder / "mailbox.db")
+    allowing = json.loads(toolbox.read_text(encoding="utf-8"))
+    allowing["users"]["*"]["providers"].append("shell")
+    toolbox.write_text(json.dumps(allowing), encoding="utf-8")
+    async with open_site(temporal, nursery, folder, scripts, toolbox=toolbox, **options) as site:
         yield site, scripts, address
 
 
@@ -181,8 +197,8 @@ async def test_a_worker_says_so_when_it_cannot_listen_where_it_is_told_to(nurser
 
 
 @promise("operations:metrics-jails")
-async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery, served, tmp_path):
-    site, _, _ = served
+async def test_jails_are_shown_that_are_ready_and_what_those_used_that_ended(nursery, served, rooms, tmp_path):
+    site, scripts, runs = served
     address = f"127.0.0.1:{own_port()}"
     environment = site.environment | {"BACKSTAY_METRICS_ADDRESS": address}
     child = await nursery.raised(OPERATORS_WORKER, "--role", "sandbox", environment=environment, log=tmp_path / "log")
@@ -192,6 +208,19 @@ async def test_the_sandbox_role_shows_how_many_jails_are_ready(temporal, nursery
                 assert not child.died.done(), child.said()
                 await asyncio.sleep(0.1)
         await shows(address, "backstay_jail_pool", 2)
+        (rooms / "metrics").mkdir(parents=True)
+        command = Reply(calls=[("shell__run", {"command": "for i in $(seq 99999); do :; done; sleep 0.5; echo done"})])
+        program = Reply(calls=[("run_program", {"code": "print('x' * 999)\nreturn sum(range(10**6))"})])
+        handle = await site.start(task_of(scripts, command, program, FINISH) | {"workspace": "metrics", "shell": True})
+        result = await ended(handle)
+        used = {event["name"]: event["data"]["used"] for event in result["events"] if "used" in event["data"]}
+        assert (used["action.called"]["output_bytes"], used["program.ended"]["output_bytes"]) == (5, 1000)
+        assert all(use["cpu_s"] > 0 and 0.1 < use["memory_mb"] < 500 for use in used.values()), used
+        after = await scraped(runs)
+        for jail, name in (("command", "action.called"), ("program", "program.ended")):
+            assert value(after, "backstay_jail_output_bytes", jail=jail) == used[name]["output_bytes"]
+            assert value(after, "backstay_jail_cpu_seconds", jail=jail) == pytest.approx(used[name]["cpu_s"])
+            assert value(after, "backstay_jail_peak_mb", jail=jail) == used[name]["memory_mb"]
     finally:
         await child.end()
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backstay.shown import message_block, message_line
+from backstay.tools.execution import JailUse
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.json_safe import as_written, json_safe
 
@@ -53,6 +54,8 @@ class Answer:
     """Whether a call that failed is certain to have left nothing behind."""
     question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
+    used: JailUse | None = field(default=None, compare=False)
+    """What the jail of a command used."""
     scalar: bool = False
     """Whether the data is a text that may stand for a value, as a server has nothing but text to say it with."""
 

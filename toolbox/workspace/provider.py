@@ -18,7 +18,7 @@ from backstay.errors import (
     Transient,
 )
 from backstay.policies.command_lists import CommandLists
-from backstay.tools.execution import ExecutionResult
+from backstay.tools.execution import ExecutionResult, JailUse
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.listing import ListedTool, Listing
@@ -134,10 +134,11 @@ class WorkspaceProvider:
             raise
         except Final as error:
             return refused(f"{type(error).__name__}: {error}")
+        used = JailUse.model_validate(said["used"]) if "used" in said else None
         if "ok" in said:
-            return Answer(success=True, data=said["ok"])
+            return Answer(success=True, data=said["ok"], used=used)
         # Its host has put the workspace back as it was, or says that it could not.
-        return replace(refused(str(said["error"])), left_nothing="partly" not in said)
+        return replace(refused(str(said["error"])), left_nothing="partly" not in said, used=used)
 
 
 def _given(call: Call, place: WorkspaceAccess) -> dict[str, Any]:
