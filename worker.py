@@ -78,6 +78,7 @@ PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
 STORE = "--store"
 """The option by which a worker tells its child which store it has; the child cannot ask before it serves."""
+_PATIENCE_S = 30.0
 DRAIN = timedelta(seconds=35)
 """Longer than the request deadline, so that what was sent is also settled."""
 _EVERY_WORKER: dict[str, Any] = {"graceful_shutdown_timeout": DRAIN, "build_id": version()}
@@ -125,6 +126,23 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
         tidying(store, backstay, settings.url or ""),
     ):
         yield
+
+
+@contextlib.asynccontextmanager
+async def index_told(resources: "Resources") -> AsyncGenerator[None]:
+    """Say in one line what the toolbox can do once its servers have started; the worker does not wait for them."""
+
+    async def told() -> None:
+        index = await resources.toolbox.index(_PATIENCE_S)
+        sys.stderr.write(f"backstay worker tools: {index}\n")
+        sys.stderr.flush()
+
+    telling = asyncio.create_task(told())
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -231,6 +249,7 @@ async def _begin_runs(
     await stack.enter_async_context(open_worker(client, resources, interceptors=telemetry.interceptors))
     await stack.enter_async_context(telling(settings, client, store))
     await stack.enter_async_context(made_daily(store.roots))
+    await stack.enter_async_context(index_told(resources))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
 

@@ -34,6 +34,7 @@ from toolbox.providers.provider import WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
 _timeline = structlog.get_logger("backstay.timeline")
+_log = structlog.get_logger("backstay.toolbox")
 
 
 def facts_of(catalog: Catalog, definition: Definition) -> Tool:
@@ -46,11 +47,6 @@ def facts_of(catalog: Catalog, definition: Definition) -> Tool:
     providers = {definition.provider, *(name.partition(".")[0] for name in definition.tool.calls)}
     facts["starts_process"] = any(name == "shell" or catalog.kinds.get(name) == "plugin" for name in providers)
     return definition.tool.model_copy(update=facts)
-
-
-def pinned(definition: Definition) -> bool:
-    """Return whether a changed definition is asked about; the engine's own tools change with the engine."""
-    return definition.provider not in BUILTIN
 
 
 def workspace_access_of(ask: OfRun, limits: WorkspaceLimits | None = None) -> WorkspaceAccess | None:
@@ -195,9 +191,13 @@ class Activities:
         known = self.store.definitions
         if known.is_unchanged(catalog.version):
             return catalog
+        # The engine's own tools change with the engine, and nobody is asked about them.
+        pinned = {name: kept for name, kept in catalog.pinned.items() if name.partition(".")[0] not in BUILTIN}
         changed = await known.changed(
             catalog.version,
-            {definition.name: definition.digest for definition in catalog.definitions.values() if pinned(definition)},
-            lambda names: {name: masked(catalog.definitions[name].said, self.resources.redactor) for name in names},
+            {name: kept.digest for name, kept in pinned.items()},
+            lambda names: {name: masked(pinned[name].said, self.resources.redactor) for name in names},
         )
+        for provider in changed & catalog.instructions.keys():
+            _log.warning("server.instructions_changed", provider=provider, accept=f"backstay tools accept {provider}")
         return replace(catalog, changed=changed) if changed else catalog

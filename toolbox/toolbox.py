@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from backstay.canonical import digest_of
 from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.redaction.redactor import Redactor
 from backstay.tools.tool import BUILTIN, Safety
+from toolbox.catalog.capabilities import capability, index_lines
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -84,8 +86,11 @@ class Toolbox:
             built = self._built[key] = self._built.pop(key)  # the most recently used goes last
             while len(self._built) > _KEPT:
                 self._built.pop(next(iter(self._built)))
+        spoken = {name: listing.instructions for name, listing in found.items() if listing.instructions}
         return replace(
             built,
+            version=digest_of([built.version, spoken])[:16] if spoken else built.version,
+            instructions=spoken,
             kinds={name: self._providers[name].kind for name in granted},
             withheld=self._configuration.withheld(user_id, offered),
             starting=frozenset(name for name, listing in found.items() if listing.starting),
@@ -171,6 +176,19 @@ class Toolbox:
             name: (self._define(name, listing)[0], listing.reason)
             for name, listing in zip(providers, listings, strict=True)
         }
+
+    async def index(self, patience_s: float) -> str:
+        """Return in one line what there is of each provider, whoever may see it; starting servers are waited for."""
+        offered = await self.offered(patience_s)
+        listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
+        tools = {name: self._define(name, listing)[0] for name, listing in zip(self._providers, listings, strict=True)}
+        found = {
+            name: capability(
+                [definition.tool.safety for definition in tools[name] if not definition.hidden], offered[name].unread
+            )
+            for name in tools
+        }
+        return "; ".join(index_lines(found)) or "none"
 
     async def runs_unasked(self, definition: Definition) -> bool:
         """Return whether jobs of a plugin may call this tool without asking, with the plugin's files as they are."""

@@ -1,6 +1,7 @@
 """Render a transcript as a Chat Completions request."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -203,8 +204,11 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     for definition in catalog.definitions.values():
         if not definition.hidden:
             named.setdefault(definition.provider, []).append(definition.name.partition(".")[2])
+    # What has changed since it was first read, or last accepted, is not shown before somebody accepts it.
+    spoken = {name: one_line(text, 300) for name, text in catalog.instructions.items() if name not in catalog.changed}
     servers = [
         f"{one_line(provider, 60)}: {one_line(', '.join(names[:NAMED_TOOLS]), 400)} ({len(names)} tools)"
+        + (f", which says of itself: {json.dumps(spoken[provider], ensure_ascii=False)}" if provider in spoken else "")
         for provider, names in sorted(named.items())[:MOST_SERVERS]
     ]
     task = next((item["text"] for item in reversed(transcript.items) if item["kind"] == "task"), "")

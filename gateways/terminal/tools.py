@@ -24,6 +24,8 @@ Folder = Annotated[Path | None, Parameter(help="Folder for one file per provider
 
 async def list_tools(*, user: User = "singleton", output: Output = "text") -> None:
     """List every tool that a user's runs may call; starts the servers in toolbox.json to ask them."""
+    from toolbox.catalog.capabilities import capabilities_of, index_lines
+
     terminal = Terminal()
     manifest = await _manifest(terminal, user)
     rows: list[dict[str, Any]] = [
@@ -38,6 +40,8 @@ async def list_tools(*, user: User = "singleton", output: Output = "text") -> No
         for tool in manifest.tools.values()
     ]
     terminal.results(output, rows, map(_row, rows))
+    for line in index_lines(capabilities_of((tool.provider, tool.safety) for tool in manifest.tools.values())):
+        terminal.say(line, "dim")
     if not rows:
         terminal.say("there are no tools; add a server with: backstay toolbox add NAME -- COMMAND", "yellow")
     elif all(row["safety"] == Safety.RESTRICTED_WRITE for row in rows):
@@ -134,22 +138,22 @@ async def diff(name: str = "*", *, user: User = "singleton", output: Output = "t
     Parameters
     ----------
     name
-        The tool, as provider.tool; * stands for any characters.
+        The tool, as provider.tool, or a server, for what it says of itself; * stands for any characters.
     """
     terminal, settings = Terminal(), Settings.load()
     tools, masked = await _definitions(settings, user, (name,))
     rows: list[dict[str, Any]] = []
     if has_store(settings):
         async with open_store(settings) as store:
-            for tool in tools:
-                allowed = await store.definitions.of_tool(tool.name)
-                if not allowed or tool.digest in {known.digest for known in allowed}:
+            for known_as, tool in tools.items():
+                allowed = await store.definitions.of_tool(known_as)
+                if not allowed or tool.digest in {each.digest for each in allowed}:
                     continue
                 last = allowed[0]
                 lines = difflib.unified_diff(
                     _said(last.said), _said(masked(tool.said)), f"allowed by {last.allowed_by}", "now", lineterm=""
                 )
-                rows.append({"tool": tool.name, "allowed_by": last.allowed_by, "diff": list(lines)})
+                rows.append({"tool": known_as, "allowed_by": last.allowed_by, "diff": list(lines)})
     if not rows:
         terminal.say("nothing has changed since it was last allowed", "dim")
     terminal.results(output, rows, (line for row in rows for line in (row["tool"], *row["diff"])))
@@ -161,7 +165,7 @@ async def accept(*names: str, user: User = "singleton") -> None:
     Parameters
     ----------
     names
-        The tools, as provider.tool; * stands for any characters.
+        The tools, as provider.tool, or a server, for what it says of itself; * stands for any characters.
     """
     terminal, settings = Terminal(), Settings.load()
     if not names:
@@ -169,12 +173,12 @@ async def accept(*names: str, user: User = "singleton") -> None:
     require_store(settings)
     tools, masked = await _definitions(settings, user, names)
     async with open_store(settings) as store:
-        for tool in tools:
-            await store.definitions.allow(tool.name, tool.digest, masked(tool.said), by=account_name())
-            terminal.result(tool.name)
+        for name, tool in tools.items():
+            await store.definitions.allow(name, tool.digest, masked(tool.said), by=account_name())
+            terminal.result(name)
 
 
-async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[list[Any], Any]:
+async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) -> tuple[dict[str, Any], Any]:
     """Return the definitions that names or patterns stand for, and what masks the secrets in what they say."""
     from opening import open_toolbox
     from toolbox.manifest.builder import masked
@@ -184,10 +188,11 @@ async def _definitions(settings: Settings, user: str, names: tuple[str, ...]) ->
         catalog = await toolbox.catalog(user)
         redactor = Redactor(toolbox.secrets | settings.secrets())
     for name in names:
-        if name != "*" and not any(matches(name, known) for known in catalog.definitions):
+        if name != "*" and not any(matches(name, known) for known in catalog.pinned):
             near = ", ".join(hit.tool for hit in catalog.search(name, limit=3)) or "none"
             raise SettingsInvalid(f"there is no tool {name!r}; the closest are {near}")
-    found = [tool for known, tool in sorted(catalog.definitions.items()) if any(matches(name, known) for name in names)]
+    pinned = sorted(catalog.pinned.items())
+    found = {known: tool for known, tool in pinned if any(matches(name, known) for name in names)}
     return found, lambda said: masked(said, redactor)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 from contextlib import suppress
@@ -185,6 +186,7 @@ async def test_dev_says_that_the_model_answers(dev):
 @promise("clients:cli-dev")
 async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_them(dev):
     process = await dev.up()
+    tools = await dev.says("tools       mail: ")
     task = dev.scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
     _, writer = await asyncio.open_connection("127.0.0.1", dev.ui_port)
     writer.close()
@@ -195,6 +197,7 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
     await nothing_left(dev.folder)
 
     assert f"Temporal    127.0.0.1:{dev.port}, namespace default" in dev.lines
+    assert re.fullmatch(r"tools       mail: \d+ tools \(.*\)", tools), tools
     assert f"Web UI      http://127.0.0.1:{dev.ui_port}/namespaces/default/workflows" in dev.lines
     assert f"elsewhere   export TEMPORAL_ADDRESS=127.0.0.1:{dev.port}" in dev.lines
     assert (done.code, done.out) == (0, "done\n")

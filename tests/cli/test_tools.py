@@ -1,6 +1,7 @@
 """The commands that look at the tools and write them down; none of them needs Temporal."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -65,6 +66,7 @@ async def test_the_list_says_what_cannot_be_called_and_why(run):
     assert rows["mail.delete_message"]["reason"] == "denied: deny[0]: mail.delete_*"
     assert "[not available: denied: deny[0]: mail.delete_*]" in text.out
     assert "gone is not available: " in text.err
+    assert re.search(r"^mail: \d+ tools \(.*\d+ restricted_write\)$", text.err, re.MULTILINE)
     assert "bank is not available: denied: users.*.providers does not name it in toolbox.json" in text.err
 
 

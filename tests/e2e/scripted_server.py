@@ -34,9 +34,12 @@ class ScriptedServer:
     starts: str = ""
     """The file beside the script that ends its start."""
 
+    instructions: str = ""
+
     def write(self) -> None:
         script = {"tools": self.tools, "answers": self.answers, "later": self.later}
         script |= {"starts": self.starts} if self.starts else {}
+        script |= {"instructions": self.instructions} if self.instructions else {}
         self.path.write_text(json.dumps(script), encoding="utf-8")
 
     def calls(self, tool: str | None = None) -> list[dict[str, Any]]:

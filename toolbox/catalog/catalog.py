@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from backstay.canonical import digest_of
 from backstay.shown import one_line
@@ -16,6 +16,13 @@ from toolbox.providers.declaration import CallTemplate
 _LIMIT = 100
 _SHORT = 200
 _NAMED = 10
+
+
+class Pinned(NamedTuple):
+    """Hold what is said of a tool, or what a server says of itself, and its hash."""
+
+    digest: str
+    said: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +44,18 @@ class Catalog:
     kinds: dict[str, str] = field(default_factory=dict)
     """The kind of each provider that the user is granted, even without tools."""
     changed: frozenset[str] = frozenset()
-    """The tools whose definition is none of those last allowed."""
+    """The tools whose definition is none of those last allowed, and the providers of which what they say is none."""
+    instructions: dict[str, str] = field(default_factory=dict)
+    """What servers say of themselves, by provider."""
     withheld: dict[str, str] = field(default_factory=dict)
     """Why the user does not see a provider at all, by provider."""
+
+    @property
+    def pinned(self) -> dict[str, Pinned]:
+        """Return what counts until people accept another text: each tool, and, by provider, its server's words."""
+        tools = {name: Pinned(found.digest, found.said) for name, found in self.definitions.items()}
+        spoken = {name: {"description": text} for name, text in self.instructions.items()}
+        return tools | {name: Pinned(digest_of(said), said) for name, said in spoken.items()}
 
     def search(
         self,

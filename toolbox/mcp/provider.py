@@ -6,12 +6,14 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
+from backstay.shown import message_block
 from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Connection
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
@@ -20,9 +22,12 @@ from toolbox.mcp.tool_call import SessionGone, ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
 from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
+from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import Listing
 from toolbox.providers.provider import Call, NotSent
 
+_INSTRUCTIONS = 2000
+"""How much of what a server says of itself is read."""
 _LIST_S = 15.0
 _PATIENCE_S = CONNECT_S + _LIST_S
 """How long whoever looks for tools waits for a server, from the time at which it began to start."""
@@ -218,10 +223,14 @@ class McpProvider:
             current.reset(token)
         tools, was = listed.tools, self._listing
         problems = tuple(map(self._redactor.clipped_text, listed.problems))
+        said = json_safe(message_block(connection.client.instructions or ""))
+        instructions = self._redactor.clipped_text(str(said)[:_INSTRUCTIONS])
         connection.output_schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
         # Equality would hold True and 1 for the same.
-        changed = repr((tools, problems)) != repr((was.tools, was.problems))
-        self._listing = Listing(tools=tools, problems=problems, generation=was.generation + changed)
+        found = (tools, problems, instructions)
+        changed = repr(found) != repr((was.tools, was.problems, was.instructions))
+        told: Any = {"problems": problems, "instructions": instructions, "generation": was.generation + changed}
+        self._listing = Listing(tools=tools, **told)
         self._fresh_s = listed.fresh_s
         # What changed while the list was read may be missing in it.
         self._read_at = time.monotonic() if changes == self._changes else float("-inf")

@@ -49,6 +49,8 @@ class Listing:
     tools: tuple[ListedTool, ...] = ()
     problems: tuple[str, ...] = ()
     """What is wrong with tools that are listed and left out, each in words that follow the provider's name."""
+    instructions: str = ""
+    """What its server says of itself: the words of others, without secrets and cut."""
     reason: str | None = None
     starting: bool = False
     """Whether its server has not answered yet since it was started, and may still do so."""

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backstay.errors import SettingsInvalid
 from backstay.rooms import house
@@ -16,6 +16,7 @@ from system.child import Child
 from system.files import write_whole
 
 _READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
+_TELLS_TOOLS = "backstay worker tools: "
 _READY_S = 60.0
 DRAIN_S = 8.0
 """How long a part may take to end."""
@@ -49,11 +50,18 @@ class Parts(NamedTuple):
         return found | ({"BACKSTAY_URL": self.address} if self.address else {})
 
 
-async def start_worker(home: Path, environment: Mapping[str, str], *, folder: Path | None = None) -> Child:
-    """Start a worker as a process of its own; wait for it with `Child.is_ready`."""
+async def start_worker(
+    home: Path,
+    environment: Mapping[str, str],
+    *,
+    folder: Path | None = None,
+    heard: Callable[[str], None] | None = None,
+) -> Child:
+    """Start a worker as a process of its own; wait for it with `Child.is_ready`. `heard` gets every line it says."""
     command = [sys.executable, str(house() / "worker.py")]
     log = home / "logs" / "worker.log"
-    return await Child.start("worker", command, environment=environment, log=log, ready=_READY, folder=folder)
+    options: dict[str, Any] = {"environment": environment, "log": log, "folder": folder, "heard": heard}
+    return await Child.start("worker", command, ready=_READY, **options)
 
 
 async def start_page(home: Path, environment: Mapping[str, str], port: int, *, folder: Path | None = None) -> Child:
@@ -73,7 +81,12 @@ async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
         parts.terminal.say(said, "green")
         ready.set()
 
-    await _keep(parts.terminal, lambda: start_worker(home, environment), tell)
+    def hear(line: str) -> None:
+        if line.startswith(_TELLS_TOOLS):
+            for provider in line.removeprefix(_TELLS_TOOLS).split("; "):
+                parts.terminal.say(f"tools       {provider}")
+
+    await _keep(parts.terminal, lambda: start_worker(home, environment, heard=hear), tell)
 
 
 async def keep_page(parts: Parts, port: int) -> None:

@@ -1,6 +1,7 @@
 """An MCP server over standard streams that answers what its script says; argv: the script, read again per request.
 
 {"tools": [...], "later": [tools that are listed too once a call was made],
+ "instructions": what it says of itself,
  "starts": name of a file that stands beside the script when the server has started,
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"data": any}, {"error": text}, {"refusal": text} (an error of the protocol), {"garbage": text before it},
@@ -70,6 +71,7 @@ def answered(request):
             while "starts" in told and not script.with_name(told["starts"]).exists():
                 time.sleep(0.05)
             shape = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "scripted", "version": "1"}}
+            shape |= {"instructions": told["instructions"]} if "instructions" in told else {}
             return name | {"result": shape | {"capabilities": {"tools": {"listChanged": True}}}}
         case "tools/list":
             return name | {"result": {"tools": told["tools"] + (told.get("later", []) if log.exists() else [])}}
