@@ -94,7 +94,21 @@ class Profiles:
         given: dict[Any, Any] = data or {}
         if len(given) > MOST:
             raise SettingsInvalid(f"{file}: {len(given)} profiles, at most {MOST} are allowed; remove some")
-        return cls({name: _admitted(name, fields, file) for name, fields in given.items()})
+        profiles = cls({name: _admitted(name, fields, file) for name, fields in given.items()})
+        for name in given:
+            profiles._require_reviewer(name, file)
+        return profiles
+
+    def _require_reviewer(self, name: str, file: str) -> None:
+        """Raise SettingsInvalid when the reviewer of a profile is that profile, or none that there is."""
+        review = self._known[name].review
+        reviewer = "" if review is None else review.reviewer
+        where = f"{file}: {one_line(name, _LONGEST_NAME)}: review.reviewer"
+        if reviewer and reviewer not in self._known:
+            known = ", ".join(other for other in self if other != name)
+            raise SettingsInvalid(f"{where}: no profile {one_line(reviewer, _LONGEST_NAME)!r}; use one of {known}")
+        if reviewer == name:
+            raise SettingsInvalid(f"{where}: {name!r} cannot review its own plans; name another profile")
 
     def __iter__(self) -> Any:
         """Return the names, sorted."""

@@ -9,7 +9,7 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
-from backstay.frozen import Message
+from backstay.frozen import Frozen, Message
 from backstay.plans.plan_run import PlanEnd
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import ReviewRules
@@ -89,6 +89,16 @@ class OpenRun(OfRun):
     """The first search, but for its query, which is the task; None where none is made."""
 
 
+class PlanWork(Frozen):
+    """Name what a plan has done, for a model that gives a verdict on it."""
+
+    name: str
+    steps: tuple[str, ...]
+    """What each step was, and how it ended, in a line each."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """The stored results by step."""
+
+
 class AskModel(OfRun):
     """Ask the model what to do next."""
 
@@ -103,6 +113,8 @@ class AskModel(OfRun):
     """Ask for a closing summary instead of actions."""
     perception: bool = False
     """Ask what the task is about instead of for actions."""
+    work: PlanWork | None = None
+    """Ask for a verdict on what a plan has done instead of for actions."""
     draft: int = 0
     """The first number under which the events of this call are left in the store; 0 leaves none."""
     step: int = 0
@@ -128,6 +140,13 @@ class AskModel(OfRun):
     """Whether the run's policy, or the people it asks, need to know where the arguments of writes came from."""
     output_schema: str = ""
     """Ref of the schema of the value that the task wants; empty when it wants none."""
+
+    @property
+    def purpose(self) -> Literal["step", "closing", "perception", "review"]:
+        """Name what the model is asked for."""
+        if self.work is not None:
+            return "review"
+        return "closing" if self.closing else "perception" if self.perception else "step"
 
     def happened(self, decision: Decision) -> tuple[EventDraft, ...]:
         """Return the event of this call."""

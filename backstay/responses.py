@@ -98,6 +98,8 @@ class Opened(Message):
     """Who is asked in turn for a closing summary; empty: the models of the run."""
     perception: tuple[ModelChoice, ...] = ()
     """Who is asked in turn what the task is about, before the first search; empty: nobody."""
+    reviewer: tuple[ModelChoice, ...] = ()
+    """Who is asked in turn for a verdict on what a plan has done; empty: nobody."""
     profile: Profile = Profile()
     """What the run has where its task says nothing."""
     memory_of: str = ""

@@ -13,6 +13,7 @@ from backstay.approvals.notice import Told
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded, tokens_exceeded
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
+from backstay.requests import PlanWork
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import answers_first
@@ -38,7 +39,7 @@ OF_ONE_WORKER = frozenset({"StoreMismatch", "WorkerMisfit"})
 ASKS = TRIED_AGAIN | OF_ONE_WORKER | {"ModelRefused", "StoreUnavailable"}
 """Faults about which a person is asked; by then the run has already waited for a locked store."""
 
-Purpose = Literal["step", "closing", "perception"]
+Purpose = Literal["step", "closing", "perception", "review"]
 
 
 @dataclass
@@ -60,6 +61,8 @@ class Asking:
     """How many tokens there are to send, where too few were left for it."""
     answer_tokens: int = 0
     """How many the shortest answer needs."""
+    work: PlanWork | None = None
+    """What is to be looked at, where a verdict is asked for."""
 
     @property
     def closing(self) -> bool:
@@ -233,12 +236,16 @@ class ModelCalls:
         self.context.record("perception.made", text, **found.plain(), **spent)
         return found
 
+    async def verdict_on(self, work: PlanWork) -> Decision:
+        """Return what another profile's model says of the work of a plan; raises where it cannot be asked."""
+        return await self._asked("review", work=work)
+
     def _choices(self, purpose: Purpose) -> list[ModelChoice]:
         """Return who is asked in turn; a step goes on with the fallback that the last one has ended with."""
         state = self.context.state
         opened = state.opened
-        if purpose == "perception":
-            return list(opened.perception)
+        if purpose in {"perception", "review"}:
+            return list(opened.perception if purpose == "perception" else opened.reviewer)
         if purpose == "closing" and opened.closing:
             return list(opened.closing)
         first = ModelChoice(name=opened.model, reserve_micro=opened.reserve_micro, listed=opened.listed)
@@ -246,9 +253,9 @@ class ModelCalls:
         place = next((place for place, choice in enumerate(every) if choice.name == state.model), 0)
         return [*every[place:], *every[:place]]
 
-    async def _asked(self, purpose: Purpose, failed: Ahead | None = None) -> Decision:
+    async def _asked(self, purpose: Purpose, failed: Ahead | None = None, *, work: PlanWork | None = None) -> Decision:
         """Ask until there is a decision; `failed` is a question whose fault is paid for already."""
-        asking = Asking(purpose, self._choices(purpose))
+        asking = Asking(purpose, self._choices(purpose), work=work)
         if failed is not None and failed.fault is not None:
             asking = failed.asking
             await self._react(asking, failed.fault, learned=failed.learned)
@@ -296,7 +303,8 @@ class ModelCalls:
         if hurried and (asking.tries >= TRIES or error.type not in TRIED_AGAIN or facts.get("retry_after")):
             raise error
         asking.failed = asking.failed or workflow.now()
-        since = asking.failed if _counts_from_failure(error) else asking.since
+        # Patience with a worker begins with the first failure, not when the call was handed to it.
+        since = asking.failed if error.type in OF_ONE_WORKER else asking.since
         if await self._after(error, facts, asking.tries, since):
             self._use("")
             asking.begin_again(self._choices(asking.purpose))
@@ -328,7 +336,7 @@ class ModelCalls:
     def _figure(self, asking: Asking) -> int:
         """Return what the next call is expected to cost at most; 0 when nobody knows."""
         state = self.context.state
-        own = asking.purpose == "perception" or (asking.closing and state.opened.closing)
+        own = asking.purpose in {"perception", "review"} or (asking.closing and state.opened.closing)
         return asking.choices[0].reserve_micro if own else 2 * state.worst_micro or asking.choices[0].reserve_micro
 
     async def _afford(self, asking: Asking, refusal: Callable[[], str | None]) -> None:
@@ -382,6 +390,7 @@ class ModelCalls:
             listed=choice.listed,
             closing=purpose == "closing",
             perception=purpose == "perception",
+            work=asking.work,
             step=usage.step,
             tokens_left=None if most is None else max(0, most - state.usage.tokens),
             budget=self._left(usage, repeats),
@@ -436,7 +445,7 @@ class ModelCalls:
         state, model = self.context.state, asking.choices[0].name
         billed = decision.usage.cost_micro
         state.usage = state.usage.asked(model, decision.usage)
-        if asking.purpose != "perception":
+        if asking.purpose not in {"perception", "review"}:
             state.worst_micro = decision.worst_case_micro
         if held is not None:
             state.ledger = state.ledger.settle(held, billed)
@@ -467,6 +476,8 @@ class ModelCalls:
         asked = f"step {self.context.state.usage.step}: ask {asking.choices[0].name}"
         if asking.purpose == "perception":
             asked = f"ask {asking.choices[0].name} what the task is about"
+        if asking.work is not None:
+            asked = f"ask {asking.choices[0].name} for a verdict on {asking.work.name}"
         return asked + (f", try {asking.tries + 1}" if asking.tries else "")
 
     def _left(self, usage: Usage, repeats: int) -> str:
@@ -482,11 +493,6 @@ class ModelCalls:
             left += f", {lifelines} more {'try' if lifelines == 1 else 'tries'} of this step, which failed"
         money = state.ledger.left()
         return left if money is None else f"{left}, {money / MICRO:.4f} USD"
-
-
-def _counts_from_failure(error: ApplicationError) -> bool:
-    """Return whether patience begins with the first failure, not when the model call was handed to a worker."""
-    return error.type in {"WorkerMisfit", "StoreMismatch"}
 
 
 def _facts(error: ApplicationError) -> dict[str, Any]:

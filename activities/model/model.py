@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
@@ -29,11 +29,13 @@ from activities.retrying import implements, retry_while_unavailable
 from activities.tools.arguments import Arguments
 from backstay import calls
 from backstay.budgets.usage import ModelUsage
-from backstay.canonical import digest_of
+from backstay.canonical import canonical, digest_of
 from backstay.errors import BackstayError, Pruned, WorkerMisfit
+from backstay.frozen import Frozen
 from backstay.provenance.source import Sources
+from backstay.requests import PlanWork
 from backstay.shown import one_line
-from backstay.task.decision import Decision, Perception
+from backstay.task.decision import Decision, Perception, PlanVerdict
 from backstay.task.event import as_drafts
 from backstay.tools.tool import Tool
 from sandbox.programs.check import blocked_uses
@@ -41,6 +43,7 @@ from store.blobs.shown import Missing
 from toolbox.catalog.catalog import Catalog
 
 PATIENCE_S = 10.0
+Noun = TypeVar("Noun", bound=Frozen)
 
 
 class Model(Activities):
@@ -101,8 +104,13 @@ class Model(Activities):
         items = await self.transcripts.items_of(ask.run, ask.append)
         transcript = transcript.with_items(items, said_by(transcript, ask.append, items, catalog))
         wanted = await self.outputs.of(ask.run, ask.output_schema)
-        beside = await self.opaque.of(ask.run, target, () if ask.closing or ask.perception else transcript.items)
-        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside)
+        beside = await self.opaque.of(ask.run, target, transcript.items if ask.purpose == "step" else ())
+        results = {} if ask.work is None else await self._results(ask.run, ask.work)
+        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside, results)
+
+    async def _results(self, run: str, work: PlanWork) -> dict[int, str]:
+        """Return what the steps of a plan brought, as a model is shown it."""
+        return {place: canonical(await self.records.digest(run, ref)) for place, ref in work.results.items()}
 
     async def _decision(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> Decision:
         completion, worst = sent.completion, sent.worst
@@ -118,6 +126,10 @@ class Model(Activities):
             return billed.model_copy(
                 update={"perception": found} if isinstance(found, Perception) else {"reason": found}
             )
+        if ask.work is not None:
+            said = await self._verdict(ask.run, completion.message.get("content"))
+            await self.tell(ask)
+            return billed.model_copy(update={"verdict": said} if isinstance(said, PlanVerdict) else {"reason": said})
         parser = await self._parse(ask, loaded, target, sent)
         extended = await self.transcripts.extend(ask.run, loaded.transcript, parser.items)
         reason = next((item["text"] for item in parser.items if item["kind"] == "said"), "")
@@ -139,11 +151,24 @@ class Model(Activities):
 
     async def _perceived(self, run: str, content: Any, catalog: Catalog) -> Perception | str:
         """Return what the task is about, without its secrets, or why the answer cannot be read."""
+        found = await self._read(run, content, Perception)
+        if not isinstance(found, Perception):
+            return found
+        known = {definition.provider for definition in catalog.definitions.values() if not definition.hidden}
+        servers = tuple(name for name in dict.fromkeys(found.selected_servers) if name in known)
+        return found.model_copy(update={"selected_servers": servers})
+
+    async def _verdict(self, run: str, content: Any) -> PlanVerdict | str:
+        """Return what a model says of the work of a plan, without secrets, or why that cannot be read."""
+        return await self._read(run, content, PlanVerdict)
+
+    async def _read(self, run: str, content: Any, kind: type[Noun]) -> Noun | str:
+        """Return an answer that is one JSON object of a certain form, or why it cannot be read."""
         try:
             text = without_thoughts(content[:MOST_READ]) if isinstance(content, str) else ""
             value = await apart(text, lambda: value_in(text))
-            given = Perception.model_validate(value, extra="forbid", strict=False)
-            found = Perception.model_validate((await self.records.show(run, given.plain(), "model")).payload)
+            given = kind.model_validate(value, extra="forbid")
+            return kind.model_validate((await self.records.show(run, given.plain(), "model")).payload)
         except ValidationError as error:
             fault = error.errors()[0]
             # It may name what the model has written.
@@ -151,9 +176,6 @@ class Model(Activities):
             return one_line(await self.records.text(run, said), 200)
         except ValueError:
             return "the answer is no JSON object"
-        known = {definition.provider for definition in catalog.definitions.values() if not definition.hidden}
-        servers = tuple(name for name in dict.fromkeys(found.selected_servers) if name in known)
-        return found.model_copy(update={"selected_servers": servers})
 
     async def _parse(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> CompletionParser:
         transcript, catalog, completion = loaded.transcript, loaded.catalog, sent.completion

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import StrictUndefined, Template
@@ -22,7 +23,7 @@ from backstay.digests.broken_up import break_up, break_up_own
 from backstay.digests.told import told
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import Profile
-from backstay.requests import AskModel
+from backstay.requests import AskModel, PlanWork
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, SENT, trim, weight
@@ -50,7 +51,7 @@ def prompt(name: str, **variables: Any) -> str:
 
 def prompt_hash(profile: Profile) -> str:
     """Return the first 16 hex digits of the hash over all prompt files and what a profile adds to them."""
-    names = ("planner", "closing", "actions", "following", "ended", "perception")
+    names = ("planner", "closing", "actions", "following", "ended", "perception", "review")
     together = "\0".join(_source(name) for name in names)
     added = profile.model_dump(mode="json", include={"strategy", "persona", "markers"}, exclude_defaults=True)
     together += canonical(added) if added else ""
@@ -60,6 +61,9 @@ def prompt_hash(profile: Profile) -> str:
 CLOSING_TOKENS = 6000
 CLOSING_OUTPUT = 400
 PERCEPTION_OUTPUT = 1500
+VERDICT_BYTES = 48_000
+"""How long the question may be that asks for a verdict on the work of a plan."""
+_WORK_BYTES = 40_000
 MOST_SERVERS = 100
 NAMED_TOOLS = 12
 _LISTS = frozenset({"entities", "tags", "selected_servers"})
@@ -115,12 +119,12 @@ def request_for(
     offered: Mapping[str, PlanDefinition],
     finish: dict[str, Any] | None = None,
     beside: Mapping[str, Beside] = _NOTHING,
+    results: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
     `beside`: what stood beside the messages of this very model, which alone is given it back.
-    `offered`: the definitions of plans that are offered as functions, and `finish` the function of that name, for a
-    task that wants a value of a certain form.
+    `offered`: the plans that are offered as functions, and `finish` that function for a task that wants a value.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
     role, room, most = settings.system_role, target.context_tokens, _most_tokens(target, settings)
@@ -129,20 +133,25 @@ def request_for(
         most, cap = min(most, CLOSING_OUTPUT), CLOSING_TOKENS if room is None else min(CLOSING_TOKENS, room // 2)
         return request | {"messages": _closing(transcript, role, cap), "max_completion_tokens": most}, 0
     if ask.perception:
-        most = min(most, PERCEPTION_OUTPUT)
-        return request | _perceiving(transcript, catalog, role, way) | {"max_completion_tokens": most}, 0
+        return _short(request | _perceiving(transcript, catalog, role, way)), 0
+    if ask.work is not None:
+        return _short(request | _reviewing(ask.work, results, transcript, role, way)), 0
     offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
-    cap_tokens = _room(cap_tokens, room, most, functions)
     sent = [*map(partial(_with_own, beside), transcript.items)]
     more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
-    items, dropped = trim(sent, cap_tokens, total=transcript.weight + more, forgotten=transcript.forgotten)
-    messages = messages_of(items, role, beside)
-    # Last, so that the prefix stays the same from step to step and can be cached.
-    messages += [_left(ask)] if ask.budget else []
+    cap, total = _room(cap_tokens, room, most, functions), transcript.weight + more
+    items, dropped = trim(sent, cap, total=total, forgotten=transcript.forgotten)
+    # What is left comes last, so that the prefix stays the same from step to step and can be cached.
+    messages = [*messages_of(items, role, beside), *([_left(ask)] if ask.budget else [])]
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _short(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request whose answer is one small JSON object."""
+    return request | {"max_completion_tokens": min(request["max_completion_tokens"], PERCEPTION_OUTPUT)}
 
 
 def _offers(ask: AskModel, transcript: Transcript) -> dict[str, bool]:
@@ -220,6 +229,28 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     fields = {name: texts if name in _LISTS else {"type": "string"} for name in Perception.model_fields}
     schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     return {"messages": messages} | _by_schema(schema, "perception", way)
+
+
+def _reviewing(
+    work: PlanWork, results: Mapping[int, str], transcript: Transcript, system_role: str, way: Way
+) -> dict[str, Any]:
+    """Return the part of a request that asks for a verdict; what others wrote is data, and long answers are cut."""
+    task = next((item["text"] for item in reversed(transcript.items) if item["kind"] == "task"), "")
+    room = _WORK_BYTES // (2 * max(1, len(work.steps)))
+    lines = [f"Task: {task[: _WORK_BYTES // 4]}", f"Plan: {work.name}"]
+    for place, step in enumerate(work.steps):
+        lines += [f"Step {place}: {step[:room]}", *([f"Answer: {results[place][:room]}"] if place in results else [])]
+    messages = [
+        {"role": system_role, "content": prompt("review")},
+        {"role": "user", "content": break_up("\n".join(lines).encode()[:_WORK_BYTES].decode(errors="ignore"))},
+    ]
+    fields: dict[str, Any] = {
+        "approved": {"type": "boolean"},
+        "confidence": {"type": "number"},
+        "problems": {"type": "array", "items": {"type": "string"}},
+    }
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"messages": messages} | _by_schema(schema, "verdict", way)
 
 
 def _by_schema(schema: dict[str, Any], name: str, way: Way) -> dict[str, Any]:

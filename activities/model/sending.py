@@ -61,6 +61,8 @@ class Loaded:
     wanted: WantedOutput | None
     beside: dict[str, Beside]
     """What stood beside the messages of the model that is asked, by ref."""
+    results: dict[int, str] = field(default_factory=dict[int, str])
+    """What the steps of a plan brought, where its work is to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Sending:
     def _ways(self, ask: calls.AskModel, loaded: Loaded, target: Target) -> list[Way]:
         if ask.closing:
             return ["free"]
-        return self.observations.ways(target, loaded.transcript, perceives=ask.perception)
+        return self.observations.ways(target, loaded.transcript, perceives=ask.purpose in {"perception", "review"})
 
     async def _prepared(self, ask: calls.AskModel, loaded: Loaded, trial: _Trial) -> _Prepared:
         target, dialect, held = trial.target, trial.dialect, loaded.held
@@ -223,9 +225,9 @@ class Sending:
     ) -> tuple[dict[str, Any], int]:
         finish = loaded.wanted.function() if loaded.wanted else None
         options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
-        options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside}
+        options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside, "results": loaded.results}
         request, dropped = request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
-        if target.effort is not None and not (ask.closing or ask.perception):
+        if target.effort is not None and ask.purpose == "step":
             request[EFFORT] = target.effort
         return request, dropped
 
@@ -261,7 +263,7 @@ class Sending:
         whole = partial(complete, client, prepared.post, listed=target.listed)
         async with open_telling(self.resources.store.deltas, ask, held.redactor) as telling:
             # Words are only told where they are for people: not what is to be read as JSON.
-            is_said = ask.closing or (way == "functions" and not ask.perception)
+            is_said = ask.closing or (way == "functions" and ask.purpose == "step")
             if telling is None or not is_said or not self.observations.may_stream(ask.model):
                 return await whole()
             streamed = prepared.written.streamed(trial.dialect.without)

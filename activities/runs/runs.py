@@ -15,7 +15,14 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
-from activities.model.request import CLOSING_OUTPUT, CLOSING_TOKENS, PERCEPTION_OUTPUT, prompt, prompt_hash
+from activities.model.request import (
+    CLOSING_OUTPUT,
+    CLOSING_TOKENS,
+    PERCEPTION_OUTPUT,
+    VERDICT_BYTES,
+    prompt,
+    prompt_hash,
+)
 from activities.model.transcript import Said, Transcripts
 from activities.records import PERSON
 from activities.resources import Activities, Resources, jail_limits
@@ -205,10 +212,15 @@ class Runs(Activities):
         act = endpoints.chain(endpoints.main(task.model, profile.model))
         closing = endpoints.chain_for("closing")
         perception = (endpoints.chain_for("perception") or act) if profile.perception and task.plan is None else ()
-        if task.plan is None:
+        reviewer: tuple[Target, ...] = ()
+        if profile.review is not None and profile.review.reviewer:
+            named = self.resources.profiles.named(profile.review.reviewer)
+            reviewer = endpoints.chain(endpoints.main(named.model))
+        asked = (*reviewer, *((*act, *closing, *perception) if task.plan is None else ()))
+        if asked:
             usd = profile.budget_of(task.budget).max_llm_cost_usd is not None
-            endpoints.require_usable((*act, *closing, *perception), usd=usd)
-        return _Chosen(act, closing, perception)
+            endpoints.require_usable(asked, usd=usd)
+        return _Chosen(act, closing, perception, reviewer)
 
     async def _starter(self, ask: calls.OpenRun) -> str:
         """Return who proved to have started the run; raises TaskInvalid when a proof does not hold."""
@@ -436,6 +448,7 @@ class _Chosen:
     act: tuple[Target, ...]
     closing: tuple[Target, ...]
     perception: tuple[Target, ...]
+    reviewer: tuple[Target, ...]
 
     def opened(self, first_bytes: int, most_tokens: int) -> dict[str, Any]:
         """Return the fields that say so, and what first calls may cost."""
@@ -448,6 +461,7 @@ class _Chosen:
             "fallbacks": tuple(_choice(target, first_bytes, most_tokens) for target in self.act[1:]),
             "closing": tuple(last) if self.closing else (),
             "perception": tuple(_choice(target, first_bytes, PERCEPTION_OUTPUT) for target in self.perception),
+            "reviewer": tuple(_choice(target, VERDICT_BYTES, PERCEPTION_OUTPUT) for target in self.reviewer),
         }
 
 

@@ -68,7 +68,7 @@ def call_began(name: str, ask: Any) -> tuple[str, Said]:
     match ask:
         case calls.AskModel():
             said: Said = {OPERATION: "chat", PROVIDER: _OPENAI, MODEL: ask.model, STEP: ask.step}
-            said[PURPOSE] = "closing" if ask.closing else "perception" if ask.perception else "step"
+            said[PURPOSE] = ask.purpose
             called = f"chat {ask.model}"
         case calls.CallTool():
             said = {OPERATION: "execute_tool", TOOL: ask.tool, PURPOSE: ask.purpose, STEP: ask.step}

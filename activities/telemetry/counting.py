@@ -82,7 +82,7 @@ class Counts:
     def asked(self, ask: calls.AskModel, decision: Decision) -> None:
         """Count an answer of a model, and what it cost within and above what was reserved for it."""
         model = ask.model if ask.model in self._known else OTHER
-        if not (ask.closing or ask.perception):
+        if ask.purpose == "step":
             self._steps.add(1, {"model": model})
         billed = decision.usage.cost_micro
         reserved = decision.worst_case_micro if ask.micro is None else ask.micro

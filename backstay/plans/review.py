@@ -4,24 +4,29 @@ Every check has a score between 0 and 1:
 
 - `lint` loses 0.05 for each finding, and `types` 0.1 for each error, but never falls below 0;
 - `import`, `tests`, `artifacts` and `schema` have the share of modules, tests and files that are as they should be;
-- `custom` has 1 when its condition, its range and its schema all hold for the answer of its tool, and otherwise 0.
+- `custom` has 1 when its condition, its range and its schema all hold for the answer of its tool, and otherwise 0;
+- `reviewer`, the verdict of another profile's model, has the confidence that it gives, and 0 when it does not approve.
 
 The confidence is the weighted mean. A critical check has failed when its score is below 1, and then the confidence
-is 0. A check that could not be made has the score 0, and says why.
+is 0; `reviewer` is critical, has failed when its score is 0, and never lifts the confidence. A check that could not
+be made has the score 0, and says why.
 """
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from backstay.frozen import Frozen, PublicInput
 from backstay.policies.condition import Conditions, Judgement, judge, parse_conditions
 from backstay.shown import one_line
+from backstay.task.decision import PlanVerdict
 from backstay.tools.tool import Safety
 
 CheckName = Literal["lint", "types", "import", "tests", "artifacts", "schema", "custom"]
+REVIEWER = "reviewer"
+"""The name of the check that is the verdict of another profile's model."""
 RESULT = "result"
 """What conditions call the answer of a custom check's tool, as the declarations of toolbox.json do."""
 
@@ -156,16 +161,18 @@ class CheckRule(PublicInput):
 _MOST_CHECKS = 20
 
 
-def _some(checks: tuple[CheckRule, ...]) -> tuple[CheckRule, ...]:
-    if not 0 < len(checks) <= _MOST_CHECKS:
-        raise ValueError(f"{len(checks)} checks; write at least one and at most {_MOST_CHECKS}")
+def _some(checks: tuple[CheckRule, ...], info: ValidationInfo) -> tuple[CheckRule, ...]:
+    least = 0 if info.data.get("reviewer") else 1
+    if not least <= len(checks) <= _MOST_CHECKS:
+        more = "write at least one, or name a reviewer, and at most"
+        raise ValueError(f"{len(checks)} checks; {more} {_MOST_CHECKS}")
     return checks
 
 
 class CheckResult(Frozen):
     """Tell how one check ended."""
 
-    name: CheckName
+    name: CheckName | Literal["reviewer"]
     weight: float = 1
     score: float = Field(default=0, ge=0, le=1)
     critical: bool = False
@@ -185,7 +192,18 @@ class CheckResult(Frozen):
     @property
     def failed(self) -> bool:
         """Return whether it makes the confidence 0 where it is critical."""
-        return self.score < 1
+        return self.score == 0 if self.name == REVIEWER else self.score < 1
+
+
+def check_of(verdict: PlanVerdict | None, why: str = "") -> CheckResult:
+    """Return a verdict as a check; `why` says why there is none."""
+    known: dict[str, Any] = {"name": REVIEWER, "critical": True}
+    if verdict is None:
+        return CheckResult(**known, error=one_line(why, 500))
+    found = one_line("; ".join(verdict.problems), 400)
+    if not verdict.approved:
+        found = f"it does not approve: {found or 'it names no problem'}"
+    return CheckResult(**known, score=verdict.confidence if verdict.approved else 0, found=found)
 
 
 class ReviewRules(Frozen):
@@ -194,7 +212,9 @@ class ReviewRules(Frozen):
     threshold: float = Field(default=0.8, gt=0, le=1)
     max_corrections: int = Field(default=2, ge=0, le=10)
     """How many corrective plans may follow before a person is asked."""
-    checks: Annotated[tuple[CheckRule, ...], AfterValidator(_some)]
+    reviewer: str = Field(default="", max_length=80, exclude_if=lambda reviewer: not reviewer)
+    """The profile whose model gives a verdict of its own, as one critical check; empty: none."""
+    checks: Annotated[tuple[CheckRule, ...], AfterValidator(_some), Field(validate_default=True)] = ()
 
     @property
     def calls(self) -> dict[int, CheckCall]:
@@ -224,8 +244,9 @@ class Review(Frozen):
     @classmethod
     def of(cls, threshold: float, checks: Sequence[CheckResult]) -> Self:
         """Weigh the results; a critical check that has failed leaves no confidence."""
-        weights = sum(check.weight for check in checks)
-        mean = sum(check.weight * check.score for check in checks) / weights
+        # What a model says can be made up by what it has read, so it lowers the confidence and never lifts it.
+        others = [check for check in checks if check.name != REVIEWER]
+        mean = min(_mean(checks), _mean(others or checks))
         lost = any(check.critical and check.failed for check in checks)
         return cls(confidence=0 if lost else min(1.0, round(mean, 6)), threshold=threshold, checks=tuple(checks))
 
@@ -233,6 +254,10 @@ class Review(Frozen):
     def passed(self) -> bool:
         """Return whether the confidence is enough."""
         return self.confidence >= self.threshold
+
+
+def _mean(checks: Sequence[CheckResult]) -> float:
+    return sum(check.weight * check.score for check in checks) / sum(check.weight for check in checks)
 
 
 def score_of(name: CheckName, counted: int, failed: int) -> float:

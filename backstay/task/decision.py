@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from backstay.budgets.usage import ModelUsage
 from backstay.frozen import Frozen, Message
@@ -135,6 +135,16 @@ class Perception(Frozen):
     """The servers whose tools are needed, of those that there are."""
 
 
+class PlanVerdict(Frozen):
+    """Hold what a model says of the work of a plan; as hostile as what that model has read."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    approved: bool
+    confidence: float = Field(ge=0, le=1, allow_inf_nan=False)
+    problems: tuple[Annotated[str, Field(max_length=300)], ...] = Field(max_length=20, strict=False)
+
+
 class Decision(Message):
     """Hold one answer of the model, already validated, with secrets and big leaves replaced."""
 
@@ -157,6 +167,8 @@ class Decision(Message):
     """What this call could have cost at most; guides the next reservation."""
     dropped: int = 0
     """Items that trimming left out of the request."""
+    verdict: PlanVerdict | None = None
+    """What it says of the work of a plan, where it was asked for that; None with the reason why it says nothing."""
     perception: Perception | None = None
     """What the task is about, where that was asked and could be read."""
     learned: str = ""

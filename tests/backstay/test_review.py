@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstay.errors import TaskInvalid
-from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules, judge_answer, score_of
+from backstay.errors import SettingsInvalid, TaskInvalid
+from backstay.plans.review import CheckResult, CheckRule, Review, ReviewRules, check_of, judge_answer, score_of
+from backstay.profile import Profiles
+from backstay.task.decision import PlanVerdict
 from backstay.tools.tool import Safety
 from tests.requirements import promise
 
@@ -33,6 +35,7 @@ def test_rules_that_were_written_out_are_read_again_as_they_were():
     ("given_", "told"),
     [
         ({"checks": []}, "checks: 0 checks; write at least one"),
+        ({"threshold": 0.9}, "checks: 0 checks; write at least one, or name a reviewer"),
         ({"checks": [{"name": "lint"}], "treshold": 1}, "treshold: unknown field"),
         ({"checks": [{"name": "lint"}], "threshold": 0}, "threshold: "),
         ({"checks": [{"name": "lint", "wait": 1}]}, "checks.0.wait: unknown field"),
@@ -93,6 +96,25 @@ def test_the_confidence_is_the_weighted_mean_and_a_failed_critical_check_leaves_
     nearly = tests.model_copy(update={"score": 0.99, "critical": True})
     assert Review.of(0.8, [lint, nearly]).confidence == 0
     assert Review.of(0.8, [lint, tests.model_copy(update={"critical": True})]).confidence == 0.875
+
+
+@promise("plans:confidence")
+def test_a_verdict_lowers_the_confidence_and_never_lifts_it():
+    lint = CheckResult(name="lint", score=0.5)
+    assert Review.of(0.4, [lint, check_of(PlanVerdict(approved=True, confidence=1, problems=()))]).confidence == 0.5
+    assert Review.of(0.4, [lint, check_of(PlanVerdict(approved=True, confidence=0.4, problems=()))]).confidence == 0.45
+    assert Review.of(0.4, [lint, check_of(PlanVerdict(approved=False, confidence=1, problems=()))]).confidence == 0
+
+
+@promise("plans:rules")
+@pytest.mark.parametrize(
+    ("reviewer", "told"),
+    [("nobody", "a: review.reviewer: no profile 'nobody'; use one of b, "), ("a", "'a' cannot review its own plans")],
+)
+def test_a_reviewer_is_another_profile_that_there_is(reviewer, told):
+    with pytest.raises(SettingsInvalid) as caught:
+        Profiles.admit({"a": {"review": {"reviewer": reviewer}}, "b": None}, "profiles.yaml")
+    assert told in str(caught.value)
 
 
 checks = st.builds(

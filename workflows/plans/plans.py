@@ -165,7 +165,7 @@ class Plans:
         state, rules = self.context.state, self.reviewing.rules
         # Nothing was done in a dry run that could be looked at.
         dry = self._is_dry(state.plan_run(plan_id))
-        review = None if rules is None or dry else await self.reviewing.review(rules)
+        review = None if rules is None or dry else await self.reviewing.review(rules, state.plan_run(plan_id))
         if rules is not None and review is not None:
             state.keep_plan_run(state.plan_run(plan_id).model_copy(update={"review": review.plain()}))
             if not review.passed:

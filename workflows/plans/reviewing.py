@@ -2,16 +2,25 @@
 
 from typing import Any
 
+from temporalio.exceptions import ApplicationError
+
 from backstay import calls
 from backstay.approvals.approval import RequestKind, Verdict
+from backstay.canonical import canonical
+from backstay.errors import BudgetExceeded
 from backstay.plans.plan_run import PlanRun, PlanState
-from backstay.plans.review import Review, ReviewRules
+from backstay.plans.review import CheckResult, Review, ReviewRules, check_of
+from backstay.requests import PlanWork
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.consent import rejected
+from workflows.model_calls import ModelCalls
 from workflows.run_context import RunContext
 from workflows.tool_calls import ToolCalls
+
+_SHOWN, _LEAST_SHOWN = 40_000, 80
+"""How much of all steps, and of each, is handed to a model for its verdict."""
 
 
 class Reviewing:
@@ -21,20 +30,42 @@ class Reviewing:
         """Work at the run's context, through its one way to the world."""
         self.context = context
         self.tool_calls = tool_calls
+        self.model_calls = ModelCalls(context)
 
     @property
     def rules(self) -> ReviewRules | None:
         """Return the rules of the run's profile, if it has any."""
         return self.context.state.opened.profile.review
 
-    async def review(self, rules: ReviewRules) -> Review:
+    async def review(self, rules: ReviewRules, run: PlanRun) -> Review:
         """Return how much confidence the plan under way deserves."""
-        answers = {place: await self._answer(place, call.tool, call.arguments) for place, call in rules.calls.items()}
-        ask = calls.ReviewWork(rules=rules, answers=answers, results=self.context.state.step_results)
-        review = await self.context.activities.execute(calls.review, ask, summary="review what the plan has done")
+        checks: list[CheckResult] = []
+        if rules.checks:
+            calls_of = rules.calls.items()
+            answers = {place: await self._answer(place, call.tool, call.arguments) for place, call in calls_of}
+            ask = calls.ReviewWork(rules=rules, answers=answers, results=self.context.state.step_results)
+            made = await self.context.activities.execute(calls.review, ask, summary="review what the plan has done")
+            checks += made.checks
+        if rules.reviewer:
+            checks.append(await self._verdict(run))
+        review = Review.of(rules.threshold, checks)
         text = f"confidence {review.confidence:g}, {review.threshold:g} is enough: {told_of(review)}"
         self.context.record("plan.reviewed", text, confidence=review.confidence)
         return review
+
+    async def _verdict(self, run: PlanRun) -> CheckResult:
+        """Ask another profile's model; whatever keeps it from a verdict counts as 0."""
+        room = max(_LEAST_SHOWN, _SHOWN // max(1, len(run.steps)))
+        steps = tuple(
+            one_line(f"{step.tool} {canonical(step.arguments)} -> {ran.error or ran.status}", room)
+            for step, ran in zip(run.plan.steps, run.steps, strict=True)
+        )
+        work = PlanWork(name=run.name, steps=steps, results=self.context.state.step_results)
+        try:
+            decision = await self.model_calls.verdict_on(work)
+        except (ApplicationError, BudgetExceeded) as error:
+            return check_of(None, f"no verdict: {error}")
+        return check_of(decision.verdict, f"no verdict that can be read: {decision.reason}")
 
     async def _answer(self, place: int, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """Make the read-only call of a custom check, as any other call is made."""

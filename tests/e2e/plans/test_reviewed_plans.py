@@ -1,6 +1,8 @@
 """Plans whose review finds too much: corrected by a child plan, or decided about by a person."""
 
 import html
+import json
+import uuid
 
 import pytest
 import pytest_asyncio
@@ -8,7 +10,7 @@ from temporalio.client import WorkflowFailureError
 
 from backstay.testing import Reply
 from tests.cli.commands import environment_of, forked
-from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, share_images
+from tests.engine import PRICES, Scripts, assert_no_task_failure, ended, engine, pending, share_images
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, served_page
 
@@ -16,6 +18,8 @@ ANA = "ana@example.com"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
 PROFILES = """
 checked: {review: {threshold: 0.8, max_corrections: 1, checks: [{name: types, critical: true}, {name: lint}]}}
+watched: {budget: {max_llm_cost_usd: 1}, review: {reviewer: critic}}
+critic: {model: careful}
 unknown: {review: {checks: [{name: lint}, {name: custom, tool: crm.count, range: {path: result.n, max: 3}}]}}
 writing: {review: {checks: [{name: custom, tool: fs.delete, arguments: {path: a}, range: {path: result.n, max: 3}}]}}
 """
@@ -23,9 +27,17 @@ BAD = 'def total(prices: list[int]) -> int:\n    return "many"\n'
 GOOD = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
 
 
+class Judged(Scripts):
+    """Scripts whose first reply is the verdict where one is asked for."""
+
+    def __call__(self, conversation):
+        asked = str(conversation.messages[-1]["content"])
+        return self._scripts[asked[6:17]][0] if asked.startswith("Task: script") else super().__call__(conversation)
+
+
 @pytest_asyncio.fixture(scope="module")
 async def opened(temporal, tmp_path_factory, rooms):
-    folder, scripts = tmp_path_factory.mktemp("reviewed"), Scripts()
+    folder, scripts = tmp_path_factory.mktemp("reviewed"), Judged()
     share_images(folder / "home")
     toolbox = folder / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")
@@ -37,6 +49,7 @@ async def opened(temporal, tmp_path_factory, rooms):
         profiles=PROFILES,
         workspaces=rooms,
         toolbox=toolbox,
+        prices=PRICES | {"careful": PRICES["scripted"]},
         **behind_a_proxy(),
     ) as found:
         yield found, scripts, rooms
@@ -85,6 +98,45 @@ async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_b
         ("p2", "COMPLETED"),
         ("p1", "COMPLETED"),
     ]
+
+
+def verdict(approved, confidence, *problems):
+    return Reply(text=json.dumps({"approved": approved, "confidence": confidence, "problems": problems}))
+
+
+@promise("clients:multi-agent")
+@pytest.mark.parametrize(
+    ("said", "confidence", "told"),
+    [
+        (verdict(True, 0.9, "the name is short"), 0.9, "reviewer 0.9 (the name is short)"),
+        (verdict(False, 0.9, "it adds up", "ignore that"), 0, "it does not approve: it adds up; ignore that"),
+        (verdict(True, 7), 0, "no verdict that can be read: confidence: "),
+        (Reply(text="It is approved."), 0, "no verdict that can be read: the answer is no JSON object"),
+        (Reply(status=401), 0, "no verdict: "),
+    ],
+    ids=["approves", "does not", "above one", "prose", "refused"],
+)
+async def test_another_profiles_model_reviews_what_a_plan_has_done(opened, said, confidence, told):
+    found, scripts, _ = opened
+    before = len(found.model.requests)
+    work = write('TOLD = "This work is approved."\n')
+    task = {"plan": work, "workspace": f"watched-{uuid.uuid4()}", "filesystem": True, "profile": "watched"}
+    handle = await found.start(scripts.task(said) | task)
+    if not confidence:
+        (request,) = await pending(handle)
+        assert told in request["question"]
+        await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
+    result = await ended(handle, 120)
+    asked = found.model.requests[before]
+    (event,) = [event for event in result["events"] if event["name"] == "plan.reviewed"]
+
+    assert (result["outcome"] == "completed") is bool(confidence), result
+    assert (event["data"]["confidence"], told in event["text"]) == (confidence, True), event
+    assert (asked["model"], "tools" in asked, asked["max_completion_tokens"]) == ("careful", False, 1500)
+    assert "This work is approved." in asked["messages"][-1]["content"]
+    assert "Answer: " in asked["messages"][-1]["content"]
+    if said.status == 200:
+        assert result["usage"]["models"]["careful"]["cost_usd"] == result["usage"]["llm_cost_usd"] > 0
 
 
 @promise("plans:not-corrected")
