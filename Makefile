@@ -10,10 +10,10 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-# Tests wait a lot, so four processes suit two cores. The tests of a file run in one process, and tests/conftest.py
+# Tests wait a lot, so five processes suit two cores. The tests of a file run in one process, and tests/conftest.py
 # orders the files, short ones last.
 PYTEST := env -u OPENAI_API_KEY -u OPENAI_BASE_URL -u MAKEFLAGS -u MFLAGS $(RUN) -m pytest
-PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n 5 --dist loadfile --no-loadscope-reorder
 # What `soak` runs is left out: long matrices, and tests of which another one shows the same promise for less.
 USUAL := "not soak and not thorough"
 NODE := build/node/installed

@@ -67,8 +67,9 @@ async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
     await listed(ana, run)
     still = await ana.get(f"/api/runs/{run}/result")
     assert (still.status_code, fits("get", "/runs/{workflow_id}/result", still)) == (202, {"open": True})
-    (row,) = fits("get", "/requests", await ana.get("/api/requests"))["requests"]
-    assert (row["workflow_id"], row["state"]) == (run, "open")
+    rows = fits("get", "/requests", await ana.get("/api/requests"))["requests"]
+    (row,) = [each for each in rows if each["workflow_id"] == run]
+    assert row["state"] == "open"
     place = f"/api/requests/{run}/{row['request']['id']}"
     request = fits("get", "/requests/{workflow_id}/{request_id}", await ana.get(place))
     said = {"verdict": "approve", "f": request["run_id"], "d": request["live"]["digest"]}
@@ -80,8 +81,9 @@ async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
     assert (names[-1], told[0], told[-1]) == ("end", "run.started", "run.ended")
     seen = fits("get", "/runs/{workflow_id}", await ana.get(f"/api/runs/{run}"))
     assert (seen["open"], seen["user_id"], seen["result"]) == (False, ANA, result)
-    assert fits("get", "/decided", await ana.get("/api/decided"))["requests"][0]["decision"]["by"] == ANA
-    assert [run] == [each["workflow_id"] for each in fits("get", "/runs", await ana.get("/api/runs"))["runs"]]
+    decided = {each["workflow_id"]: each for each in fits("get", "/decided", await ana.get("/api/decided"))["requests"]}
+    assert decided[run]["decision"]["by"] == ANA
+    assert run in [each["workflow_id"] for each in fits("get", "/runs", await ana.get("/api/runs"))["runs"]]
     wrong = await ana.get(f"/api/runs/{run}/result", params={"wait": "61"})
     assert (wrong.status_code, fits("get", "/runs/{workflow_id}/result", wrong)["error"]["type"]) == (
         422,

@@ -10,7 +10,7 @@ import pytest_asyncio
 from backstay.approvals.proof import Binding
 from backstay.client.run import signed
 from gateways.web.identity import Visitor
-from gateways.web.runs import listing
+from people.runs import listing
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, listed, mail, served_page
@@ -116,7 +116,7 @@ async def test_an_older_run_of_a_name_is_shown_as_itself_to_its_own_people_and_i
 
 @promise("page:list")
 async def test_the_list_goes_on_behind_many_runs_of_others(shared, monkeypatch):
-    monkeypatch.setattr(listing, "_MOST_LOOKED_AT", 31)
+    monkeypatch.setattr(listing, "MOST_LOOKED_AT", 31)
     _, _, served = shared
     for number in range(40):
         user = "kim-of-the-list" if number == 0 else LEE

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from activities.retrying import LONGEST_PAUSE_S
 from backstay.settings import Settings
+from backstay.tools.trying import LONGEST_PAUSE_S
 from store.database.database import BUSY_TIMEOUT_S
 from tests.requirements import promise
 from toolbox.mcp import connection
