@@ -214,8 +214,9 @@ def replayer(*, sandboxed: bool, **options: Any) -> Replayer:
     """Return what replays histories of the present code."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules("backstay", "pydantic_core", "annotated_types")
     runner = SandboxedWorkflowRunner(restrictions=restrictions) if sandboxed else UnsandboxedWorkflowRunner()
-    # Without a build id Temporal reads the code of all imported modules to make one up.
-    options = {"workflow_runner": runner, "build_id": "replayed", **options}
+    # Without a build id Temporal reads the code of all imported modules to make one up. The SDK takes an activation of
+    # two seconds for a deadlock, and on a busy machine the imports of a sandbox alone may last so long.
+    options = {"workflow_runner": runner, "build_id": "replayed", "debug_mode": True, **options}
     return Replayer(workflows=WORKFLOWS, data_converter=DATA_CONVERTER, **options)
 
 
@@ -236,7 +237,7 @@ async def replay_all(client: Client, ran: Ran) -> None:
             ):
                 yield history
 
-    replaying = replayer(sandboxed=False, debug_mode=True)
+    replaying = replayer(sandboxed=False)
     async with replaying.workflow_replay_iterator(histories_without_resets()) as results:
         async for result in results:
             if result.replay_failure is not None:
