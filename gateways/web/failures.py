@@ -27,7 +27,7 @@ _WORDS = {
     405: "this is not done here",
     409: "this has changed meanwhile; look at it again",
     413: "this is too long",
-    415: "send a form, or below /api JSON with a bearer token",
+    415: "send a form, or JSON with a bearer token",
 }
 
 

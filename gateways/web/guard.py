@@ -132,9 +132,15 @@ def error_body(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"type": kind, "message": message}}
 
 
-def is_for_programs(scope: Scope) -> bool:
-    """Return whether an address is one of the API, which takes and gives JSON."""
+def is_below_api(scope: Scope) -> bool:
+    """Return whether an address is one of the API, which takes and gives JSON only."""
     return str(scope["path"]).startswith(f"{API}/")
+
+
+def is_for_programs(scope: Scope) -> bool:
+    """Return whether a program asks: below the API, or with a header that wants JSON."""
+    accepted = Headers(scope=scope).get("accept", "")
+    return is_below_api(scope) or ("application/json" in accepted and "text/html" not in accepted)
 
 
 def _name_of(host: str) -> str:

@@ -41,7 +41,7 @@ from backstay.settings import Settings
 from backstay.version import version
 from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
-from gateways.web.guard import TooMuch, error_body, is_for_programs
+from gateways.web.guard import TooMuch, error_body, is_below_api, is_for_programs
 from gateways.web.identity import ByLink, Identity, Visitor
 from gateways.web.sent import Sent, read_sent
 from gateways.web.showing import FoldedArgument, is_folded
@@ -127,19 +127,19 @@ class Page:
     def render(self, request: Request, visitor: Visitor, template: str, status: int = 200, **said: Any) -> Response:
         """Return a page for a visitor; a template also knows `visitor`, `csrf`, `message` and `signs`.
 
-        Raises HTTPException where a program asks, which gets no pages.
+        Raises HTTPException below the API, where there are no pages.
         """
-        if is_for_programs(request.scope):
+        if is_below_api(request.scope):
             raise HTTPException(404)
         csrf = self.csrf(visitor)
         said_before = self._said(request, visitor)
         values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
         text = self._templates.get_template(template).render(values | said)
-        return HTMLResponse(text, status)
+        return HTMLResponse(text, status, {"Vary": "Accept"})
 
     def json(self, visitor: Visitor, said: Any, status: int = 200) -> Response:
         """Return JSON, and what proves that this program is no foreign page."""
-        return JSONResponse(said, status, {"Backstay-Csrf": self.csrf(visitor)})
+        return JSONResponse(said, status, {"Vary": "Accept", "Backstay-Csrf": self.csrf(visitor)})
 
     def done(self, request: Request, visitor: Visitor, path: str, message: str, said: Any = None) -> Response:
         """Answer what was done: lead a browser back to a page that says so, or tell a program `said`."""
@@ -158,10 +158,11 @@ class Page:
         status, message = status_of(error)
         if status >= 500:
             log.warning("web.failed", path=request.url.path, status=status, error=type(error).__name__)
+        headers = {"Vary": "Accept"}
         if is_for_programs(request.scope):
-            return JSONResponse(error_body(kind_of(error, status), message), status)
+            return JSONResponse(error_body(kind_of(error, status), message), status, headers)
         text = self._templates.get_template("fault.html").render(status=status, why=message, visitor=None)
-        return HTMLResponse(text, status)
+        return HTMLResponse(text, status, headers)
 
     @property
     def faults(self) -> dict[Any, Any]:

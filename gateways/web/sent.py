@@ -14,7 +14,7 @@ from backstay.bounds import DEEPEST
 from backstay.canonical import KeyTwice, canonical, deeper_than, read_json
 from backstay.shown import one_line
 from gateways.links import Seals
-from gateways.web.guard import is_for_programs
+from gateways.web.guard import is_below_api
 from gateways.web.identity import Visitor, bearer_of
 
 _MOST_FIELDS = 5000
@@ -48,11 +48,11 @@ async def read_sent(request: Request, visitor: Visitor, seals: Seals) -> Sent:
     """Return what a request carries; raises HTTPException for what a foreign page could have had a browser send."""
     content, _, parameters = request.headers.get("content-type", "").partition(";")
     match content.strip().lower():
-        case "application/x-www-form-urlencoded" if not is_for_programs(request.scope):
+        case "application/x-www-form-urlencoded" if not is_below_api(request.scope):
             sent = _form(await request.body())
             _require_own(sent.get("csrf"), visitor, seals)
             return sent
-        case "application/json" if is_for_programs(request.scope) and _is_utf8(parameters):
+        case "application/json" if _is_utf8(parameters):
             # No page of others can send this type without being allowed to first, and nobody is.
             token = bearer_of(request)
             if not token:

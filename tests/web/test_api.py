@@ -79,6 +79,8 @@ async def test_a_program_goes_from_the_start_of_a_run_to_its_result(shared):
     assert (result["outcome"], result["effects"][0]["state"]) == ("completed", "applied")
     names, told = await until_ended(ana, run)
     assert (names[-1], told[0], told[-1]) == ("end", "run.started", "run.ended")
+    same = await ana.get(f"/runs/{run}", headers={"Accept": "application/json"})
+    assert same.json()["result"] == result
     seen = fits("get", "/runs/{workflow_id}", await ana.get(f"/api/runs/{run}"))
     assert (seen["open"], seen["user_id"], seen["result"]) == (False, ANA, result)
     decided = {each["workflow_id"]: each for each in fits("get", "/decided", await ana.get("/api/decided"))["requests"]}

@@ -127,9 +127,8 @@ async def json_in_a_form_that_needs_no_permission(case):
         assert answer.status_code == 415, kind
 
 
-async def json_to_the_page_and_a_form_to_the_api(case):
+async def a_form_to_the_api(case):
     token = {"Authorization": f"Bearer {case.form['csrf']}"}
-    assert (await case.ana.post(f"{case.place}/decide", json={"verdict": "approve"}, headers=token)).status_code == 415
     form = {**case.form, "verdict": "approve"}
     assert (await case.ana.post(f"/api{case.place}/decide", data=form, headers=token)).status_code == 415
 
@@ -431,7 +430,7 @@ async def a_script_or_a_resource_of_another_site(case):
 ATTACKS = [
     *(csrf_without_a_token, csrf_with_the_token_of_another_person, csrf_with_an_old_token, a_form_of_another_site),
     *(a_form_that_the_browser_says_is_of_another_site, json_in_a_form_that_needs_no_permission, json_without_a_bearer),
-    json_to_the_page_and_a_form_to_the_api,
+    a_form_to_the_api,
     *(json_with_the_bearer_of_another_person, json_sent_as_a_form, a_decision_by_get, a_method_that_overrides_another),
     *(a_question_of_another_site_for_permission, dns_rebinding, two_hosts_or_none, clickjacking),
     *(a_header_without_the_secret_of_the_proxy, a_second_header_beside_that_of_the_proxy),
