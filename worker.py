@@ -73,6 +73,7 @@ from sandbox.isolation.way import make_home
 from sandbox.programs.sandbox import Sandbox, open_sandbox
 from store.blobs.shown import ShownBlobStore
 from system.places import Place, lost
+from system.tasks import background
 
 PROGRAMS_AT_ONCE = 8
 """Programs that compute at the same time; paused ones do not count."""
@@ -128,21 +129,12 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
         yield
 
 
-@contextlib.asynccontextmanager
-async def index_told(resources: "Resources") -> AsyncGenerator[None]:
+async def tell_index(resources: "Resources") -> None:
     """Say in one line what the toolbox can do once its servers have started; the worker does not wait for them."""
-
-    async def told() -> None:
+    with contextlib.suppress(BackstayError):
         index = await resources.toolbox.index(_PATIENCE_S)
         sys.stderr.write(f"backstay worker tools: {index}\n")
         sys.stderr.flush()
-
-    telling = asyncio.create_task(told())
-    try:
-        yield
-    finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -249,7 +241,7 @@ async def _begin_runs(
     await stack.enter_async_context(open_worker(client, resources, interceptors=telemetry.interceptors))
     await stack.enter_async_context(telling(settings, client, store))
     await stack.enter_async_context(made_daily(store.roots))
-    await stack.enter_async_context(index_told(resources))
+    await stack.enter_async_context(background(tell_index(resources)))
     ready = f"backstay worker ready: {client.namespace} {settings.task_queue}, store {store.stamp}{programs}"
     return places_of(settings), ready
 

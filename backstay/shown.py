@@ -56,6 +56,11 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
     return (line + CLIPPED)[:limit], len(text) - taken
 
 
+def is_visible(text: str) -> bool:
+    """Return whether every character of a text, apart from its line breaks, is shown as it is."""
+    return all(one_line(part, 16 * len(part) + 16) == part for part in text.replace("\r\n", "\n").split("\n"))
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 effect" and "2 effects"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -60,14 +60,16 @@ register_url_convertor("id", IdConvertor())
 
 def build_app(page: Page, more: Sequence[BaseRoute] = ()) -> Starlette:
     """Return the application that serves the page, and beside it what other gateways serve."""
-    routes: list[BaseRoute] = [route for part in PARTS for route in part(page)]
+    # A part counts what it lets in, such as streams, so both addresses lead to the same one.
+    made = {part: part(page) for part in {*PARTS, *FOR_PROGRAMS}}
+    routes: list[BaseRoute] = [route for part in PARTS for route in made[part]]
     return Starlette(
         routes=[
             *routes,
             *_links(page),
             *more,
             *_health(page),
-            Mount(API, routes=[route for part in FOR_PROGRAMS for route in part(page)]),
+            Mount(API, routes=[route for part in FOR_PROGRAMS for route in made[part]]),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[Middleware(Guard, url=page.settings.url, signed=SIGNED)],

@@ -91,13 +91,17 @@ def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:
     return text
 
 
+def is_own(visitor: Visitor, name: Any) -> bool:
+    """Return whether a program named whoever it acts for."""
+    return isinstance(name, str) and principal(name) == visitor.by
+
+
 def without_names(visitor: Visitor, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a program sent without who sends it; raises DecisionInvalid for another's name, or a proof."""
     said = dict(body)
     for name in ("by", "proof"):
         given = said.pop(name, None)
-        own = name == "by" and isinstance(given, str) and principal(given) == visitor.by
-        if given is not None and not own:
+        if given is not None and not (name == "by" and is_own(visitor, given)):
             raise DecisionInvalid(f"{name}: is made here, from who you are; leave it out")
     return said
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from backstay.approvals.fields import typed_json
 from backstay.canonical import differs
-from backstay.shown import one_line
+from backstay.shown import is_visible
 from people.requests.entered import Edit, Entry, EntryRefused
 
 MORE = "further arguments"
@@ -110,5 +110,4 @@ def _object(typed: str) -> dict[str, Any]:
 
 
 def _is_visible(value: Any) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return all(one_line(part, 16 * len(part) + 16) == part for part in text.replace("\r\n", "\n").split("\n"))
+    return is_visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from backstay.client import Backstay
 from backstay.client.executions import Execution
 from backstay.errors import BackstayError
-from people.runs.words import OUTCOMES, tone_of
 from store.runs.runs import RunFilter, RunRow
 from store.store import Store
 
@@ -14,7 +13,7 @@ MOST_LOOKED_AT = 600
 """How many runs are looked at for one page, for people who see only some of them."""
 _MOST_OPEN = 200
 ListedRun = dict[str, Any]
-"""One run in a list; `state` is in the words for people, and `tone` and `older` say how to show it."""
+"""One run in a list; `older` says whether a newer run has its workflow ID."""
 Position = tuple[float, str]
 """When a run was opened, and its name."""
 MaySee = Callable[[str, str], Awaitable[bool]]
@@ -126,6 +125,5 @@ def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool
 
 def _run(workflow_id: str, run_id: str, *, user_id: str, started_at: float, state: str, **more: Any) -> ListedRun:
     unknown = {"text": "", "session_id": None, "waiting": 0, "ended_at": None, "cost_usd": None, "older": False}
-    shown = {"state": OUTCOMES.get(state, state), "tone": tone_of(state)}
     named = {"workflow_id": workflow_id, "run_id": run_id, "user_id": user_id, "started_at": started_at}
-    return unknown | named | shown | more
+    return unknown | named | {"state": state} | more

@@ -45,6 +45,7 @@ def test_arguments_come_out_of_the_editor_as_they_went_in_and_nothing_in_it_is_i
     text = arguments_as_yaml(arguments)
     read = arguments_in_yaml(text) or {}
 
+    assert read == arguments
     assert json.dumps(read) == json.dumps(arguments)
     assert all(one_line(line, 16 * len(line) + 16) == line for line in text.split("\n"))
 

@@ -46,6 +46,8 @@ async def test_runs_are_listed_by_state_and_words_and_a_state_that_there_is_not_
         "Chosen plums",
         "Chosen pears",
     ]
+    (row,) = json.loads((await listed("--words", "chosen", "--state", "waiting")).out)
+    assert (row["id"], row["state"], row["pending"]) == (waiting.id, "waiting", 1)
     (row,) = json.loads((await listed("--words", "chosen", "--state", "completed")).out)
     assert (row["id"], row["state"]) == (over.id, "completed")
     assert json.loads((await listed("--words", "no such fruit")).out) == []

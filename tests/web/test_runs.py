@@ -266,6 +266,7 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
             opened.append(context)
             assert (await context.__aenter__()).status_code == 200
         refused = await ana.get(path)
+        by_api = await ana.get(f"/api{path}")
         async with served.person(BO) as bo, bo.stream("GET", path) as other:
             of_other = other.status_code
         for context in opened:
@@ -275,7 +276,7 @@ async def test_a_person_may_have_so_many_streams_and_no_more(open_engine):
                 await asyncio.sleep(0.2)
         await handle.terminate()
 
-    assert (refused.status_code, of_other, again) == (429, 200, 200)
+    assert (refused.status_code, by_api.status_code, of_other, again) == (429, 429, 200, 200)
 
 
 async def first_status(person, path):

@@ -15,8 +15,8 @@ from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.layout import changed_lines
 from backstay.client import Run
 from backstay.errors import BackstayError, DecisionRefused
-from backstay.shown import one_line, shown_arguments
-from backstay.yaml_text import read_yaml
+from backstay.shown import is_visible, one_line, shown_arguments
+from backstay.yaml_text import read_yaml, written
 from gateways.terminal.terminal import Terminal
 
 _ALL = 10_000_000
@@ -36,9 +36,9 @@ async def edited(terminal: Terminal, run: Run, request: ApprovalRequest, editor:
 
     call = await _chosen(terminal, request.calls, "call" if request.proposal is None else "step")
     before = await run.arguments(request.id, call.index)
-    written = await (_in_editor(editor, call.tool, before) if editor else _in_line(terminal, call))
+    typed = await (_in_editor(editor, call.tool, before) if editor else _in_line(terminal, call))
     # Typed in one line are only the new values; in an editor stands all of it.
-    edit = edit_in_json(call.index, before, written, whole=bool(editor))
+    edit = edit_in_json(call.index, before, typed, whole=bool(editor))
     terminal.show((line, "cyan") for line in differences(before, edit.arguments, edit.without))
     return edit
 
@@ -82,15 +82,15 @@ def arguments_as_yaml(arguments: dict[str, Any]) -> str:
 
 def _written(name: str, value: Any) -> str:
     text = yaml.dump({name: value}, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=10_000)
-    if all(one_line(line, 16 * len(line) + 16) == line for line in text.split("\n")) and _read(text) == {name: value}:
+    if is_visible(text) and _read(text) == {name: value}:
         return text
-    return f"{json.dumps(name)}: {json.dumps(value)}\n"  # JSON is YAML, too
+    return f"{written(name)}: {written(value)}\n"
 
 
-def arguments_in_yaml(written: str) -> Any:
+def arguments_in_yaml(text: str) -> Any:
     """Return what stands in YAML; raises DecisionRefused, with line and column, for what cannot be read."""
     try:
-        return _read(written)
+        return _read(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DecisionRefused(f"arguments: {one_line(str(error), 300)}; nothing was changed") from None
 

@@ -52,11 +52,11 @@ async def chat(
     fields: dict[str, Any] = {"user_id": user, "model": model, "profile": profile, "workspace": workspace}
     fields |= {"filesystem": filesystem or None, "shell": shell or None}
     fields |= {"budget": None if budget is None else budget.model_dump(mode="json", exclude_unset=True)}
-    # Where it can be signed: who has proved to have started a run may go on from it.
     lately = await _resumed(settings, session_id, user or by) if resume else None
     for line in () if lately is None else resumed(*lately):
         terminal.say(line, "dim")
     named = session_id or (new_session() if lately is None else lately.session)
+    # Where it can be signed: who has proved to have started a run may go on from it.
     fields |= {"by": None if settings.approver_key is None else by or account_name()}
     async with session(settings) as backstay:
         page = await _page(settings, backstay)

@@ -17,7 +17,7 @@ from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from people.runs import listing
 from people.runs.listing import ListedRun, list_page
-from people.runs.words import OUTCOMES
+from people.runs.words import OUTCOMES, tone_of
 from store.runs.runs import RunFilter, RunRow
 
 _ROWS = 30
@@ -34,15 +34,16 @@ def routes(page: Page) -> list[BaseRoute]:
         before = _before(request.query_params.get("before", ""))
         seen = partial(page.seeing.run, visitor.by)
         found = await list_page(page.backstay, page.store, seen, state=state, words=words, before=before, limit=_ROWS)
+        runs = [_worded(run) for run in found.runs]
         following = None if found.last is None else _address(state, words, found.last)
         if is_for_programs(request.scope):
             link = None if following is None else f"{API}/runs?{following}"
-            return page.json(visitor, {"runs": list(map(_plain, found.runs)), "next": link})
+            return page.json(visitor, {"runs": list(map(_plain, runs)), "next": link})
         return page.render(
             request,
             visitor,
             "runs/list.html",
-            runs=found.runs,
+            runs=runs,
             state=state,
             words=words,
             states=[(name, OUTCOMES.get(name, name)) for name in _STATES],
@@ -79,6 +80,11 @@ def _before(given: str) -> tuple[float, str] | None:
 def _address(state: RunFilter, words: str, last: RunRow) -> str:
     asked = {"state": state, "words": words, "before": f"{last.opened_at!r} {last.run}"}
     return urlencode({name: value for name, value in asked.items() if value and value != "all"})
+
+
+def _worded(run: ListedRun) -> ListedRun:
+    """Return a run with its state in the words of the page, and the tone of it."""
+    return run | {"state": OUTCOMES.get(run["state"], run["state"]), "tone": tone_of(run["state"])}
 
 
 def _plain(run: ListedRun) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.authority import principal
 from backstay.canonical import digest_of
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
-from gateways.web.sent import Sent, text_in
+from gateways.web.sent import Sent, is_own, text_in
 
 _LONGEST_ONCE = 200
 _FIELDS = frozenset({"task", "once"})
@@ -66,7 +65,7 @@ def _without_names(task: dict[str, Any], visitor: Visitor) -> dict[str, Any]:
     """Return a task without whose it is; raises TaskInvalid where it names somebody else, or brings a proof."""
     for name in ("user_id", "by"):
         given = task.get(name)
-        if given is not None and not (isinstance(given, str) and principal(given) == visitor.by):
+        if given is not None and not is_own(visitor, given):
             raise TaskInvalid(f"task.{name}: is {visitor.by}, who starts the run; leave it out")
     if task.get("proof") is not None:
         raise TaskInvalid("task.proof: is made here; leave it out")
