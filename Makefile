@@ -97,7 +97,7 @@ bench-peers: $(STAMP) $(PEERS)  ## Measure beside two other engines, in half an 
 	$(RUN) -m benchmarks.peers $(if $(TRY),--quick)
 
 soak: $(STAMP) $(ROOT)  ## Run the long random tests, whose figures are in docs/reliability.md, and at full size what test samples
-	FULL_SIZE=1 $(PYTEST) -m soak
+	FULL_SIZE=1 $(PYTEST) -n 3 --dist loadfile -m soak
 	FULL_SIZE=1 ENGINE_CACHED=0 $(PYTEST) $(PARALLEL) -m "not soak" tests/e2e
 	FULL_SIZE=1 $(PYTEST) $(PARALLEL) -m "not soak" --ignore tests/e2e
 
