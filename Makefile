@@ -210,7 +210,7 @@ found() { command -v $$1 >/dev/null; }; \
 if found chromium-headless-shell; then exit 0; fi; \
 install() { \
 	echo "Installing $$1"; \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$1 >/dev/null; \
+	tests/debian_package.sh $$1; \
 }; \
 may_install() { [ "$$(id -u)" = 0 ] && found apt-get; }; \
 if may_install && install chromium-headless-shell; then exit 0; fi; \
@@ -226,7 +226,7 @@ define find_prometheus
 found() { command -v prometheus >/dev/null && command -v promtool >/dev/null; }; \
 if ! found && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	echo "Installing Prometheus, with which the tests look at metrics"; \
-	apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus >/dev/null; \
+	tests/debian_package.sh prometheus; \
 fi; \
 if ! found; then \
 	echo "The tests need prometheus and promtool on the path; on Debian and Ubuntu, run as root: apt install prometheus" >&2; exit 1; \

@@ -11,8 +11,7 @@ if [ "$(id -u)" != 0 ]; then
     exit 0
 fi
 if ! command -v mmdebstrap >/dev/null; then
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends mmdebstrap libseccomp2 >/dev/null
+    "$(dirname "$0")/../debian_package.sh" mmdebstrap libseccomp2
 fi
 release="$(sed -n 's/^ARG PYTHON=.*-slim-//p' Dockerfile)"
 mkdir -p "$(dirname "$place")"
