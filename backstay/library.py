@@ -3,8 +3,10 @@
 from typing import Any
 
 from backstay.budgets.budget import Budget
-from backstay.client import connect
+from backstay.client import Run, connect
+from backstay.errors import BackstayError
 from backstay.rooms import house, open_house
+from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.task import Task
 
@@ -23,7 +25,7 @@ class TaskResult(Result):
 
     @property
     def logs(self) -> list[dict[str, Any]]:
-        """Return the events as plain JSON, at most the last 100."""
+        """Return the events as plain JSON: all of them, or the last 20 where no worker could read the others."""
         return [event.plain() for event in self.events]
 
 
@@ -44,7 +46,16 @@ async def execute_mcp_task(
     async with connect() as backstay:
         run = await backstay.start(admitted)
         result = await run.result()
-    return TaskResult.model_validate(result.plain())
+        events = await _all_events(run, result)
+    return TaskResult.model_validate(result.plain() | {"events": [event.plain() for event in events]})
+
+
+async def _all_events(run: Run, result: Result) -> list[Event]:
+    """Return every event of a run that has ended; those of the Result where no worker or store has the others."""
+    try:
+        return [event async for event in run.events()]
+    except BackstayError:
+        return list(result.events)
 
 
 open_house(*OFFERED, "system")

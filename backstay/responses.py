@@ -235,6 +235,8 @@ class Closed(Message):
     effects: tuple[Effect, ...] = ()
     """The last 100."""
     effects_ref: str | None = None
+    events_total: int | None = None
+    """None where the store was not reached."""
     events_ref: str | None = None
     raw_outputs: dict[str, Any] | None = None
     """The outputs of a plan with the short answers of its steps; None where they stay as they are."""

@@ -388,6 +388,7 @@ def _server(
 
     most = 1 if entry.serial else entry.concurrency
     options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
+    options["idle_timeout"] = server.idle_timeout
     if server.url is not None:
         return McpProvider(name, http_transports(server), url=server.url, **options)
     started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)

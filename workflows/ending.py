@@ -204,8 +204,8 @@ class Ending:
         if closed.ledger_head is not None:
             # Temporal keeps it where whoever can write the store need not be able to.
             workflow.upsert_memo({MEMO: closed.ledger_head})
-        kept = {name: value for name, value in closed if name != "raw_outputs" or value is not None}
-        return fitting(result.model_copy(update={"events": tuple(state.events), **kept}))
+        kept = {name: value for name, value in closed if value is not None}
+        return fitting(result.model_copy(update={**state.last_events(), **kept}))
 
     async def _closed(self, result: Result) -> calls.Closed:
         """Have the store close the run; raises ApplicationError.

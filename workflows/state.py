@@ -20,6 +20,7 @@ from backstay.responses import NOT_OPENED, Opened
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
+from backstay.task.result import KEPT_EVENTS as RESULT_EVENTS
 from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
@@ -159,6 +160,10 @@ class RunState(BaseModel):
             self.numbered.append(NumberedDraft(event.n, kept_as, milliseconds(at)))
         else:
             self.unwritten = [*self.unwritten, event][-MOST_UNWRITTEN:]
+
+    def last_events(self) -> dict[str, Any]:
+        """Return the fields of a Result that tell what happened last, and how much there was."""
+        return {"events": tuple(self.events[-RESULT_EVENTS:]), "events_total": self.next_event - self.first_event}
 
     def record_progress(self, tool: str, *, success: bool) -> None:
         """Remember how a call of the model ended."""

@@ -228,7 +228,7 @@ class UndoRun(Handlers):
             success=not undone.parked,
             final_summary=summary if undone.count else self._nothing_left,
             undone=undone.last,
-            events=tuple(self.context.state.events),
+            **self.context.state.last_events(),
             workflow_id=info.workflow_id,
             run_id=info.run_id,
         )

@@ -46,7 +46,7 @@ from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.event import Event, as_drafts
-from backstay.task.result import KEPT, Result
+from backstay.task.result import KEPT, KEPT_EVENTS, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
 from store.database.transactions import Transaction
@@ -386,7 +386,8 @@ class Runs(Activities):
         update: dict[str, Any] = {
             "effects": tuple(effects[-KEPT:]),
             "effects_ref": effects_ref,
-            "events": tuple(events[-KEPT:]),
+            "events": tuple(events[-KEPT_EVENTS:]),
+            "events_total": len(events),
             "events_ref": events_ref,
         }
         result = ask.result.model_copy(update=update)
@@ -404,8 +405,8 @@ class Runs(Activities):
 
         head = await self.store.write(close)
         await self._release_workspace(ask)
-        more |= {"effects": tuple(effects[-KEPT:]), "effects_ref": effects_ref, "events_ref": events_ref}
-        return calls.Closed(ledger_head=head, **more)
+        del update["events"]  # the run has them
+        return calls.Closed(ledger_head=head, **more, **update)
 
     async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
         """Store outputs apart that are too large for a Result, and return what stands for them; else None."""

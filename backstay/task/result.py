@@ -14,6 +14,7 @@ from backstay.frozen import Frozen
 from backstay.task.event import Event
 
 KEPT = 100
+KEPT_EVENTS = 20
 """How many effects, and how many events, a Result holds at most: the last ones."""
 
 
@@ -65,6 +66,8 @@ class Result(Frozen):
     effects_ref: str | None = None
     undone: tuple[Undone, ...] = ()
     events: tuple[Event, ...] = ()
+    """The last 20; all of them under `events_ref`."""
+    events_total: int = 0
     events_ref: str | None = None
     error: Failure | None = None
     programs_unavailable: str | None = None

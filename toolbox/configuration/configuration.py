@@ -21,6 +21,7 @@ FOREIGN = frozenset(
 
 
 _LONGEST_START_S = 600
+_LONGEST_IDLE_S = 86_400
 _MILLISECONDS_FROM = 1000
 """Some hosts write seconds, others milliseconds; nobody means a quarter of an hour, nor less than a second."""
 
@@ -88,6 +89,10 @@ class ServerEntry(Strict):
         default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
     )
     """For how many seconds it may start and not answer yet; None: 60 for the first start of a command, else 15."""
+    idle_timeout: Annotated[float, Field(ge=0, le=_LONGEST_IDLE_S)] | None = Field(
+        default=None, validation_alias=AliasChoices("idleTimeout", "idle_timeout")
+    )
+    """After how many seconds without a call its connection is closed until the next one; 0: never."""
     include: list[str] | None = Field(default=None, validation_alias=AliasChoices("include", *INCLUDING))
     """The only tools that are offered, by name or with `*` for any characters; None offers all."""
     exclude: list[str] = Field(default_factory=list, validation_alias=AliasChoices("exclude", *EXCLUDING))

@@ -86,6 +86,11 @@ class Connection:
         """Return whether it began with the handshake of the older revisions."""
         return self.client.session.discover_result is None
 
+    @property
+    def in_use(self) -> bool:
+        """Return whether a call waits for its answer here."""
+        return self._waiting > 0
+
     @contextmanager
     def used(self) -> Generator[None]:
         """Count a call that waits for its answer here."""

@@ -32,6 +32,12 @@ _LIST_S = 15.0
 _PATIENCE_S = CONNECT_S + _LIST_S
 """How long whoever looks for tools waits for a server, from the time at which it began to start."""
 _BACKOFF_S = (2.0, 30.0)
+_IDLE_S = 1800.0
+"""After how long without a call a connection is closed; the server may keep something for whoever uses it."""
+_STATELESS_IDLE_S = 60.0
+"""The same over HTTP at a server that says it keeps nothing between requests."""
+_ASLEEP_FRESH_S = 3600.0
+"""How long a list is good whose connection was closed since nobody used it; a call reads it again."""
 _SESSIONS = 3
 """Under how many sessions a read is tried, when a server forgets them."""
 _log = structlog.get_logger("toolbox")
@@ -51,6 +57,7 @@ class McpProvider:
         url: str | None = None,
         log: Path | None = None,
         init_timeout: float | None = None,
+        idle_timeout: float | None = None,
         redactor: Redactor,
     ) -> None:
         """Use the first of the transports that the server supports; `log` is where what it prints is kept.
@@ -63,6 +70,8 @@ class McpProvider:
         self._url = url
         self._log = log
         self._init_timeout = init_timeout
+        self._idle_timeout = idle_timeout
+        self._idle: asyncio.TimerHandle | None = None
         self._redactor = redactor
         self._turns = ConcurrencyLimit(name, most)
         self._connection: Connection | None = None
@@ -77,6 +86,7 @@ class McpProvider:
         self._changes = 0
         self._failures = 0
         self._pause_s = 0.0
+        self._asleep = False
         self._closed = False
 
     async def list(self, *, fresh: bool = False) -> Listing:
@@ -89,6 +99,8 @@ class McpProvider:
             if age >= self._pause_s:
                 self._refreshed()
             return self._listing
+        if not fresh and self._asleep and age < _ASLEEP_FRESH_S:
+            return self._listing
         if fresh or age >= self._fresh_s or (self._connection is not None and not self._connection.alive):
             refreshed = self._refreshed()
             left_s = self._refreshed_since + _PATIENCE_S - time.monotonic()
@@ -99,7 +111,7 @@ class McpProvider:
 
     async def wait_started(self, patience_s: float) -> None:
         """Wait for a server that is starting for the first time; one that has failed is not waited for."""
-        if self._connection is None and self._listing.reason is None:
+        if self._connection is None and self._listing.reason is None and not self._asleep:
             await asyncio.wait({self._refreshed()}, timeout=patience_s)
 
     async def call(self, call: Call) -> Answer:
@@ -139,10 +151,36 @@ class McpProvider:
                 self._greetings = (HANDSHAKE,)
             if connection.elicitations.used:
                 self._turns.one_at_a_time()
+            self._wait_idle()
+
+    def _wait_idle(self) -> None:
+        """Close the connection after a while in which nobody calls; the next call opens another."""
+        connection = self._connection
+        if self._idle is not None:
+            self._idle.cancel()
+        if connection is None or self._closed:
+            return
+        stateless = self._url is not None and not connection.shook_hands
+        idle_s = (_STATELESS_IDLE_S if stateless else _IDLE_S) if self._idle_timeout is None else self._idle_timeout
+        if idle_s > 0:
+            self._idle = asyncio.get_running_loop().call_later(idle_s, self._fall_asleep, connection)
+
+    def _fall_asleep(self, connection: Connection) -> None:
+        if self._connection is not connection or not connection.alive:
+            return
+        if connection.in_use or self._refreshing.running:
+            self._wait_idle()
+            return
+        connection.retire()
+        self._retired.append(connection)
+        self._connection, self._asleep = None, True
+        _log.debug("provider.idle", provider=self.name)
 
     async def close(self) -> None:
         """End the connection and the server behind it."""
         self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
         await asyncio.gather(self._opening.cancel(), self._refreshing.cancel())
         left = {*self._retired, self._connection} - {None}
         await asyncio.gather(*(connection.close() for connection in left if connection is not None))
@@ -197,7 +235,8 @@ class McpProvider:
                     self._greetings = self._all_greetings
                     self._fail(error)
                 raise
-            self._connection = connection
+            self._connection, self._asleep = connection, False
+            self._wait_idle()
             # What worked is what to use again.
             self._transports = (transport,)
             self._greetings = (HANDSHAKE,) if connection.shook_hands else self._all_greetings
