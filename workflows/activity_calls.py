@@ -19,7 +19,7 @@ from backstay.calls import Encoded
 from backstay.requests import CallTool, OfRun
 from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
-from backstay.task.task import URGENT, USUAL
+from backstay.task.task import LAST, URGENT, USUAL
 from workflows.options import Options, options_for
 from workflows.state import RunState
 from workflows.stopwatch import Stopwatch
@@ -199,10 +199,11 @@ class ActivityCalls:
         A run that was started without a fairness key, such as by another Temporal client, gets that of its user here.
         """
         own = workflow.info().priority
+        key = own.priority_key or USUAL
         undoes = isinstance(ask, CallTool) and ask.purpose in {"undo", "verify_undo"}
-        is_later = (own.priority_key or USUAL) > URGENT
+        wanted = min(key, URGENT) if urgent or options.urgent or undoes else min(key + options.last, LAST)
         priority = Priority(
-            priority_key=URGENT if (urgent or options.urgent or undoes) and is_later else None,
+            priority_key=None if wanted == key else wanted,
             fairness_key=None if own.fairness_key else self.state.task.fairness_key,
         )
         return options.keywords() | {"priority": priority}

@@ -35,6 +35,8 @@ class Options:
     """Whether its body reaches the store, and so writes the events that wait."""
     urgent: bool = False
     """Whether a person waits for it, or has decided it, so that it goes before the steps of other runs."""
+    last: bool = False
+    """Whether it goes behind the steps of other runs, so that of many runs those that have begun end first."""
 
     def keywords(self) -> dict[str, Any]:
         """Return the keyword arguments of `workflow.execute_activity`."""
@@ -59,7 +61,7 @@ HEARTBEAT = timedelta(seconds=10)
 WAIT = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
 
 TABLE: dict[str, Options] = {
-    "open_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
+    "open_run": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT, last=True),
     # One attempt: money is reserved anew for every try.
     "ask_model": Options(start_to_close=timedelta(seconds=300), heartbeat=HEARTBEAT, retry=ONCE),
     "search_tools": Options(heartbeat=HEARTBEAT),

@@ -18,6 +18,8 @@ URGENT = 2
 """Temporal's priority of what a person waits for or has decided: an undo, a decision, a page of what is stored."""
 USUAL = 3
 """What the server takes for no priority at all."""
+LAST = 5
+"""The last priority that the server knows."""
 _FAIRNESS_KEY = 64
 """The server refuses longer keys; bytes."""
 

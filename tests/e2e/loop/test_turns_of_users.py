@@ -4,6 +4,7 @@ import uuid
 
 from temporalio.api.enums.v1 import EventType
 
+import worker
 from backstay.client.backstay import Backstay
 from tests.engine import engine
 from tests.requirements import promise
@@ -26,6 +27,20 @@ async def test_a_run_overtakes_the_many_that_another_user_started_before(tempora
     assert sorted(taken, key=taken.__getitem__).index(late.id) < MANY // 2
 
 
+@promise("runs:begun-first")
+async def test_runs_that_have_begun_end_before_others_begin(temporal, tmp_path, monkeypatch):
+    monkeypatch.setitem(worker._EVERY_WORKER, "max_concurrent_activities", 2)
+    queue = f"queue-{uuid.uuid4()}"
+    before = Backstay(temporal, task_queue=queue)
+    runs = [await before.start({"text": f"one of many {number}", "user_id": "ana"}) for number in range(MANY)]
+    async with engine(temporal, tmp_path, lambda talk: finished(talk.task), task_queue=queue):
+        for run in runs:
+            assert (await run.result()).success
+    spans = [await begun_and_ended(temporal, run.id) for run in runs]
+    last_begun = max(begun for begun, _ in spans)
+    assert len([ended for _, ended in spans if ended < last_begun]) >= MANY // 2
+
+
 @promise("runs:turns-started-elsewhere")
 async def test_activities_of_a_run_that_came_without_a_key_take_turns_as_its_user(temporal, tmp_path):
     async with engine(temporal, tmp_path, lambda talk: finished("done")) as opened:
@@ -44,6 +59,16 @@ async def test_activities_of_a_run_that_came_without_a_key_take_turns_as_its_use
         if event.event_type == kind
     }
     assert keys == {"ana@example.com"}
+
+
+async def begun_and_ended(temporal, workflow_id):
+    """Return when the first activity of a run was started, and when the run ended."""
+    begun, ended = 0, 0
+    async for event in temporal.get_workflow_handle(workflow_id).fetch_history_events():
+        ended = event.event_time.ToNanoseconds()
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED and not begun:
+            begun = ended
+    return begun, ended
 
 
 async def taken_up(temporal, workflow_id):
