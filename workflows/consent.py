@@ -28,7 +28,7 @@ from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
-from backstay.task.plan import holds_notation, references_in
+from backstay.task.plan import has_references, holds_notation
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
@@ -117,7 +117,7 @@ class Consent:
         for item in ruled:
             call, name = item.call, item.call.tool.name
             of_plan = purpose is Purpose.PLAN_STEP and not item.whole
-            known = not of_plan or not references_in(call.arguments)
+            known = not of_plan or not has_references(call.arguments)
             if call.tool.judged and known and purpose is not Purpose.UNDO:
                 summary = f"have the operator's checks look at {one_line(name, 80)}"
                 checked = await self.context.check_call(
@@ -320,7 +320,7 @@ class Consent:
             seen,
             of_plan=of_plan,
             # A plan's references stand for results that do not exist yet.
-            resolved=lambda merged: not of_plan or not references_in(merged),
+            resolved=lambda merged: not of_plan or not has_references(merged),
             # Only calls may be changed: a compensation is decided as a whole.
             ruled=lambda call: self.with_repeats([Ruled(item.index, call, self.ruling(call, Purpose.CALL))])[0].ruling,
         )

@@ -21,7 +21,7 @@ from backstay.policies.denials import denials_of
 from backstay.shown import one_line, shown_arguments
 from backstay.task.context import ContextItem
 from backstay.task.event import call_drafts
-from backstay.task.plan import references_in
+from backstay.task.plan import has_references
 from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
@@ -357,7 +357,7 @@ class ToolCalls:
         call, name = flight.call, flight.call.tool.name
         # Only what a step of a plan still refers to cannot be checked yet.
         of_plan = flight.purpose is Purpose.PLAN_STEP or flight.results is not None
-        resolved = not (of_plan and references_in(call.arguments))
+        resolved = not (of_plan and has_references(call.arguments))
         checked = await self.context.check_call(
             name, call.arguments, resolved=resolved, of_plan=of_plan, summary=f"look at the changed {name}"
         )

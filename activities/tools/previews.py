@@ -16,7 +16,7 @@ from backstay.errors import BackstayError, ToolUnavailable
 from backstay.plans.rehearsal import RehearsedCall, Token, differences, missing_value, simulated_answer, tokens_in
 from backstay.requests import PreviewedCall
 from backstay.shown import one_line
-from backstay.task.plan import Missing, references_in
+from backstay.task.plan import Missing, has_references
 from backstay.tools.tool import BUILTIN, ToolResult
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -155,7 +155,7 @@ class Previews:
         return await self.arguments.referred(ask.run, whole, ask.references, missing)
 
     async def _refers(self, ask: calls.PreviewCalls, call: PreviewedCall) -> bool:
-        return bool(references_in(await self.arguments.whole(ask.run, call.arguments)))
+        return has_references(await self.arguments.whole(ask.run, call.arguments))
 
     async def _answer(  # called in one place, by what they are
         self,

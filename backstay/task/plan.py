@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
@@ -32,11 +33,15 @@ class _Part(NamedTuple):
 
 
 def _parts(text: str) -> list[_Part]:
-    """Take a text apart in linear time: `${` begins a reference, and `$${` stands for `${` itself.
+    """Take a text apart in linear time; a text without any reference is one part."""
+    return [*_parts_of(text)] or [_Part(False, text)]
+
+
+def _parts_of(text: str) -> Iterator[_Part]:
+    """Yield the parts of a text: `${` begins a reference, and `$${` stands for `${` itself.
 
     Of the dollar signs right before a brace each pair stands for one, so that `$$${input.x}` is a sign and a reference.
     """
-    parts: list[_Part] = []
     plain, end, last = "", 0, text.rfind("}")
     for begin, signs in _signs(text):
         if begin < end:
@@ -48,11 +53,12 @@ def _parts(text: str) -> list[_Part]:
         if closed < 0:
             plain += "${" if signs % 2 else "{"
             continue
-        parts += [_Part(False, plain)] if plain else []
-        parts.append(_Part(True, text[end:closed].strip()))
+        if plain:
+            yield _Part(False, plain)
+        yield _Part(True, text[end:closed].strip())
         plain, end = "", closed + 1
-    plain += text[end:]
-    return [*parts, _Part(False, plain)] if plain or not parts else parts
+    if plain := plain + text[end:]:
+        yield _Part(False, plain)
 
 
 def _written(parts: Iterable[_Part]) -> str:
@@ -80,7 +86,18 @@ def _escaped(text: str, *, before_reference: bool = False) -> str:
 
 def references_in(value: Any) -> list[str]:
     """Return every reference in a JSON value, in order, without `${` and `}`."""
-    return [part.text for text in texts_of(value) if "${" in text for part in _parts(text) if part.is_reference]
+    return [*_references(value)]
+
+
+def has_references(value: Any) -> bool:
+    """Return whether a JSON value holds a reference; looks no further than the first one."""
+    return next(_references(value), None) is not None
+
+
+def _references(value: Any) -> Iterator[str]:
+    for text in texts_of(value):
+        if "${" in text:
+            yield from (part.text for part in _parts_of(text) if part.is_reference)
 
 
 def is_reference(value: Any) -> bool:
@@ -95,8 +112,9 @@ def holds_notation(value: Any) -> bool:
 
 def refuse_many_references(value: Any) -> None:
     """Raise ArgumentsInvalid for more references than anybody could look through."""
-    if (count := len(references_in(value))) > REFERENCES:
-        raise ArgumentsInvalid(f"{count:,} references ${{...}} are more than the {REFERENCES:,} allowed; use fewer")
+    # Counting ends there: this runs in workflows, which may not compute for long.
+    if next(islice(_references(value), REFERENCES, None), None) is not None:
+        raise ArgumentsInvalid(f"there are more than the {REFERENCES:,} references ${{...}} allowed; use fewer")
 
 
 Missing = Callable[[str], Any]
@@ -134,7 +152,7 @@ def refuse_large_steps(arguments: Sequence[dict[str, Any]], given: dict[str, Any
         raise ArgumentsInvalid(f"steps: {error}") from None
     filling, left = _Filling({"input": given}, lambda _: ""), STEPS
     for index, held in enumerate(arguments):
-        if not references_in(held):
+        if not has_references(held):
             continue
         try:
             left -= filling.size(held)

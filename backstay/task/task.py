@@ -12,7 +12,7 @@ from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import NOBODY
-from backstay.task.plan import Plan, references_in, refuse_large_steps
+from backstay.task.plan import Plan, has_references, refuse_large_steps
 
 URGENT = 2
 """Temporal's priority of what a person waits for or has decided: an undo, a decision, a page of what is stored."""
@@ -139,7 +139,7 @@ def _check_plan(task: Task) -> None:
 
 def _check_size(task: Task, plan: Plan) -> None:
     """Raise ArgumentsInvalid for a plan that is too large with its input, and ValueError for what JSON cannot say."""
-    if not references_in([step.arguments for step in plan.steps]):
+    if not has_references([step.arguments for step in plan.steps]):
         return
     # A program may have given values of Python, such as dates.
     steps = [step.model_dump(mode="json", include={"arguments"})["arguments"] for step in plan.steps]

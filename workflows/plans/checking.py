@@ -12,6 +12,7 @@ from backstay.task.plan import (
     Plan,
     PlanStep,
     fill_in,
+    has_references,
     is_reference,
     references_in,
     refuse_large_steps,
@@ -78,7 +79,7 @@ class Checking:
         found = self._sources(arguments)
         if known is None:
             return found
-        referring = [pointer for pointer, value in leaves(arguments) if references_in(value)]
+        referring = [pointer for pointer, value in leaves(arguments) if has_references(value)]
         by = {**known.by, **{pointer: found.by[pointer] for pointer in referring}}
         reaching = tuple(dict.fromkeys((*known.reaching, *(at for at in referring if at in found.reaching))))
         return known.model_copy(update={"by": by, "reaching": reaching[:4], "refers": found.refers})

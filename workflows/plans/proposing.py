@@ -15,7 +15,7 @@ from backstay.plans.plan_run import PlanRun
 from backstay.policies.planning import goes_without_people, rule_on_plan
 from backstay.policies.ruling import Ruling, stricter
 from backstay.shown import one_line
-from backstay.task.plan import references_in, steps_named
+from backstay.task.plan import has_references, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
@@ -252,7 +252,7 @@ class Proposing:
                 steps_named(item.index, merged)
             except errors.ArgumentsInvalid as error:
                 raise DecisionRefused(f"calls.{item.index}.arguments: {error}") from None
-            return not references_in(merged)
+            return not has_references(merged)
 
         named, _ = await checked_change(
             self.context,
