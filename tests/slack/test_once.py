@@ -161,6 +161,6 @@ async def test_a_flood_of_steps_makes_few_messages(temporal, tmp_path):
         result = await ended(handle)
         last = await office.slack.message("run.ended")
         steps = [m for m in office.thread(message) if "action.called" in m.shown or "run.ended" in m.shown]
-        assert len(result["events"]) > 90
+        assert result["events_total"] > 90
         assert 1 < len(steps) <= 8
         assert last.thread_ts == message.thread_ts

@@ -308,7 +308,7 @@ async def test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit(opened)
     for _ in range(130):
         await handle.signal("approval", {"request_id": "r1", "verdict": "approve", "by": "eve"})
     await say(handle, "decide", BO, request_id="r1", verdict="approve")
-    result = await ended(handle)
+    await ended(handle)
     run = f"{handle.id}/{handle.first_execution_run_id}"
     async with open_store(database_url=None, home=opened.settings.home) as store:
         decisions = await store.decisions.of_run(run)
@@ -317,7 +317,7 @@ async def test_junk_signals_do_not_push_a_verified_vote_out_of_the_audit(opened)
         (BO, True, "approve", "r1", "decided"),
     ]
     assert decisions[0].comment == "as agreed"
-    names = [event["name"] for event in result["events"]]
+    names = [event["name"] for event in (await handle.query("timeline", {"after": 0}))["events"]]
     assert names.count("approval.decided") == 2
     assert names.count("approval.refused") <= 21
     assert (await handle.query("status"))["refused"] == 130

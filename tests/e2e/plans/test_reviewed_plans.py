@@ -77,11 +77,11 @@ async def states(handle, *plan_ids):
 
 
 @promise("plans:corrected")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_both_are_completed(opened):
     found, scripts, rooms = opened
     handle = await found.start(scripts.task(propose(BAD), correct("p1", GOOD), **fields("corrected")))
-    result = await ended(handle, 120)
+    result = await ended(handle, 400)
     assert result["outcome"] == "completed", result["error"]
     assert await states(handle, "p1", "p2") == [("COMPLETED", "")] * 2
     first, second = [(await handle.query("plan", {"plan_id": plan_id}))["review"] for plan_id in ("p1", "p2")]
@@ -91,7 +91,8 @@ async def test_a_review_that_finds_a_type_error_leads_to_a_corrective_plan_and_b
     )
     assert {check["name"]: check["score"] for check in first["checks"]} == {"types": 0.9, "lint": 1}
     assert (rooms / "corrected" / "shop.py").read_text() == GOOD
-    moves = [event["data"] for event in result["events"] if event["name"] == "plan.changed"]
+    told = (await handle.query("timeline", {"after": 0}))["events"]
+    moves = [event["data"] for event in told if event["name"] == "plan.changed"]
     assert [(move["plan"], move["state"]) for move in moves if move["state"] in {"REVIEWING", "COMPLETED"}] == [
         ("p1", "REVIEWING"),
         ("p2", "REVIEWING"),
@@ -126,7 +127,7 @@ async def test_another_profiles_model_reviews_what_a_plan_has_done(opened, said,
         (request,) = await pending(handle)
         assert told in request["question"]
         await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-    result = await ended(handle, 120)
+    result = await ended(handle, 400)
     asked = found.model.requests[before]
     (event,) = [event for event in result["events"] if event["name"] == "plan.reviewed"]
 
@@ -155,14 +156,14 @@ async def test_a_plan_that_is_not_corrected_is_decided_about_by_a_person(opened,
     assert "confidence of 0" in request["question"]
     assert "types 0.9" in request["question"]
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
-    result = await ended(handle, 120)
+    result = await ended(handle, 400)
     assert await states(handle, "p1") == [(state, "review_failed")]
     assert (rooms / f"given-up-{verdict}" / "shop.py").exists() is left
     assert "finish.dropped" in [event["name"] for event in result["events"]]
 
 
 @promise("plans:found")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_what_a_review_found_is_read_in_the_question_on_the_page_and_at_a_terminal(opened, nursery, tmp_path):
     found, scripts, _ = opened
     finish = Reply(calls=[("finish", {"summary": "done", "success": True})])
@@ -173,7 +174,7 @@ async def test_what_a_review_found_is_read_in_the_question_on_the_page_and_at_a_
         run = html.unescape((await person.get(f"/runs/{handle.id}")).text)
     shown = await forked(nursery, "plan", "show", handle.id, environment=environment_of(found), folder=tmp_path)
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
-    await ended(handle, 120)
+    await ended(handle, 400)
     for place in (request["question"], asked, run, shown.out):
         assert "shop.py:2: Incompatible return value" in place
 
@@ -186,7 +187,7 @@ async def test_after_as_many_corrections_as_the_profile_allows_a_person_decides_
     (request,) = await pending(handle)
     assert "plan p2" in request["question"]
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": "approve", "by": "ana"})
-    assert (await ended(handle, 120))["outcome"] == "completed"
+    assert (await ended(handle, 400))["outcome"] == "completed"
     assert await states(handle, "p1", "p2") == [("ROLLBACK_COMPLETED", "review_failed")] * 2
     assert not (rooms / "exhausted" / "shop.py").exists()
 
@@ -205,7 +206,7 @@ async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_whe
     handle = await found.start({"plan": write(BAD), **fields(room)})
     (request,) = await pending(handle)
     await handle.execute_update("decide", {"request_id": request["id"], "verdict": verdict, "by": "ana"})
-    result = await ended(handle, 120)
+    result = await ended(handle, 400)
     assert (result["outcome"], result["error"]["type"]) == (outcome, "ReviewFailed")
     assert await states(handle, "plan") == [(state, "review_failed")]
     assert (rooms / room / "shop.py").exists() is (verdict == "reject")

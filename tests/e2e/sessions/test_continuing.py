@@ -224,7 +224,7 @@ return [page, first, later]
         await run.approve(differs.id, by="ana")
         result = await finished(opened, run, executions=4)
         assert (result.outcome, opened.mailbox.sent()) == ("completed", ["a@ask.example", "b@free.example"])
-        names = [event.name for event in result.events]
+        names = [event.name async for event in run.events()]
         assert (names.count("action.rehearsed"), names.count("approval.asked")) == (2, 2)
         assert names.count("program.rehearsed") == as_program
 
