@@ -33,7 +33,7 @@ def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @promise("clients:library")
 async def test_one_call_carries_a_task_to_its_result(tmp_path, monkeypatch):
     scripts = Scripts()
-    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1})]))
+    task = scripts.task(Reply(calls=[("mail__list_customers", {"limit": 1, "offset": n}) for n in range(25)]))
     binary = str(Path(sys.executable).parent / "temporal")
     # A server of its own: the queue's name is the one that programs use when nobody says otherwise.
     async with await WorkflowEnvironment.start_local(
@@ -46,7 +46,9 @@ async def test_one_call_carries_a_task_to_its_result(tmp_path, monkeypatch):
     assert (result.success, result.final_summary, result.error) == (True, "done", None)
     assert result.budget_usage["steps"] == 2
     assert result.budget.max_steps == 4
-    assert result.logs[0]["name"] == "run.started"
+    # Temporal's history holds the last ones only.
+    assert [event["n"] for event in result.logs] == [*range(1, result.events_total + 1)]
+    assert (result.logs[0]["name"], result.events_total > 25) == ("run.started", True)
     assert "kind" in str(opened.model.requests[0]["messages"])
     assert "budget_usage" not in result.plain()
 
