@@ -7,13 +7,13 @@ model, a tool or a database.
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from backstay.errors import PolicyInvalid, SettingsInvalid
+from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.rooms import house
@@ -83,6 +83,24 @@ def require_files(settings: Settings) -> None:
     read_models(settings)
     read_offered(settings)
     load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+
+
+def operator_files(settings: Settings) -> list[Path]:
+    """Return the files that a worker reads when it starts, the code of Python tools among them; some may be missing."""
+    from activities.definitions import definition_files
+    from activities.endpoints.models_file import place_of
+    from toolbox.configuration.load import load
+    from toolbox.python_tools.load import source_files
+
+    found = [settings.toolbox, settings.policy, settings.profiles]
+    found += definition_files(settings.definitions)
+    with suppress(BackstayError):
+        found.append(place_of(settings) or settings.models)
+    with suppress(BackstayError):
+        configuration, _ = load(settings.toolbox, settings.environment, optional=True)
+        named = [entry.module for entry in configuration.python.values() if entry.module]
+        found += source_files([*named, *configuration.safety], settings.toolbox.absolute().parent)
+    return found
 
 
 def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:

@@ -47,11 +47,16 @@ class Definitions:
         raise TaskInvalid(f"definition: there is no {name[:80]!r} in {self.folder}; there are: {known}{more}")
 
 
+def definition_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that may hold a definition each, in the order of their names."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in files if path.suffix in _ENDINGS and path.name[0] != "." and path.is_file()]
+
+
 def read_definitions(folder: Path) -> Definitions:
     """Read every definition in a folder; a file that cannot be used is a fault, and hides no other."""
     found = Definitions(folder)
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    wanted = [path for path in files if path.suffix in _ENDINGS and path.name[0] != "." and path.is_file()]
+    wanted = definition_files(folder)
     for path in wanted[:_MOST_FILES]:
         try:
             definition = _read(path)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -16,7 +15,8 @@ from backstay.settings import Settings, found_in
 from backstay.shown import one_line, shell_words
 from backstay.variables import environment
 from gateways.terminal.local.embedded import start_temporal
-from gateways.terminal.local.parts import DRAIN_S, Parts, keep_page, keep_worker
+from gateways.terminal.local.keeping import DRAIN_S, stop_on_signal
+from gateways.terminal.local.parts import Parts, keep_page, keep_worker
 from gateways.terminal.local.ports import require_free
 from gateways.terminal.local.serving import Serving, alone, variables_for
 from gateways.terminal.policy_check import compared, told
@@ -124,7 +124,7 @@ async def _run(asked: _Asked) -> None:
     serving = Serving(temporal=f"127.0.0.1:{asked.port}", namespace=namespace, pid=os.getpid())
     async with alone(settings.home, database, serving) as tell:
         _require_ports({"--port": asked.port, "--ui-port": asked.ui_port, "--page-port": asked.page_port})
-        stop = _stop_on_signal()
+        stop = stop_on_signal()
         server = await start_temporal(
             port=asked.port,
             ui_port=asked.ui_port,
@@ -249,12 +249,3 @@ async def _compare_policy(terminal: Terminal, settings: Settings, ready: asyncio
     with suppress(BackstayError):
         for found in await compared(settings):
             terminal.say(f"policy      {told(found)}", "red" if found.state == "error" else "yellow")
-
-
-def _stop_on_signal() -> asyncio.Event:
-    """Return an event that Ctrl-C and SIGTERM set."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
-    return stop

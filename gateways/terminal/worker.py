@@ -2,21 +2,68 @@
 
 import os
 import sys
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
+
+from backstay.errors import SettingsInvalid
 from backstay.rooms import house
 from backstay.variables import process_environment
 
 
-def worker(*, role: Literal["all", "runs", "sandbox"] = "all") -> int:
+def worker(
+    *, role: Literal["all", "runs", "sandbox"] = "all", reload: Annotated[bool, Parameter(negative="")] = False
+) -> int:
     """Run a worker until SIGTERM or Ctrl-C; activities that have started finish first.
 
     Parameters
     ----------
     role:
         runs: workflows, model and tools; sandbox: programs, in a process without secrets; all: both
+    reload:
+        when the toolbox, the policy or another file that it reads changes, start another worker, which takes over
     """
-    script = house() / "worker.py"
+    command = [sys.executable, str(house() / "worker.py"), "--role", role]
     # A safe path would hide the packages beside the script.
     variables = {name: value for name, value in process_environment().items() if name != "PYTHONSAFEPATH"}
-    os.execve(sys.executable, [sys.executable, str(script), "--role", role], variables)  # noqa: S606 - to become the worker is the purpose
+    if reload and role == "sandbox":
+        raise SettingsInvalid("--reload: the sandbox role reads no file that could change; leave it out")
+    if not reload:
+        os.execve(sys.executable, command, variables)  # noqa: S606 - to become the worker is the purpose
+    import asyncio
+
+    return asyncio.run(_reloading(command, variables))
+
+
+async def _reloading(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Keep a worker running, and another in its place when its files change, until a signal comes."""
+    import asyncio
+    from functools import partial
+
+    from backstay.settings import Settings
+    from gateways.terminal.local.keeping import KeptPart, stop_on_signal
+    from gateways.terminal.local.reloading import watch_of
+    from gateways.terminal.terminal import Terminal
+    from system.child import Child
+
+    settings, terminal = Settings.load(), Terminal()
+    log = settings.home / "logs" / "worker.log"
+    # A worker that nobody keeps writes there, too.
+    shown = partial(print, file=sys.stderr, flush=True)
+    start = partial(
+        Child.start, "worker", command, environment=variables, log=log, ready="backstay worker ready:", heard=shown
+    )
+    together = settings.metrics_address is None
+    part = KeptPart(terminal, start, lambda _: None, watch_of(settings), together=together, stop_s=45.0)
+    keeping = asyncio.create_task(part.run())
+    stopping = asyncio.create_task(stop_on_signal().wait())
+    try:
+        await asyncio.wait({keeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if keeping.done():
+            keeping.result()
+    finally:
+        stopping.cancel()
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+    return 0

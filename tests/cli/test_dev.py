@@ -1,6 +1,7 @@
 """The commands that run the parts: dev and worker."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -79,6 +80,11 @@ class Dev:
             self.lines += await said(self.process, text)
         return found[-1]
 
+    def toolbox(self, changed=None):
+        """Return the toolbox, or write another one."""
+        file = Path(self.environment["BACKSTAY_TOOLBOX"])
+        return json.loads(file.read_text()) if changed is None else file.write_text(json.dumps(changed))
+
     async def end(self):
         if self.process is not None:
             with suppress(ProcessLookupError):
@@ -145,6 +151,31 @@ async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lea
     assert f"  http://127.0.0.1:{dev.page_port}/requests/{name}/r1" in shown.out.splitlines()
     assert (inbox.status_code, run.status_code) == (200, 200)
     assert "May the run" in run.text
+
+
+@promise("clients:reload")
+async def test_a_changed_toolbox_is_obeyed_by_another_worker_that_goes_on_with_the_runs(dev, nursery):
+    await dev.up()
+    write = Reply(calls=[("mail__send_email", {"to": "b@example.com", "subject": "Hi", "body": "Hello"})])
+    task = dev.scripts.task(write)["text"]
+    name = (await forked(nursery, "run", task, "--detach", environment=dev.there, folder=dev.folder)).out.strip()
+    known = dev.toolbox()
+    dev.toolbox({"mcpServers": {"mail": {"command": 7}}})
+    refused = await dev.says("not obeyed")
+    assert refused.startswith("changed     toolbox.json: not obeyed, as ")
+    assert "mcpServers.mail.command" in refused
+    dev.toolbox(known | {"mcpServers": known["mcpServers"] | {"post": known["mcpServers"]["mail"]}})
+    await dev.says("changed     toolbox.json; starting another worker")
+    await dev.says("tools       post: ")
+
+    shown = await forked(nursery, "show", name, environment=dev.there, folder=dev.folder)
+    async with asyncio.timeout(150):
+        while "r1" not in shown.out:
+            shown = await forked(nursery, "show", name, environment=dev.there, folder=dev.folder)
+    done = await command("approve", name, "r1", environment=dev.there, folder=dev.folder)
+    assert done.code == 0, done.err
+    ended = await command("attach", name, environment=dev.there, folder=dev.folder)
+    assert (ended.code, ended.out) == (0, "done\n"), ended.err
 
 
 @promise("clients:one-dev")

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -24,6 +25,7 @@ from toolbox.providers.declaration import CallTemplate, Check, Declaration
 
 _BUNDLED = Path(__file__).with_name("bundled")
 _GROUP = "backstay.tools"
+_MOST_SOURCES = 1000
 _SHAPES: TypeAdapter[dict[str, Shape]] = TypeAdapter(dict[str, Shape])
 
 
@@ -110,6 +112,17 @@ def import_module(field: str, named: str, folder: Path, point: EntryPoint | None
     except (Exception, SystemExit) as error:  # a module of the operator's may fail in any way
         reason = f"{type(error).__name__}: {message_line(str(error))}"
         raise ToolboxInvalid(f"{field}: {named!r} cannot be loaded: {reason}") from None
+
+
+def source_files(modules: Iterable[str], folder: Path) -> list[Path]:
+    """Return the source of those modules that are a file `x.py` or a package `x/` of the folder."""
+    found: list[Path] = []
+    for named in modules:
+        if named.endswith("/"):
+            found += sorted((folder / named).rglob("*.py"))[:_MOST_SOURCES]
+        elif named.endswith(".py"):
+            found.append(folder / named)
+    return found
 
 
 def _module_of(point: EntryPoint) -> ModuleType:

@@ -2,14 +2,16 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backstay.errors import SettingsInvalid
 from backstay.rooms import house
 from backstay.settings import Settings
 from gateways.terminal.local.embedded import Embedded, environment_for
+from gateways.terminal.local.keeping import KeptPart
+from gateways.terminal.local.reloading import policy_watch, watch_of
 from gateways.terminal.session import account_name
 from gateways.terminal.terminal import Terminal
 from system.child import Child
@@ -17,10 +19,6 @@ from system.files import write_whole
 
 _READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
 _TELLS_TOOLS = "backstay worker tools: "
-_READY_S = 60.0
-DRAIN_S = 8.0
-"""How long a part may take to end."""
-_LONGEST_PAUSE_S = 30.0
 
 
 class Parts(NamedTuple):
@@ -86,13 +84,17 @@ async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
             for provider in line.removeprefix(_TELLS_TOOLS).split("; "):
                 parts.terminal.say(f"tools       {provider}")
 
-    await _keep(parts.terminal, lambda: start_worker(home, environment, heard=hear), tell)
+    start = partial(start_worker, home, environment, heard=hear)
+    # Two processes cannot offer their metrics at one address.
+    together = parts.settings.metrics_address is None
+    await KeptPart(parts.terminal, start, tell, watch_of(parts.settings), together=together).run()
 
 
 async def keep_page(parts: Parts, port: int) -> None:
     """Keep the page running on a port; raises SettingsInvalid when it cannot start at all."""
     home, environment = parts.settings.home, parts.environment
-    await _keep(parts.terminal, lambda: start_page(home, environment, port), lambda _: _say_page(parts))
+    start = partial(start_page, home, environment, port)
+    await KeptPart(parts.terminal, start, lambda _: _say_page(parts), policy_watch(parts.settings)).run()
 
 
 def _say_page(parts: Parts) -> None:
@@ -126,24 +128,3 @@ def _open_in_browser(file: Path, address: str) -> None:
 
     write_whole(file, f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n'.encode(), mode=0o600)
     webbrowser.open(file.absolute().as_uri())
-
-
-async def _keep(terminal: Terminal, start: Callable[[], Awaitable[Child]], ready: Callable[[str], None]) -> None:
-    """Start a part again whenever it dies; raises SettingsInvalid when it cannot start at all."""
-    pause, started_once = 1.0, False
-    while True:
-        part = await start()
-        try:
-            said_ready = await part.is_ready(_READY_S)
-            if said_ready is not None:
-                ready(f"{said_ready} (log: {part.log})")
-                pause, started_once = 1.0, True
-            code = await part.ended()
-        finally:
-            await part.stop(DRAIN_S)
-        said = " / ".join(list(part.last)[-2:])
-        if not started_once and code == 2:
-            raise SettingsInvalid(said.removeprefix(f"backstay {part.name}: ").removeprefix("backstay: "))
-        terminal.say(f"the {part.name} ended with {code}: {said}; starting another in {pause:g} s", "red")
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE_S)

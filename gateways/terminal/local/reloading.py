@@ -1,0 +1,104 @@
+"""Tell when a file of the operator has changed, and whether what it says may be obeyed.
+
+A worker reads its files when it starts. One that changes leads to another worker, which takes over once it is ready;
+the old one ends its work first. So a file that cannot be used changes nothing.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from backstay.errors import BackstayError
+from backstay.settings import Settings
+from backstay.shown import message_line
+
+LOOK_S = 1.0
+"""How often the files are looked at; one that is being written is obeyed when it has not changed for so long."""
+Stamp = tuple[int, int, int]
+"""Time of the last change in nanoseconds, bytes, and inode."""
+
+
+class Watch:
+    """Know the files of the operator as they were when a worker last read them."""
+
+    def __init__(self, files: Callable[[], Sequence[Path]], fault: Callable[[Sequence[Path]], str]) -> None:
+        """`files` returns what to look at; `fault` says why changed ones may not be obeyed, and is empty otherwise."""
+        self._files = files
+        self._fault = fault
+        self._known = self._stamps()
+
+    async def changed(self) -> tuple[list[Path], str]:
+        """Wait for a change; return which files changed, and why they may not be obeyed, if they may not.
+
+        They count as known from then on, also those that may not be obeyed.
+        """
+        while True:
+            await asyncio.sleep(LOOK_S)
+            before = await asyncio.to_thread(self._stamps)
+            if before == self._known:
+                continue
+            await asyncio.sleep(LOOK_S)
+            if (now := await asyncio.to_thread(self._stamps)) != before:
+                continue
+            both = sorted(now.keys() | self._known.keys())
+            changed = [path for path in both if now.get(path) != self._known.get(path)]
+            self._known = now
+            return changed, await asyncio.to_thread(self._fault, [path for path in changed if path in now])
+
+    def _stamps(self) -> Mapping[Path, Stamp]:
+        found: dict[Path, Stamp] = {}
+        for path in self._files():
+            try:
+                seen = path.stat()
+            except OSError:
+                continue
+            found[path] = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+        return found
+
+
+def watch_of(settings: Settings) -> Watch:
+    """Return the watch over all files that a worker of these settings reads."""
+    from opening import operator_files
+
+    return Watch(lambda: operator_files(settings), lambda changed: fault_of(settings, changed))
+
+
+def policy_watch(settings: Settings) -> Watch:
+    """Return the watch over the one file that the page reads."""
+    return Watch(lambda: [settings.policy], lambda changed: fault_of(settings, changed))
+
+
+def fault_of(settings: Settings, changed: Sequence[Path]) -> str:
+    """Return why changed files may not be obeyed, in one line; empty when they may.
+
+    Whoever can write one could allow themselves anything, and a run writes below the folder of workspaces.
+    """
+    from opening import require_files
+
+    for path in changed:
+        if why := _open_to_others(path, settings):
+            return f"{path} {why}"
+    try:
+        require_files(settings)
+    except BackstayError as error:
+        return message_line(str(error), 500)
+    return ""
+
+
+def _open_to_others(path: Path, settings: Settings) -> str:
+    """Return who else could write a file, and what to do; empty where nobody else can."""
+    real = Path(os.path.realpath(path))
+    rooms = Path(os.path.realpath(settings.workspaces or settings.home / "workspaces"))
+    if real.is_relative_to(rooms):
+        return f"lies in the folder of workspaces {rooms}, where runs write; move it elsewhere"
+    try:
+        modes = {place: place.stat().st_mode for place in (real, real.parent)}
+    except OSError as error:
+        return f"cannot be read: {type(error).__name__}"
+    for place, mode in modes.items():
+        # In a folder such as /tmp, only the owner of a file may replace it.
+        if mode & stat.S_IWOTH and not (place != real and mode & stat.S_ISVTX):
+            return f"can be written by every user of this machine; run: chmod o-w {place}"
+    return ""

@@ -1,0 +1,174 @@
+"""Parts are replaced when their files change, and go on where the change cannot be used."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from backstay.settings import Settings
+from gateways.terminal.local import reloading
+from gateways.terminal.local.keeping import KeptPart
+from gateways.terminal.local.reloading import Watch, fault_of, watch_of
+from gateways.terminal.terminal import Terminal
+from system.child import Child
+from tests.requirements import promise
+
+PART = """
+import os, signal, sys, time
+said = open(sys.argv[1]).read()
+if said == "broken":
+    sys.exit("no such tool")
+signal.signal(signal.SIGTERM, lambda *_: (os.write(1, f"drained {said}\\n".encode()), os._exit(0)))
+print(f"ready: {said} {os.getpid()}", flush=True)
+time.sleep(1000)
+"""
+"""A part that is ready with what its file says, or ends because of it."""
+
+
+class Said(Terminal):
+    """Keep what is said."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def say(self, text, style=None):
+        self.lines.append(text)
+
+
+class Kept:
+    """A part that is kept, with the file that it reads."""
+
+    def __init__(self, folder, *, together):
+        self.file, self.folder = folder / "policy.yaml", folder
+        self.file.write_text("one")
+        self.terminal, self.heard, self.ready = Said(), [], []
+        watch = Watch(lambda: [self.file], lambda _: self.fault)
+        self.fault = ""
+        self.part = KeptPart(self.terminal, self.start, self.ready.append, watch, together=together)
+
+    async def start(self):
+        command = (sys.executable, "-c", PART, str(self.file))
+        log, hear = self.folder / "part.log", self.heard.append
+        return await Child.start("part", command, environment={}, log=log, ready="ready:", heard=hear)
+
+    async def until(self, found):
+        async with asyncio.timeout(60):
+            while not found():
+                await asyncio.sleep(0.02)
+
+
+def exists(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(reloading, "LOOK_S", 0.1)
+
+
+@pytest.fixture(params=[True, False], ids=["together", "one after the other"])
+async def kept(request, tmp_path):
+    kept = Kept(tmp_path, together=request.param)
+    running = asyncio.create_task(kept.part.run())
+    await kept.until(lambda: kept.ready)
+    yield kept, request.param
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    pids = [line.split()[2] for line in kept.heard if line.startswith("ready:")]
+    assert [pid for pid in pids if exists(pid)] == []
+
+
+@promise("clients:reload")
+async def test_a_change_leads_to_another_part_and_the_old_one_ends_its_work(kept):
+    kept, together = kept
+    kept.file.write_text("two")
+    await kept.until(lambda: len(kept.ready) == 2 and "drained one" in kept.heard)
+    assert "changed     policy.yaml; starting another part" in kept.terminal.lines
+    order = [line.split()[0] + line.split()[1] for line in kept.heard]
+    assert (order.index("ready:two") < order.index("drainedone")) is together
+    kept.file.unlink()
+    kept.file.write_text("three")
+    await kept.until(lambda: len(kept.ready) == 3 and "drained two" in kept.heard)
+
+
+@promise("clients:reload")
+async def test_what_keeps_a_part_from_starting_leaves_the_old_one_where_both_can_run(tmp_path):
+    kept = Kept(tmp_path, together=True)
+    running = asyncio.create_task(kept.part.run())
+    await kept.until(lambda: kept.ready)
+    kept.file.write_text("broken")
+    await kept.until(lambda: any("goes on with what it read before" in line for line in kept.terminal.lines))
+    assert kept.terminal.lines[-1] == "the part goes on with what it read before: no such tool"
+    kept.file.write_text("two")
+    await kept.until(lambda: len(kept.ready) == 2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert {"drained one", "drained two"} <= {*kept.heard}
+
+
+@promise("clients:reload")
+async def test_what_may_not_be_obeyed_starts_nothing(tmp_path):
+    kept = Kept(tmp_path, together=True)
+    kept.fault = "it is open to others"
+    running = asyncio.create_task(kept.part.run())
+    await kept.until(lambda: kept.ready)
+    kept.file.write_text("two")
+    await kept.until(lambda: kept.terminal.lines)
+    assert kept.terminal.lines == ["changed     policy.yaml: not obeyed, as it is open to others"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert [line.split()[1] for line in kept.heard if "ready" in line] == ["one"]
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolbox.json").write_text('{"python": {"own": {"module": "own.py"}}, "safety": ["checks/"]}')
+    (tmp_path / "policy.yaml").write_text("default: {read_only: allow}")
+    (tmp_path / "own.py").write_text("")
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "__init__.py").write_text("")
+    (tmp_path / "definitions").mkdir()
+    files = {"toolbox": tmp_path / "toolbox.json", "policy": tmp_path / "policy.yaml"}
+    return Settings.load(None, home=tmp_path / "home", definitions=tmp_path / "definitions", **files)
+
+
+@promise("clients:reload")
+async def test_every_file_that_a_worker_reads_is_watched(settings, tmp_path):
+    for file in (
+        "toolbox.json",
+        "policy.yaml",
+        "own.py",
+        "checks/__init__.py",
+        "checks/more.py",
+        "definitions/new.yaml",
+    ):
+        changing = asyncio.create_task(watch_of(settings).changed())
+        await asyncio.sleep(0)
+        with (tmp_path / file).open("a") as opened:
+            opened.write("\n")
+        changed, _ = await asyncio.wait_for(changing, 30)
+        assert changed == [tmp_path / file]
+
+
+@promise("clients:reload")
+def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(settings, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    assert fault_of(settings, [policy]) == ""
+    policy.chmod(0o666)
+    assert "can be written by every user of this machine; run: chmod o-w" in fault_of(settings, [policy])
+    policy.chmod(0o644)
+    tmp_path.chmod(0o777)
+    assert f"chmod o-w {tmp_path}" in fault_of(settings, [policy])
+    tmp_path.chmod(0o755)
+    room = settings.home / "workspaces" / "a"
+    room.mkdir(parents=True)
+    (room / "policy.yaml").write_text(policy.read_text())
+    policy.unlink()
+    policy.symlink_to(room / "policy.yaml")
+    assert "lies in the folder of workspaces" in fault_of(settings, [policy])
+    policy.unlink()
+    policy.write_text("defualt: {}")
+    assert "defualt" in fault_of(settings, [policy])
