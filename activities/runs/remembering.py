@@ -1,6 +1,6 @@
 """Choose what later runs of the same user may recall of a run: whose words they were is kept with each part."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,10 +10,12 @@ from activities.model.transcript import PROGRAM, RECALLED, Transcripts
 from activities.payloads import apart
 from activities.resources import Activities, Resources
 from backstay import calls
+from backstay.approvals.approval import RecordedDecision
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
 from backstay.memory.item import UNKNOWN_SOURCE, MemoryItem, least_trusted, owner_of, without_ref
 from backstay.memory.words import MOST_INDEXED, MOST_READ, words_of
+from backstay.provenance.source import Source
 from backstay.task.event import Event
 from store.memory.items import Remembered
 from store.runs.recollection import about_text, answer_text, call_text, output_text
@@ -24,6 +26,8 @@ MOST_CALLS = 200
 _LARGE = 1 << 20
 """Of larger answers the digest is indexed."""
 _LETS_GO = frozenset({"approve", "modify"})
+_WHOLE = frozenset({"plan", "program"})
+"""Kinds of requests that are about all that a plan or a program does."""
 _log = structlog.get_logger("backstay.runs")
 
 
@@ -47,6 +51,14 @@ class Remembering(Activities):
         workflow_id, _, workflow_run_id = run.rpartition("/")
         return await self.store.runs.get(workflow_id, workflow_run_id)
 
+    async def closed_before(self, run: str) -> calls.Closed | None:
+        """Return how a run ended of which something was forgotten since; a retry would write it down again."""
+        row = await self.row(run)
+        if row is None or row.result is None or not await self.store.forgetting.has_forgotten(run):
+            return None
+        told = {name: row.result.get(name) for name in ("ledger_head", "effects", "effects_ref", "events_ref")}
+        return calls.Closed.model_validate(told)
+
     async def of(self, ask: calls.CloseRun, events: Sequence[Event], result: Mapping[str, Any]) -> list[Remembered]:
         """Return what is to be remembered of a run that ends; nothing where that cannot be read.
 
@@ -69,10 +81,10 @@ class Remembering(Activities):
         self, ask: calls.CloseRun, row: RunRow, owner: str, events: Sequence[Event], result: Mapping[str, Any]
     ) -> list[Remembered]:
         told = await self._sources(ask)
-        made = [event for event in events if event.name in {"action.called", "action.failed"}][-MOST_CALLS:]
-        approved = _approved(events)
-        outputs = {event.n: told.get(ref, UNKNOWN_SOURCE) for event in made if (ref := _ref(event))}
-        by_model = {"source": least_trusted([*told.values(), *outputs.values()]), "written_by": _in(row, "model")}
+        every = [event for event in events if event.name in {"action.called", "action.failed"}]
+        made, approved = every[-MOST_CALLS:], await self._approved(ask.run, events)
+        read = [told.get(_ref(event), _untold(event)) for event in every]
+        by_model = {"source": least_trusted([*told.values(), *read]), "written_by": _in(row, "model")}
         ended = row.model_copy(update={"result": dict(result)})
 
         def item(n: int, kind: str, at: float, **more: Any) -> MemoryItem:
@@ -88,14 +100,33 @@ class Remembering(Activities):
             asked = words_of(call_text(event.data))
             found.append(Remembered(call, asked))
             if (ref := _ref(event)) and (words := await self._words(ask.run, ref)):
-                by_tool = {"ref": ref, "source": without_ref(outputs[event.n]), "written_by": tool}
+                by_tool = {"ref": ref, "source": without_ref(told.get(ref, UNKNOWN_SOURCE)), "written_by": tool}
                 # What was asked for tells what an answer is about.
                 words = list(dict.fromkeys([*asked, *words]))[:MOST_INDEXED]
                 found.append(Remembered(item(event.n, "tool_output", at, **named, **by_tool), words))
         last = max((event.n for event in events), default=0) + 1
         latest = max(remembered.item.at for remembered in found)
-        answer = item(last, "final_answer", latest, **by_model)
+        answer = item(
+            last, "final_answer", latest, **by_model | ({"source": UNKNOWN_SOURCE} if _quotes(result) else {})
+        )
         return [*found, Remembered(answer, words_of(answer_text(ended.result or {})))]
+
+    async def _approved(self, run: str, events: Sequence[Event]) -> dict[int, str]:
+        """Return, for calls that change something, the person who let them go, where one was asked about them."""
+        decisions = await self.store.decisions.of_run(run)
+        if not decisions:
+            return {}
+        workflow_id, _, _ = run.rpartition("/")
+        asked = await self.store.requests.of_workflow(workflow_id, run=run)
+        by_call = _said_of_calls(decisions, {row.request_id: row.request.get("calls", ()) for row in asked})
+        by_step = _of_whole(events)
+        effects = {row.n: row for row in await self.store.effects.of_run(run) if not row.undo}
+        found: dict[int, str] = {}
+        for event in events:
+            if (effect := effects.get(event.data.get("effect", 0))) is not None:
+                named = by_call.get((effect.tool, effect.args_digest)) or by_step.get(event.step_index)
+                found |= {} if named is None else {event.n: named}
+        return found
 
     async def _sources(self, ask: calls.CloseRun) -> dict[str, str]:
         """Return whose words the model was told, by the stored result that holds them; texts have names of their own.
@@ -140,14 +171,41 @@ def _seconds(event: Event, row: RunRow) -> float:
         return row.opened_at
 
 
-def _approved(events: Sequence[Event]) -> dict[int, str]:
-    """Return, for calls that change something, the person who let them go, where one was asked in their step."""
-    last: dict[int, str] = {}
+def _untold(event: Event) -> str:
+    """Return whose words came of a call that the model was not told of as an answer: an error may quote anybody."""
+    tool = str(event.data.get("tool") or "")
+    return UNKNOWN_SOURCE if _ref(event) or not tool else Source(kind="tool", tool=tool, content="others").code
+
+
+def _quotes(result: Mapping[str, Any]) -> bool:
+    """Return whether a result may repeat, beside what the model said, why a call or an undo failed."""
+    return bool(result.get("error") or result.get("undone"))
+
+
+def _said_of_calls(decisions: Iterable[RecordedDecision], asked: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Return who let calls go about which people were asked, by tool and digest of the arguments."""
+    found: dict[tuple[str, str], str] = {}
+    for decision in decisions:
+        if decision.state != "decided" or decision.asked_again:
+            continue
+        changed = {each.index: each.args_digest for each in decision.changed}
+        for call in asked.get(decision.request_id, ()):
+            if decision.calls.get(call["index"], decision.verdict) in _LETS_GO:
+                digest = changed.get(call["index"], call["args_digest"])
+                found[call["tool"], digest] = _named(decision.by, decision.verified)
+    return found
+
+
+def _named(by: Any, verified: Any) -> str:
+    return f"{by}{'' if verified else ' (not verified)'}"
+
+
+def _of_whole(events: Sequence[Event]) -> dict[int, str]:
+    """Return by step who let a plan or a program go as a whole."""
     found: dict[int, str] = {}
     for event in events:
         said = event.data
-        if event.name == "approval.decided" and said.get("state") == "decided" and said.get("verdict") in _LETS_GO:
-            last[event.step_index] = f"{said.get('by')}{'' if said.get('verified') else ' (not verified)'}"
-        elif said.get("effect") is not None and event.step_index in last:
-            found[event.n] = last[event.step_index]
+        is_whole = event.name == "approval.decided" and said.get("kind") in _WHOLE and said.get("state") == "decided"
+        if is_whole and said.get("verdict") in _LETS_GO:
+            found[event.step_index] = _named(said.get("by"), said.get("verified"))
     return found

@@ -375,6 +375,8 @@ class Runs(Activities):
     @implements(calls.close_run)
     async def close_run(self, ask: calls.CloseRun) -> calls.Closed:
         """Store how the run ended, together with its effects and events."""
+        if (closed := await self.remembering.closed_before(ask.run)) is not None:
+            return closed
         await self.begin(ask)
         await self.store.deltas.forget(ask.run)
         rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
@@ -383,14 +385,13 @@ class Runs(Activities):
         await self.store.plans.end(ask.run, ask.plans)
         effects_ref = (await self.records.write(ask.run, "effects", [effect.plain() for effect in effects])).ref
         events_ref = (await self.records.write(ask.run, "events", [event.plain() for event in events])).ref
-        update: dict[str, Any] = {
+        kept = {
             "effects": tuple(effects[-KEPT:]),
             "effects_ref": effects_ref,
-            "events": tuple(events[-KEPT_EVENTS:]),
             "events_total": len(events),
             "events_ref": events_ref,
         }
-        result = ask.result.model_copy(update=update)
+        result = ask.result.model_copy(update={**kept, "events": tuple(events[-KEPT_EVENTS:])})
         outputs = await self._apart(ask.run, result) or await self._with_answers(ask, result)
         more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)
@@ -405,8 +406,7 @@ class Runs(Activities):
 
         head = await self.store.write(close)
         await self._release_workspace(ask)
-        del update["events"]  # the run has them
-        return calls.Closed(ledger_head=head, **more, **update)
+        return calls.Closed(ledger_head=head, **kept, **more)
 
     async def _apart(self, run: str, result: Result) -> dict[str, Any] | None:
         """Store outputs apart that are too large for a Result, and return what stands for them; else None."""

@@ -79,11 +79,12 @@ def owner_of(user_id: str, started_by: str, may_act_for: Collection[str]) -> str
     """Return whose memory a run reads and fills; nothing where nobody proved to have started it.
 
     A task that names no user is its starter's. One for somebody else is that user's only where the operator lists the
-    service that started it.
+    service that started it. Such a service acts for many, so what it starts without naming one is nobody's.
     """
-    if not started_by:
+    names_nobody = user_id in {NOBODY, ""}
+    if started_by in {NOBODY, ""} or (names_nobody and started_by in may_act_for):
         return ""
-    if user_id in {started_by, NOBODY, ""}:
+    if names_nobody or user_id == started_by:
         return started_by
     return user_id if started_by in may_act_for else ""
 

@@ -6,7 +6,8 @@ Nothing in a text or a question is ever syntax.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from backstay.data_files import data_beside
 
@@ -18,9 +19,11 @@ MOST_ASKED = 40
 """Forms of words of a question that are looked for."""
 MOST_QUERY = 2000
 """Characters of a question that are looked at."""
-_STEP = 120
-"""Characters by which the part that is looked at moves on."""
-_LOOKED_AT = 200_000
+_PIECE = re.compile(r"\S{1,300}")
+"""What is looked at as a whole for words that are asked for; a text without spaces is cut."""
+_MOST_FOLDED = 600
+_LEAD = 60
+"""So many characters before the first such word are told, too, where there is room."""
 _LONGEST = 48
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset(data_beside(__file__)["stop"].split())
@@ -32,7 +35,8 @@ _BEGINS = 5
 
 def words_of(text: str, most: int = MOST_INDEXED) -> list[str]:
     """Return the different words of a text, in order, in the forms in which they are stored and asked for."""
-    folded = unicodedata.normalize("NFKC", text[:MOST_READ]).casefold()
+    # One sign can become eighteen.
+    folded = unicodedata.normalize("NFKC", text[:MOST_READ])[:MOST_READ].casefold()
     found: dict[str, None] = {}
     for match in _WORD.finditer(folded):
         word = match.group()
@@ -57,15 +61,39 @@ def excerpt(text: str, wanted: Collection[str], most: int) -> str:
     """Return at most so many characters: those that hold most of the wanted words, the first such place."""
     if len(text) <= most:
         return text
-    room, best, at = most - 2, -1, 0
-    for start in range(0, max(1, min(len(text), _LOOKED_AT) - room + _STEP), _STEP):
-        found = len(set(wanted).intersection(words_of(text[start : start + room])))
-        if found > best:
-            best, at = found, start
-        if best >= len(set(wanted)):
-            break
+    room = most - 2
+    at = _richest(_places_of(text, frozenset(wanted)), room)
     part = text[at : at + room]
     return f"{'…' if at else ''}{part}{'…' if at + room < len(text) else ''}"
+
+
+def _places_of(text: str, wanted: frozenset[str]) -> list[tuple[int, int, frozenset[str]]]:
+    """Return where a text has wanted words: the beginnings and ends of such pieces, and which words."""
+    found: list[tuple[int, int, frozenset[str]]] = []
+    if not wanted:
+        return found
+    for match in _PIECE.finditer(text, 0, MOST_READ):
+        folded = unicodedata.normalize("NFKC", match.group())[:_MOST_FOLDED].casefold()
+        here = wanted.intersection(form for word in _WORD.findall(folded) for form in _forms(word))
+        if here:
+            found.append((match.start(), match.end(), here))
+    return found
+
+
+def _richest(places: Sequence[tuple[int, int, frozenset[str]]], room: int) -> int:
+    """Return where the first part begins that has most of the wanted words in so many characters."""
+    best, at, last = 0, 0, 0
+    held: Counter[str] = Counter()
+    for number, (start, _, words) in enumerate(places):
+        while last < len(places) and (last <= number or places[last][1] <= start + room):
+            held.update(places[last][2])
+            last += 1
+        if len(held) > best:
+            spare = max(room - (places[last - 1][1] - start), 0)
+            best, at = len(held), max(start - min(_LEAD, spare), 0)
+        held.subtract(words)
+        held = +held
+    return at
 
 
 def _forms(word: str) -> list[str]:

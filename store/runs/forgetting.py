@@ -4,6 +4,7 @@ The chain of the run in the ledger stays as it is, so that it can still be verif
 pruned. Of one item, the stored answer, its line in the timeline and the model's own copy of the conversation go.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, select, update
@@ -15,7 +16,7 @@ from store.blobs.blobs import Blobs, BlobStore
 from store.blobs.rows import SEALED
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import events, runs
+from store.database.schema import events, ledger_rows, runs
 from store.database.transactions import reading, writing
 from store.ledger.noting import note
 from store.memory.items import clean_index, drop_items
@@ -56,6 +57,12 @@ class Forgetting:
         return (await self._pruning.free_payloads([run])).payloads
 
     @reading
+    def has_forgotten(self, connection: Connection, run: str) -> bool:
+        """Return whether something of a run was forgotten, so that its end is not written a second time."""
+        told = select(ledger_rows.c.n).where(ledger_rows.c.run == run, ledger_rows.c.kind == "memory").limit(1)
+        return connection.execute(told).first() is not None
+
+    @reading
     def _check(self, connection: Connection, run: str) -> None:
         _closed(connection, run)
 
@@ -65,14 +72,16 @@ class Forgetting:
         if not drop_items(connection, item.run, [item.id]):
             raise RunNotFound(f"{item.id}: it was forgotten already")
         clean_index(connection)
-        values: dict[str, Any] = {"context": None}
+        result = _without_event(row.result or {}, item)
+        values: dict[str, Any] = {"context": None, "result": result}
         match item.kind:
             case "run_metadata":
                 values |= {"text": "", "metadata": None}
             case "final_answer":
-                values |= {"result": {**row.result, "final_summary": FORGOTTEN, "raw_outputs": {}, "output": None}}
+                values |= {"result": {**result, "final_summary": FORGOTTEN, "raw_outputs": {}, "output": None}}
             case "tool_call" | "tool_output":
-                _forget_event(connection, item)
+                pass
+        _forget_events(connection, item)
         connection.execute(update(runs).where(runs.c.run == item.run).values(**values))
         _note(connection, item.run, item.owner, by, kind=item.kind, n=item.n)
 
@@ -91,10 +100,14 @@ class Forgetting:
         if row is None:
             raise RunNotFound(f"{one_line(workflow_id, 100)}: this store knows no such run")
         result = row.result or {}
-        names = [*await _conversation(blobs, row.context), *_named(result, "events_ref", "effects_ref")]
-        if item.ref:
-            record = await _json(blobs, item.ref)
-            names += [item.ref, *_named(record, "shown"), *(f"{ref}{SEALED}" for ref in _named(record, "raw"))]
+        refs = [*_named(result, "events_ref", "effects_ref"), item.ref]
+        if item.kind == "final_answer":
+            refs += [*_named(result, "output_ref"), *_named(result.get("raw_outputs") or {}, "ref")]
+        pieces, said = await _conversation(blobs, row.context)
+        names = [*pieces]
+        for ref in filter(None, (*refs, *said)):
+            record = await _json(blobs, ref)
+            names += [ref, *_named(record, "shown"), *(f"{raw}{SEALED}" for raw in _named(record, "raw"))]
         return list(dict.fromkeys(names))
 
 
@@ -114,22 +127,44 @@ def _closed(connection: Connection, run: str) -> Any:
     return row
 
 
-def _forget_event(connection: Connection, item: MemoryItem) -> None:
-    where = (events.c.run == item.run, events.c.n == item.n)
-    body = connection.execute(select(events.c.body).where(*where)).scalar()
-    if body is not None:
-        data = {name: value for name, value in body["data"].items() if name not in _OF_CALL}
-        told = {**body, "text": f"{one_line(item.tool, 80)} {FORGOTTEN}", "data": data}
-        connection.execute(update(events).where(*where).values(body=told))
+def _forget_events(connection: Connection, item: MemoryItem) -> None:
+    """Have the timeline say no more of an item than that it was forgotten."""
+    found = connection.execute(select(events.c.n, events.c.body).where(events.c.run == item.run)).all()
+    for n, body in found:
+        if _tells_of(body, item):
+            where = (events.c.run == item.run, events.c.n == n)
+            connection.execute(update(events).where(*where).values(body=_forgotten(body)))
+
+
+def _without_event(result: Mapping[str, Any], item: MemoryItem) -> dict[str, Any]:
+    """Return a result, which holds the last events of its run, with what they say of an item left out."""
+    told = [_forgotten(body) if _tells_of(body, item) else body for body in result.get("events") or ()]
+    return {**result, "events": told}
+
+
+def _tells_of(body: Mapping[str, Any], item: MemoryItem) -> bool:
+    match item.kind:
+        case "run_metadata":
+            return body["name"] == "run.started"
+        case "final_answer":
+            return body["name"] == "run.ended"
+        case "tool_call" | "tool_output":
+            return body["n"] == item.n
+
+
+def _forgotten(body: Mapping[str, Any]) -> dict[str, Any]:
+    data = {name: value for name, value in body["data"].items() if name not in _OF_CALL}
+    return {**body, "text": f"{one_line(str(data.get('tool') or body['name']), 80)} {FORGOTTEN}", "data": data}
 
 
 def _note(connection: Connection, run: str, owner: str, by: str, **more: Any) -> None:
     note(connection, run, "memory", "memory.forgotten", {"owner": owner, "by": by, **more})
 
 
-async def _conversation(blobs: Blobs, context: str | None) -> list[str]:
-    """Return the pieces of what the model of a run was told, from the last one back to the first."""
+async def _conversation(blobs: Blobs, context: str | None) -> tuple[list[str], list[str]]:
+    """Return the pieces of what the model of a run was told, and the stored results that say how the run ended."""
     found: dict[str, None] = {}
+    ends: dict[str, None] = {}
     waiting = [context]
     while waiting and len(found) < _MOST_PIECES:
         ref = waiting.pop()
@@ -138,9 +173,8 @@ async def _conversation(blobs: Blobs, context: str | None) -> list[str]:
         found[ref] = None
         piece = await _json(blobs, ref)
         waiting += _named(piece, "older", "before")
-        # How the run ended stands in a result of its own.
-        found |= dict.fromkeys(said[1] for said in piece.get("said", ()) if said[0] == "!engine.result" and said[1])
-    return list(found)
+        ends |= dict.fromkeys(said[1] for said in piece.get("said", ()) if said[0] == "!engine.result" and said[1])
+    return list(found), list(ends)
 
 
 async def _json(blobs: Blobs, ref: str) -> dict[str, Any]:

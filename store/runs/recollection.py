@@ -1,5 +1,6 @@
 """Tell what is remembered of runs: find it by words, and read its text where the record has it."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -63,7 +64,8 @@ class Recollection:
                 continue
             text, asked = await self._text(item, row)
             if text:
-                part = excerpt(text, wanted, most)
+                # A long text of strangers must not hold up the runs of everybody.
+                part = await asyncio.to_thread(excerpt, text, wanted, most)
                 told.append(Recalled(item=item, text=part, is_cut=part != text, asked=asked))
         return told
 
@@ -83,7 +85,8 @@ class Recollection:
         blobs = self._blobs.of(item.run)
         try:
             record = await blobs.record(item.ref)
-            return output_text(await blobs.result(item.ref)), record.get(_ASKED)
+            payload = await blobs.result(item.ref)
+            return await asyncio.to_thread(output_text, payload), record.get(_ASKED)
         except StoreUnavailable:
             raise
         except BackstayError:

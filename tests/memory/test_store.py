@@ -1,13 +1,17 @@
 """Memory in the store, on SQLite and Postgres: what is found, whose it is, and what is left of what was forgotten."""
 
+import unicodedata
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
 from backstay.errors import RunNotFound, TaskInvalid
+from backstay.memory import words
 from backstay.memory.item import MemoryItem, owner_of
-from backstay.memory.words import words_of
+from backstay.memory.words import asked_words, excerpt, words_of
 from store.memory.items import Remembered
 from tests.ledger.recorded import a_store, keys_of
 from tests.memory.corpus import QUESTIONS, asked, ordinary
@@ -68,6 +72,11 @@ async def test_nobody_finds_or_is_shown_what_runs_of_another_user_left(tmp_path_
         ("ana", "desk", ["desk"], "ana"),
         ("singleton", "ana", [], "ana"),
         ("singleton", "", [], ""),
+        ("singleton", "singleton", [], ""),
+        ("singleton", "desk", ["desk"], ""),
+        ("", "desk", ["desk"], ""),
+        ("desk", "desk", ["desk"], "desk"),
+        ("Ana@example.com", "ana@example.com", [], ""),
     ],
 )
 def test_memory_is_that_of_a_user_to_whom_a_run_was_proven_to_belong(user, by, services, owner):
@@ -97,6 +106,31 @@ async def test_a_text_of_any_kind_and_length_is_remembered_and_told_in_part(tmp_
         assert sources(await store.memory.search("ana", "日本語")) == ["odd"]
         (found,) = [told for told in await store.memory.search("ana", "lorem") if told.item.kind == "tool_output"]
         assert (len(found.text) <= 700, found.is_cut, "lorem" in found.text) == (True, True, True)
+
+
+@promise("store:memory-bounded")
+def test_a_text_that_grows_as_it_is_read_costs_no_more_than_another(monkeypatch):
+    read = []
+
+    def normalized(form, given):
+        read.append(len(given))
+        return unicodedata.normalize(form, given)
+
+    monkeypatch.setattr(words, "unicodedata", SimpleNamespace(normalize=normalized))
+    # One sign that stands for eighteen.
+    text = "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 1_000_000
+    assert len(excerpt(text, asked_words("boiler valve"), 700)) <= 700
+    words_of(text)
+    assert sum(read) <= 3 * words.MOST_READ
+
+
+@promise("store:memory-bounded")
+@pytest.mark.parametrize("before", [0, 50, 40_000])
+def test_the_part_that_is_told_holds_the_words_that_were_asked_for(before):
+    text = f"{'lorem ' * (before // 6)}the valves {'dolor ' * 30} of Zwolle's boiler leak {'sit amet ' * 500}"
+    told = excerpt(text, asked_words("Zwolle boiler valve"), 400)
+    assert len(told) <= 400
+    assert {"valves", "Zwolle's", "boiler"} <= {*told.split()}
 
 
 @promise("store:s003-memory")
