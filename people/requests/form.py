@@ -88,7 +88,7 @@ def decision_of(form: DecisionForm, entered: Entered) -> dict[str, Any]:
         said["comment"] = comment
     memory: dict[str, Any] = {"remember": entered.remember, "remember_arguments": entered.remember_arguments}
     if entered.remember_arguments == "alike":
-        found = form.alike
+        found = "only approvals are remembered so" if entered.remember == "never" else form.alike
         if isinstance(found, str):
             raise DecisionInvalid(f"remember_arguments: no calls are like this one: {found}; remember these")
         memory["remember_like"] = found.like

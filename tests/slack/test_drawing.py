@@ -9,10 +9,13 @@ from slack_sdk.models.blocks import Block
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import Decision
+from backstay.canonical import digest_of
 from backstay.task.event import Event
+from gateways.slack.aim import Aim, Place
 from gateways.slack.drawing.page import Page, escaped, fitting
 from gateways.slack.drawing.request import Shown, headline, request_blocks
 from gateways.slack.drawing.run import Head, step_lines, steps_blocks
+from gateways.slack.forms.verdicts import remember_form
 from tests.requirements import promise
 from tests.slack_blocks import faults_of, text_of
 
@@ -97,6 +100,28 @@ def texts(block):
 
     walk(block)
     return found
+
+
+@promise("slack:alike")
+@pytest.mark.parametrize(
+    ("arguments", "calls", "offered"),
+    [
+        ({"to": "a@x.example", "body": HOSTILE}, 1, True),
+        ({"to": "a@x.example", "body": HOSTILE}, 2, False),
+        ({"to": f"{'a' * 3000}@x.example"}, 1, False),
+    ],
+)
+def test_calls_like_one_can_be_remembered_where_the_form_says_which_they_are(arguments, calls, offered):
+    asked = request(arguments, calls)
+    whole = [call.model_copy(update={"args_digest": digest_of(call.arguments)}) for call in asked.calls]
+    asked = asked.model_copy(update={"calls": tuple(whole)})
+    form = remember_form(asked, Place(aim=Aim(w="w", f="f", r="r1"), channel="C1")).to_dict()
+    assert faults_of(form["blocks"]) == []
+    choices = [option["value"] for block in form["blocks"] for option in block.get("element", {}).get("options", ())]
+    assert ("alike" in choices) is offered
+    assert (
+        'to is "a@x.example", from model; any text as body; no other argument' in json.dumps(form).replace("\\", "")
+    ) is offered
 
 
 @promise("slack:drawing-counted")

@@ -18,6 +18,11 @@ CORRECTED_S = 3600.0
 """Within this time, whoever rejects a call and then approves the very same one has corrected a slip."""
 MANY = 20
 """Who decides so often without a rejection looks at nothing, and what is approved so often need not be asked."""
+_AS_OFTEN = 0.25
+"""Whoever rejects less than this part of what others would have, of as many calls, does not look either."""
+_LEAST_USUAL = 2
+"""Where others would have rejected fewer, it can be chance that somebody rejected none."""
+_SEVERAL = 2
 
 _REASONS = (
     "not verified",
@@ -31,7 +36,7 @@ _REASONS = (
     "a program made the arguments, and nobody knows from what",
     "not all of the arguments were shown as they are",
     "approved within 2 seconds",
-    "approved by who approves everything",
+    "approved by who approves nearly everything, while others do not",
 )
 (
     _UNVERIFIED,
@@ -233,12 +238,18 @@ def _without_slips(kept: list[Kept]) -> list[Kept]:
 
 
 def _undiscerning(kept: list[Kept]) -> frozenset[str]:
-    """Return who approves whatever comes, while others do reject; alone in an office, nobody can be told so."""
+    """Return who approves whatever comes, or nearly so, while others do reject; alone, nobody can be told so."""
     every = Counter(case.by for case in kept)
-    rejecting = {case.by for case in kept if case.said != "approve"}
-    if not rejecting:
-        return frozenset()
-    return frozenset(by for by, count in every.items() if count >= MANY and by not in rejecting)
+    against = Counter(case.by for case in kept if case.said != "approve")
+    found: set[str] = set()
+    for by, count in every.items():
+        others, rejected = len(kept) - count, against.total() - against[by]
+        usual = count * rejected / others if others else 0.0
+        # Where several people do look, somebody new need not be believed yet: it may be one more name of another.
+        untried = not against[by] and (len(against) >= _SEVERAL or (count >= MANY and rejected > 0))
+        if untried or (usual >= _LEAST_USUAL and against[by] < _AS_OFTEN * usual):
+            found.add(by)
+    return frozenset(found)
 
 
 def _is_pattern(tool: str) -> bool:

@@ -3,17 +3,20 @@
 from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.shown import LINE_BREAK
+from backstay.shown import LINE_BREAK, one_line
 from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import Filled, choice_input, modal, text_input
 from people.requests.entered import Entered, remembering
+from people.requests.form import DecisionForm
 
 REJECT = "backstay.reject"
 REMEMBER = "backstay.always"
 _COMMENT = "comment"
 _THEN, _HOW, _WHICH = "then", "remember", "arguments"
 _GO_ON, _STOP = "go_on", "stop"
+_MOST_WORDS = 2500
+"""A section of Slack takes 3000 characters."""
 _HOW_LONG = {
     "run": "Approve, for the rest of this run",
     "session": "Approve, for this session",
@@ -46,18 +49,30 @@ def remember_form(request: ApprovalRequest, place: Place) -> View:
     """Return the modal that asks for how long, and for which calls, a decision is to hold."""
     tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
     offered = [(how, _HOW_LONG[how]) for how in request.may_remember]
+    which, alike = [("these", "The same arguments only"), ("any", "Any arguments")], _alike(request)
+    if alike:
+        # What Slack lets a person choose is too short to say it.
+        which.insert(1, ("alike", "Calls like this one, as said above"))
     blocks = [
         section(f"Decide about {tools} now, and from now on."),
+        *([section(f"Calls like this one are those where {alike}.")] if alike else []),
         choice_input(_HOW, "What is decided?", offered, initial=offered[0][0] if offered else None),
         choice_input(
             _WHICH,
             "For which calls?",
-            [("these", "The same arguments only"), ("any", "Any arguments")],
+            which,
             initial="these",
         ),
         text_input(_COMMENT, "Comment", optional=True, multiline=True, most=3000),
     ]
     return modal("Remember", "Decide", blocks, place, REMEMBER)
+
+
+def _alike(request: ApprovalRequest) -> str:
+    """Return which calls are like the one that is asked about; nothing where none are, or not all of it fits here."""
+    found = DecisionForm.of(request).alike
+    words = "" if isinstance(found, str) else one_line(found.words, _MOST_WORDS + 1)
+    return words if len(words) <= _MOST_WORDS else ""
 
 
 def remembered(filled: Filled) -> Entered:
