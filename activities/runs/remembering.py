@@ -191,7 +191,7 @@ def _said_of_calls(decisions: Iterable[RecordedDecision], asked: Mapping[str, An
         changed = {each.index: each.args_digest for each in decision.changed}
         for call in asked.get(decision.request_id, ()):
             if decision.calls.get(call["index"], decision.verdict) in _LETS_GO:
-                digest = changed.get(call["index"], call["args_digest"])
+                digest = str(changed.get(call["index"]) or call["args_digest"])
                 found[call["tool"], digest] = _named(decision.by, decision.verified)
     return found
 

@@ -146,6 +146,40 @@ async def test_a_program_starts_runs_in_its_own_name_only_and_once_under_one_nam
         assert (await bo.get(f"/runs/{started[0]['workflow_id']}/result")).status_code == 404
 
 
+@promise("page:api-once")
+async def test_another_task_under_the_name_of_one_that_was_started_is_refused(shared):
+    _, scripts, _, ana = shared
+    task = scripts.task(Reply(text="done"))
+    first = await ana.post("/api/runs", json={"task": task, "once": "tuesday"})
+    other = await ana.post("/api/runs", json={"task": {"text": "pay everybody"}, "once": "tuesday"})
+    assert (other.status_code, other.json()["error"]["message"].partition(":")[0]) == (409, "once")
+    assert fits("post", "/runs", other)["error"]["type"] == "DecisionRefused"
+    two = [{"task": scripts.task(Reply(text="done")), "once": "wednesday"} for _ in range(2)]
+    answers = await asyncio.gather(*(ana.post("/api/runs", json=body) for body in two))
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    assert (await ana.post("/api/runs", json={"task": task, "once": "tuesday"})).json() == first.json()
+
+
+@promise("page:api-fields")
+async def test_a_number_is_no_text_and_no_truth_and_what_was_taken_back_by_hand_is_taken(shared):
+    _, scripts, _, ana = shared
+    run = (await ana.post("/api/runs", json={"task": scripts.task(Reply(text="done"))})).json()["workflow_id"]
+    await ana.get(f"/api/runs/{run}/result", params={"wait": 60})
+    sent = {
+        ("top_up", "max_steps"): ({"max_steps": True}, {"max_steps": "5"}),
+        ("taken_back", "effect"): ({"effect": "1"}, {"effect": True}, {}),
+    }
+    for (deed, field), bodies in sent.items():
+        for body in bodies:
+            answer = await ana.post(f"/api/runs/{run}/{deed}", json=body)
+            assert (answer.status_code, answer.json()["error"]["message"].partition(":")[0]) == (422, field), body
+    # The run has sent nothing, and says so itself.
+    none = await ana.post(f"/api/runs/{run}/taken_back", json={"effect": 1, "comment": "by hand"})
+    assert fits("post", "/runs/{workflow_id}/taken_back", none)["error"]["type"] != "InternalError", none.text
+    for before in ("nan x", "inf x", "1e999 x"):
+        assert (await ana.get("/api/runs", params={"before": before})).status_code == 422
+
+
 @promise("page:starts")
 async def test_who_may_start_a_run_does_so_by_a_form_and_once_however_often_it_is_sent(shared):
     running, scripts, served, ana = shared

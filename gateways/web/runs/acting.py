@@ -42,6 +42,7 @@ _FIELDS = {
     "top_up": {*TopUp.model_fields, "event_id"},
     "cancel": {"confirm"},
     "undo": {"to_step", "confirm"},
+    "taken_back": {"effect", "comment"},
 }
 """What programs may send; who they are is known."""
 _CONFIRMED = frozenset({"undo", "cancel"})
@@ -79,6 +80,8 @@ class Acting:
         event_id = _event(said)
         if not more:
             raise DecisionInvalid("max_steps: say how much to add to at least one limit")
+        if wrong := next((name for name, value in more.items() if isinstance(value, bool | str)), None):
+            raise DecisionInvalid(f"{wrong}: must be a number, without quotes")
         TopUp.admit(more)
         if event_id:
             more["event_id"] = event_id

@@ -1,5 +1,6 @@
 """The list of runs, and what of it is asked for by its address."""
 
+import math
 import secrets
 import time
 from functools import partial
@@ -72,9 +73,12 @@ def _before(given: str) -> tuple[float, str] | None:
         return None
     at, _, run = given.partition(" ")
     try:
-        return float(at), run
+        seconds = float(at)
     except ValueError:
-        raise ArgumentsInvalid("before: take it from the link of the page before") from None
+        seconds = math.inf
+    if not math.isfinite(seconds):
+        raise ArgumentsInvalid("before: take it from the link of the page before")
+    return seconds, run
 
 
 def _address(state: RunFilter, words: str, last: RunRow) -> str:

@@ -1,6 +1,5 @@
 """Start a run for a visitor, who is its user and who is told to have started it."""
 
-from contextlib import suppress
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -10,8 +9,10 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.canonical import digest_of
-from backstay.errors import RunNotFound, TaskInvalid
+from backstay.client.executions import started_with
+from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
 from backstay.shown import one_line
+from backstay.task.task import Task
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
 from gateways.web.sent import Sent, is_own, text_in
@@ -34,11 +35,22 @@ def routes(page: Page) -> list[BaseRoute]:
 
 
 async def _started(page: Page, task: dict[str, Any], workflow_id: str | None) -> str:
-    """Start a run, unless the same was started before; return its workflow ID."""
-    if workflow_id is not None:
-        with suppress(RunNotFound):
-            return (await page.backstay.execution(workflow_id)).workflow_id
-    return (await page.backstay.start(task, workflow_id)).id
+    """Start a run, unless the same was started before; return its workflow ID.
+
+    Raises DecisionRefused where another task was started under that name: it is not what the caller asks for.
+    """
+    if workflow_id is None:
+        return (await page.backstay.start(task)).id
+    wanted = Task.admit(task).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    try:
+        found = await page.backstay.execution(workflow_id)
+    except RunNotFound:
+        await page.backstay.start(task, workflow_id)
+        found = await page.backstay.execution(workflow_id)
+    _, given = await started_with(page.backstay.client, workflow_id, found.first_run_id)
+    if isinstance(given, dict) and {name: said for name, said in given.items() if name != "proof"} != wanted:
+        raise DecisionRefused("once: you started another task under this name; use another one")
+    return workflow_id
 
 
 def _id_of(visitor: Visitor, once: str) -> str | None:
