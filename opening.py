@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from activities.resources import Resources
     from sandbox.limits import Limits
     from sandbox.workspaces.client import WorkspaceClient
+    from store.blobs.objects import ObjectPlace
     from store.blobs.shown import ShownBlobStore
     from store.fitness import Belongings
     from store.store import Store
@@ -122,9 +123,17 @@ def open_store(settings: Settings, *, signs: bool = False) -> AbstractAsyncConte
         home=settings.home,
         blobs=settings.blobs,
         payloads_in_database=settings.payloads == "database",
+        objects=objects_of(settings, settings.payloads),
         encryption_keys=keys,
         signer=None if key is None else Signer(key.get_secret_value()),
     )
+
+
+def objects_of(settings: Settings, place: str) -> "ObjectPlace | None":
+    """Return where objects of a place of payloads are; None for a place that is no bucket. Raises SettingsInvalid."""
+    from store.blobs.objects import place_of
+
+    return place_of(place, settings.s3_endpoint, settings.environment) if place.startswith("s3://") else None
 
 
 def belongings_of(settings: Settings) -> "Belongings":
@@ -181,7 +190,7 @@ async def open_fit_store(settings: Settings, client: "Client") -> AsyncGenerator
         await demand_same_store(client, settings.task_queue, store.identity.id)
         await store.fitness.demand(belongings_of(settings))
         await store.deltas.sweep()
-        if settings.payloads == "database":
+        if settings.payloads != "files":
             await store.blobs.move_spilled()
         yield store
 
@@ -265,7 +274,8 @@ def sandbox_variables(settings: Settings) -> dict[str, str]:
     places = {"HOME": settings.home, "BLOBS": settings.blobs, "NSJAIL": settings.nsjail}
     variables |= {f"BACKSTAY_{name}": str(place) for name, place in places.items() if place is not None}
     variables |= {"BACKSTAY_TASK_QUEUE": settings.task_queue, "BACKSTAY_IMAGE": settings.image}
-    variables["BACKSTAY_PAYLOADS"] = settings.payloads
+    # Neither the address of a bucket nor what opens it: programs ask the runs role, as they do with the database.
+    variables["BACKSTAY_PAYLOADS"] = "files" if settings.payloads == "files" else "database"
     variables["BACKSTAY_TRANSIENT_SECONDS"] = str(settings.transient_seconds)
     return variables
 

@@ -3,6 +3,7 @@
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,8 @@ _EXPORTERS = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
 }
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/(?P<prefix>[A-Za-z0-9!_.*()/-]+))?")
+_LONGEST_PLACE = 500
 _SDK_DISABLED = "OTEL_SDK_DISABLED"
 OBEYED: Mapping[str, str | None] = {
     ".env": None,
@@ -63,7 +66,6 @@ def _blank_as_none(data: Any) -> Any:
 
 SecretList = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Secret = Annotated[SecretStr | None, BeforeValidator(_blank_as_none)]
-PayloadPlace = Literal["files", "database"]
 Text = Annotated[str | None, BeforeValidator(_blank_as_none)]
 
 
@@ -90,11 +92,29 @@ def _parsed(data: Any) -> Any:
         raise ValueError('invalid JSON; write {"<model>": {"input": 0.75, "cached": 0.08, "output": 4.5}}') from None
 
 
+def _payload_place(place: str) -> str:
+    """Return where payloads are; an address without a slash at its end."""
+    if place in {"files", "database"}:
+        return place
+    if (found := _BUCKET.fullmatch(place.rstrip("/"))) is None or len(place) > _LONGEST_PLACE:
+        raise ValueError("not a place of payloads; write files, database, or s3://BUCKET/PREFIX")
+    if found["prefix"] and {"", ".", ".."} & {*found["prefix"].split("/")}:
+        raise ValueError("has an empty or a dotted part in its prefix; write s3://BUCKET/PREFIX")
+    return place.rstrip("/")
+
+
 def _web_address(address: str) -> str:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not a web address; write http://... or https://...")
     return address
+
+
+def _server_address(address: str) -> str:
+    parts = urlsplit(_web_address(address))
+    if "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("holds more than a server; write http://HOST:PORT or https://HOST")
+    return address.rstrip("/")
 
 
 def _open_address(address: str) -> str:
@@ -164,8 +184,12 @@ class Settings(BaseSettings):
     """None: SQLite in `home`."""
     blobs: Path | None = None
     """None: a folder in `home`."""
-    payloads: PayloadPlace = "files"
-    """Where payloads are that are large or that programs use; `database` needs Postgres, and no shared folder."""
+    payloads: Annotated[str, AfterValidator(_payload_place)] = "files"
+    """Where payloads are that are large or that programs use; `database` and `s3://` need no shared folder."""
+    s3_endpoint: Annotated[Text, AfterValidator(lambda url: url and _server_address(url))] = None
+    """The server of the bucket in `payloads`; None: the one of Amazon in AWS_REGION."""
+    aws_secret_access_key: Secret = Field(default=None, validation_alias="AWS_SECRET_ACCESS_KEY")
+    aws_session_token: Secret = Field(default=None, validation_alias="AWS_SESSION_TOKEN")
     workspaces: Path | None = None
     """None: a folder in `home`."""
     nsjail: Path | None = None

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy import Connection, delete, exists, insert, select
 
-from backstay.errors import WorkerMisfit
+from backstay.errors import SettingsInvalid, WorkerMisfit
 from store.blobs.blobs import BlobStore
 from store.blobs.marker import NAME, read_marker, write_marker
 from store.database.database import Database
 from store.database.identity import StoreIdentity, lock_epoch
 from store.database.schema import fingerprints, runs
-from store.database.transactions import writing
+from store.database.transactions import reading, writing
 
 BLOBS = "BACKSTAY_BLOBS"
 PAYLOADS = "BACKSTAY_PAYLOADS"
 TOOLBOX = "BACKSTAY_TOOLBOX"
+MOVING = "payloads are moved from"
+MOVE = "backstay store move-payloads"
 ADOPT = "backstay store adopt-settings"
 _DIGITS = 12
 _log = structlog.get_logger(__name__)
@@ -49,7 +51,8 @@ class Fitness:
         """Work on one store."""
         self.database = database
         self._blobs = blobs.root
-        self._place = "database" if blobs.in_database else "files"
+        self._objects = blobs.objects
+        self._place = blobs.place
         self._clock = clock
         self._identity = identity
 
@@ -58,7 +61,7 @@ class Fitness:
 
         Raises WorkerMisfit naming every difference and its fix, and then nothing has changed.
         """
-        marker = "" if self._in_database else await asyncio.to_thread(read_marker, self._blobs)
+        marker = await self._marker()
         mine = await asyncio.to_thread(self._fingerprints, brought)
         if await self._toolbox_differs(marker, mine):
             _log.warning("worker.toolbox_differs", toolbox=mine[TOOLBOX][0], fix="give all workers the same file")
@@ -66,13 +69,87 @@ class Fitness:
     async def adopt(self, brought: Belongings) -> None:
         """Record what is brought along, whatever was recorded before; an operator does so while no worker runs."""
         mine = await asyncio.to_thread(self._fingerprints, brought)
-        if not self._in_database:
-            await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
+        await self.mark()
         await self._record(mine)
+        await self.end_moving(self._place)
+
+    async def claim(self) -> None:
+        """Let the folder or the bucket belong to this store, unless it belongs to another; raises SettingsInvalid."""
+        marker = await self._owner()
+        if marker not in {"", self._identity().id}:
+            raise SettingsInvalid(
+                f"{PAYLOADS}: {self._objects.address if self._objects else self._blobs} holds the payloads of store "
+                f"{marker}; name another place"
+            )
+        if not marker and self._objects is not None and await self._objects.folders():
+            raise SettingsInvalid(
+                f"{PAYLOADS}: {self._objects.address} holds other objects, and no {NAME} of this store; name an empty "
+                "prefix"
+            )
+        await self.mark()
+
+    async def mark(self) -> None:
+        """Let the folder or the bucket belong to this store from now on."""
+        if self._objects is not None:
+            await self._objects.check()
+            await self._objects.own(self._identity().id)
+        elif self._in_folder:
+            await asyncio.to_thread(write_marker, self._blobs, self._identity().id)
+
+    async def fault(self) -> str:
+        """Return why a worker with these settings would find no payloads, empty where it would; changes nothing.
+
+        Raises SettingsInvalid for a bucket that cannot be used, StoreUnavailable for one that does not answer.
+        """
+        return await self._fault(await self._owner())
+
+    @reading
+    def _fault(self, connection: Connection, marker: str) -> str:
+        known = _recorded(connection)
+        return _moving(known) or _places_differ(self._place, known) or self._owned(marker, known, connection)
+
+    @reading
+    def place(self, connection: Connection) -> str:
+        """Return where the workers of the store keep large payloads; empty where none has ever begun."""
+        return _recorded(connection).get(PAYLOADS, ("",))[0]
+
+    @reading
+    def moving(self, connection: Connection) -> tuple[str, ...]:
+        """Return from where payloads are being moved, the first place first; nothing while none are."""
+        return _recorded(connection).get(MOVING, ())
+
+    @writing
+    def begin_moving(self, connection: Connection, places: Sequence[str]) -> None:
+        """Refuse every worker from now on, until `end_moving`, since payloads are moved from these places."""
+        lock_epoch(connection)
+        self._record.within(connection, {MOVING: tuple(places)})
+
+    @writing
+    def end_moving(self, connection: Connection, place: str) -> None:
+        """Let workers begin again, those that have large payloads in this place."""
+        lock_epoch(connection)
+        folder = {BLOBS: (self._identity().id,)} if place == "files" else {}
+        connection.execute(delete(fingerprints).where(fingerprints.c.what.in_((MOVING, BLOBS))))
+        self._record.within(connection, {PAYLOADS: (place,), **folder})
 
     @property
-    def _in_database(self) -> bool:
-        return self._place == "database"
+    def _in_folder(self) -> bool:
+        return self._place == "files"
+
+    async def _marker(self) -> str:
+        """Return which store the folder or the bucket belongs to; an empty bucket of a new store becomes its own."""
+        marker = await self._owner()
+        if marker or self._objects is None or await self.place() or await self._objects.folders():
+            return marker
+        # Before anything says that payloads are there: whoever is lost in between can begin again.
+        await self._objects.own(self._identity().id)
+        return self._identity().id
+
+    async def _owner(self) -> str:
+        """Return which store the folder or the bucket belongs to; empty where nothing says so."""
+        if self._objects is not None:
+            return await self._objects.owner()
+        return await asyncio.to_thread(read_marker, self._blobs) if self._in_folder else ""
 
     @writing
     def _toolbox_differs(self, connection: Connection, marker: str, mine: Recorded) -> bool:
@@ -80,7 +157,7 @@ class Fitness:
         lock_epoch(connection)
         known = _recorded(connection)
         store = self._identity().id
-        faults = [_places_differ(self._place, known) or self._blobs_differ(marker, store, known, connection)]
+        faults = [self._fault.within(connection, marker)]
         keys = mine.keys() & known.keys() - {TOOLBOX, PAYLOADS, BLOBS}
         faults += [_keys_differ(name, mine[name], known[name]) for name in sorted(keys)]
         if any(faults):
@@ -88,15 +165,23 @@ class Fitness:
                 f"this worker does not fit store {store}, so it takes no work. {' '.join(filter(None, faults))} "
                 f"If every worker is to change, stop them all and run `{ADOPT}` with the new settings."
             )
-        if not marker and not self._in_database:
+        if not marker and self._in_folder:
             write_marker(self._blobs, store)
         if any(known.get(what) != some for what, some in mine.items()):
             self._record.within(connection, mine)
         return TOOLBOX in known and known[TOOLBOX] != mine[TOOLBOX]
 
-    def _blobs_differ(self, marker: str, store: str, known: Recorded, connection: Connection) -> str:
-        if marker == store or self._in_database:
+    def _owned(self, marker: str, known: Recorded, connection: Connection) -> str:
+        """Say that the folder or the bucket belongs to another store, or to none where this one has its own."""
+        store = self._identity().id
+        if marker == store or not (self._in_folder or self._objects):
             return ""
+        if self._objects is not None:
+            whose = f"holds the payloads of store {marker}" if marker else f"holds no {NAME} of this store"
+            return (
+                f"{PAYLOADS}: {self._place} {whose}; name the bucket and prefix that the other workers use, and for a "
+                "new store an empty prefix."
+            )
         if marker:
             return (
                 f"{BLOBS}: {self._blobs} holds the payloads of store {marker}; name the folder of this store, or "
@@ -129,7 +214,7 @@ class Fitness:
             for name, keys in brought.keys.items()
         }
         toolbox = hashlib.sha256(brought.toolbox).hexdigest()[:_DIGITS]
-        folder = {} if self._in_database else {BLOBS: (identity.id,)}
+        folder = {BLOBS: (identity.id,)} if self._in_folder else {}
         return {**mine, TOOLBOX: (toolbox,), PAYLOADS: (self._place,), **folder}
 
 
@@ -139,6 +224,12 @@ def _fingerprint(salt: bytes, key: str) -> str:
         key.strip().encode("utf-8", "surrogatepass"), salt=salt, n=2**14, r=8, p=1, dklen=_DIGITS // 2
     )
     return found.hex()
+
+
+def _moving(known: Recorded) -> str:
+    if MOVING not in known:
+        return ""
+    return f"{PAYLOADS}: payloads are being moved; run `{MOVE}` with the new settings until it has moved all."
 
 
 def _places_differ(mine: str, known: Recorded) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, inspect
 
 from backstay.errors import SettingsInvalid
 from backstay.task.ledger.keys import Signer
+from store.blobs.objects import ObjectPlace, Objects
 from store.database.database import BUSY_TIMEOUT_S, Database
 from store.database.identity import StoreIdentity, find_or_create
 from store.database.place import Place, make_ready, place_of
@@ -100,6 +101,7 @@ async def open_store(
     home: Path,
     blobs: Path | None = None,
     payloads_in_database: bool = False,
+    objects: ObjectPlace | None = None,
     encryption_keys: Sequence[str] = (),
     signer: Signer | None = None,
     clock: Callable[[], float] | None = None,
@@ -107,13 +109,15 @@ async def open_store(
 ) -> AsyncGenerator[Store]:
     """Open the store, created and migrated if needed, and close it on exit.
 
-    A `signer` signs the ledger. Leases count by the database's time, unless a `clock` stands for every other one.
+    Large payloads are files, unless they are rows too, or `objects`. A `signer` signs the ledger. Leases count by the
+    database's time, unless a `clock` stands for every other one.
     Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
     """
     seal = Seal(encryption_keys)
     place = place_of(database_url, home)
     if payloads_in_database and place.file is not None:
         raise SettingsInvalid(NEEDS_POSTGRES)
+    kept = None if objects is None else Objects(objects)
     database = _database(place, busy_timeout_s)
     try:
         async with database.alone():
@@ -123,6 +127,7 @@ async def open_store(
         store = Store(
             *(database, identity, seal, blobs or home / "blobs"),
             payloads_in_database=payloads_in_database,
+            objects=kept,
             signer=signer,
             now=now,
             clock=clock or time.time,

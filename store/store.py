@@ -1,6 +1,6 @@
 """Keep what the engine remembers outside Temporal."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from backstay.errors import StoreMismatch
 from backstay.task.ledger.keys import Signer
 from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
+from store.blobs.moving import Moving
+from store.blobs.objects import Objects
 from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.database.transactions import Transaction
@@ -39,6 +41,7 @@ from store.runs.pruning import Pruning
 from store.runs.recollection import Recollection
 from store.runs.revealing import Revealing
 from store.runs.runs import Runs
+from store.runs.verifying import Verifying
 from store.secrets.handles import SecretHandles
 from store.secrets.seal import Seal
 
@@ -54,6 +57,7 @@ class Store:
         blobs: Path,
         *,
         payloads_in_database: bool = False,
+        objects: Objects | None = None,
         signer: Signer | None = None,
         now: Callable[[Connection], float],
         clock: Callable[[], float],
@@ -64,7 +68,7 @@ class Store:
         """
         self._database = database
         self.identity = identity
-        self.blobs = BlobStore(blobs, database, seal, identity, in_database=payloads_in_database)
+        self.blobs = BlobStore(blobs, database, seal, identity, in_database=payloads_in_database, objects=objects)
         self._open_ledger(clock, signer)
         self.effects = Effects(database, now, lambda: self.identity)
         self.events = Events(database)
@@ -84,6 +88,7 @@ class Store:
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self.pruning = Pruning(database, self.blobs, clock)
+        self.verifying = Verifying(self.blobs)
         self._open_memory(database)
         self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
 
@@ -102,6 +107,10 @@ class Store:
         items = MemoryItems(database)
         self.memory = Recollection(items, self.runs, self.events, self.blobs)
         self.forgetting = Forgetting(database, self.blobs, self.runs, self.pruning)
+
+    def moving(self, others: Sequence[Objects]) -> Moving:
+        """Return what moves payloads to where this store keeps them, from everywhere and from other buckets."""
+        return Moving(self.blobs, others)
 
     @property
     def stamp(self) -> str:

@@ -35,6 +35,7 @@ from tests.sizes import FULL
 
 if TYPE_CHECKING:
     from tests.browser import Browser
+    from tests.s3_server import S3Server
 
 KEYS = [
     SearchAttributeKey.for_keyword("BackstayState"),
@@ -126,6 +127,15 @@ async def temporal() -> AsyncGenerator[Client]:
 async def postgres() -> AsyncGenerator[PostgresServer]:
     """Start one Postgres for all tests of a process; a test that kills it needs its own."""
     async with open_postgres() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Generator["S3Server"]:
+    """Start one S3 server for all tests of a process; each test makes its own buckets."""
+    from tests.s3_server import S3Server
+
+    with S3Server().serving() as opened:
         yield opened
 
 

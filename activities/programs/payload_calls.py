@@ -1,14 +1,15 @@
-"""What the sandbox role asks the runs role for where payloads are in the database, which it has no access to.
+"""What the sandbox role asks the runs role for where payloads are in no folder: it has no access to where they are.
 
 Each entry is an activity that belongs to no workflow: the sandbox role starts it on the queue of the runs role.
 """
+
+from typing import Literal
 
 from pydantic import ConfigDict
 from temporalio import activity
 
 from backstay.frozen import Message
 from backstay.requests import OfRun
-from backstay.settings import PayloadPlace
 
 MOST_BYTES = 1 << 20
 """What one request or answer carries; Temporal refuses more than 2 MB, and these bytes travel as Base64."""
@@ -32,11 +33,12 @@ class DescribeStore(OfRun):
 
 
 class StoreDescription(Message):
-    """Say which store the runs role uses, and where its payloads are."""
+    """Say which store the runs role uses, and where programs find its payloads."""
 
     store: str
     """The store's id."""
-    payloads: PayloadPlace = "files"
+    payloads: Literal["files", "database"] = "files"
+    """In a folder, or by asking the runs role; where that has them, is none of their business."""
 
 
 class ReadPayloads(OfRun):

@@ -31,7 +31,9 @@ class PayloadServer(Activities):
     @implements(describe_store)
     async def describe_store(self, ask: DescribeStore) -> StoreDescription:
         """Say which store this is."""
-        return StoreDescription(store=self.store.identity.id, payloads=self.settings.payloads)
+        return StoreDescription(
+            store=self.store.identity.id, payloads="files" if self.settings.payloads == "files" else "database"
+        )
 
     @implements(read_payloads)
     async def read_payloads(self, ask: ReadPayloads) -> Payloads:
@@ -44,13 +46,13 @@ class PayloadServer(Activities):
         while waiting and room > 0:
             name = waiting.pop(0)
             try:
-                data = await blobs.get(name)
+                size, data = await blobs.part(name, offset, room)
             except Missing:
                 absent.append(name)
                 continue
-            parts.append(PayloadPart(name=name, size=len(data), offset=offset, data=data[offset : offset + room]))
-            room, offset = room - len(parts[-1].data), 0
-            if room > 0:
+            parts.append(PayloadPart(name=name, size=size, offset=offset, data=data))
+            room, offset = room - len(data), 0
+            if room > 0 and len(data) == size:
                 waiting += _read_next(data)
         return Payloads(parts=tuple(parts), absent=tuple(absent))
 

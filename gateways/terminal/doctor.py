@@ -197,6 +197,10 @@ async def _worker(backstay: Backstay) -> Finding:
 async def _store(settings: Settings) -> AsyncGenerator[Finding]:
     async with open_store(settings) as store:
         yield "ok", "store", f"{store.stamp} in {settings.home}" if settings.database_url is None else store.stamp
+        if fault := await store.fitness.fault():
+            yield "missing", "payloads", fault
+        else:
+            yield "ok", "payloads", f"large ones are in {settings.payloads}"
 
 
 async def _policy(settings: Settings) -> AsyncGenerator[Finding]:

@@ -1,8 +1,8 @@
-"""The commands that maintain the store: prune, store new-epoch and store adopt-settings."""
+"""The commands that maintain the store: prune, and store new-epoch, adopt-settings, verify and move-payloads."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -16,6 +16,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from backstay.client.executions import undo_id
 from backstay.client.failures import translated_errors
+from backstay.client.roles import find_sandbox
+from backstay.client.workers import pollers
 from backstay.errors import SettingsInvalid
 from backstay.settings import Settings
 from gateways.terminal.flags import Output, duration
@@ -25,6 +27,7 @@ from gateways.terminal.terminal import Terminal
 _AT_ONCE = 10
 _NEWEST = 20
 """How many of the store's runs are looked for before it is doubted that this Temporal is theirs."""
+_MOST_FAULTS = 50
 _ANSWER = timedelta(seconds=10)
 _OF_ONE_RUN = frozenset({RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.INTERNAL, RPCStatusCode.DATA_LOSS})
 """What Temporal answers about a single run that it cannot describe; anything else concerns all of them."""
@@ -134,6 +137,83 @@ async def adopt_settings(
         terminal.result(f"store {store.identity.id}: the settings are adopted")
     terminal.say("start the workers now; what other keys have sealed stays unreadable without them", "green")
     return 0
+
+
+async def verify(*, output: Output = "text") -> int:
+    """Read every payload and compare it with its hash, and look for payloads that are nowhere; changes nothing."""
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with open_store(settings) as store:
+        if store.blobs.objects is not None:
+            await store.blobs.objects.check()
+        found = await store.verifying.payloads()
+    told = {"payloads": found.payloads, "bytes": found.bytes, "faults": list(found.faults)}
+    where = ", ".join(f"{count} in {place}" for place, count in found.payloads.items())
+    count = sum(found.payloads.values())
+    end = f"{len(found.faults)} faults" if found.faults else "each is what was written"
+    terminal.results(output, told, [f"verified {count} payloads ({found.bytes} bytes): {where}; {end}"])
+    _complain(terminal, found.faults)
+    return 1 if found.faults else 0
+
+
+async def move_payloads(
+    *, yes: Annotated[bool, Parameter(negative="", help="Do not ask for confirmation.")] = False
+) -> int:
+    """Move all payloads to the place that BACKSTAY_PAYLOADS names; it may be killed and run again.
+
+    Stop all workers first. None begins until all payloads are moved, and from then on each needs the new setting.
+    """
+    settings, terminal = Settings.load(), Terminal()
+    require_store(settings)
+    async with session(settings) as backstay, open_store(settings) as store:
+        before, places = await store.fitness.place(), await store.fitness.moving()
+        if not before:
+            raise SettingsInvalid("BACKSTAY_PAYLOADS: no worker has used this store yet, so there is nothing to move")
+        await _require_no_worker(backstay.client, settings)
+        question = f"Move all payloads of store {store.identity.id} to {settings.payloads}? [y/N]"
+        if not await is_confirmed(terminal, question, "move the payloads", yes=yes):
+            return 1
+        places = tuple(dict.fromkeys([*places, before, settings.payloads]))
+        others = _buckets(settings, set(places) - {settings.payloads})
+        for objects in others:
+            await objects.check()
+        await store.fitness.claim()
+        await store.fitness.begin_moving(places)
+        moved = await store.moving(others).move()
+        await _require_no_worker(backstay.client, settings)
+        await store.fitness.end_moving(settings.payloads)
+    terminal.result(f"moved {moved.payloads} payloads ({moved.bytes} bytes) to {settings.payloads}")
+    _complain(terminal, moved.faults)
+    terminal.say(f"start the workers now, each with BACKSTAY_PAYLOADS={settings.payloads}", "green")
+    return 1 if moved.faults else 0
+
+
+async def _require_no_worker(client: Client, settings: Settings) -> None:
+    """Raise SettingsInvalid while a worker asks for work: it would look for payloads where they are no more."""
+    with translated_errors(""):
+        names = await pollers(client, settings.task_queue)
+        names += [f"the sandbox role on {queue}"] if (queue := await find_sandbox(client, settings)) else []
+    if names:
+        raise SettingsInvalid(
+            f"BACKSTAY_PAYLOADS: payloads are not moved while workers run, and {', '.join(names[:5])} asked for work "
+            "lately; stop all workers, and run this again: Temporal names a worker for 90 seconds after its end"
+        )
+
+
+def _buckets(settings: Settings, places: Collection[str]) -> list[Any]:
+    """Return the buckets among places of payloads."""
+    from opening import objects_of
+    from store.blobs.objects import Objects
+
+    found = [objects_of(settings, place) for place in sorted(places)]
+    return [Objects(place) for place in found if place is not None]
+
+
+def _complain(terminal: Terminal, faults: Sequence[str]) -> None:
+    for fault in faults[:_MOST_FAULTS]:
+        terminal.say(fault, "red")
+    if len(faults) > _MOST_FAULTS:
+        terminal.say(f"and {len(faults) - _MOST_FAULTS} more", "red")
 
 
 async def is_confirmed(terminal: Terminal, question: str, what: str, *, yes: bool) -> bool:

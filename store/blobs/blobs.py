@@ -1,4 +1,7 @@
-"""Store payloads that are too private for history, or too large: small ones in the database, others as files."""
+"""Store payloads that are too private for history, or too large: small ones in the database, others elsewhere.
+
+Elsewhere is a folder, or an object store that speaks the protocol of S3; or nowhere, where all are in the database.
+"""
 
 import asyncio
 import hashlib
@@ -12,6 +15,7 @@ from typing import Any, NamedTuple
 
 from backstay.canonical import canonical
 from backstay.errors import StoreUnavailable
+from store.blobs.objects import Objects, Part
 from store.blobs.rows import MOST_BYTES, SEALED, PayloadKey, PayloadRows, unwritten
 from store.blobs.shown import (
     DAMAGED,
@@ -23,6 +27,7 @@ from store.blobs.shown import (
     decode,
     encode,
     missing,
+    ref_of,
     require_ref,
 )
 from store.database.database import Database
@@ -70,7 +75,25 @@ class _Common(NamedTuple):
     key: bytes
     shared: SharedRuns
     in_database: bool
-    """Whether payloads of every size are rows, and none is a file for programs."""
+    """Whether payloads of every size are rows."""
+    objects: Objects | None
+    """Where large payloads are; None: in the folder, or in the database."""
+
+    @property
+    def in_folder(self) -> bool:
+        """Return whether large payloads are files, and programs read files."""
+        return not self.in_database and self.objects is None
+
+    def keyed_hash(self, data: bytes) -> str:
+        """Return the ref of a sealed payload."""
+        return hmac.new(self.key, data, hashlib.sha256).hexdigest()[:DIGITS]
+
+    def opened(self, ref: str, sealed: bytes) -> bytes:
+        """Return what was sealed; raises StoreUnavailable for damage, WorkerMisfit for a key that is missing."""
+        data = self.row_seal.open(sealed)
+        if not hmac.compare_digest(self.keyed_hash(data), ref):
+            raise StoreUnavailable(DAMAGED.format(ref))
+        return data
 
 
 class Blobs(FileBlobs):
@@ -84,9 +107,9 @@ class Blobs(FileBlobs):
 
     async def seal(self, data: bytes) -> str:
         """Store a raw payload, encrypted if there are keys; its ref does not reveal its hash."""
-        if self._is_file(data):
-            return await asyncio.to_thread(self._seal_file, data)
-        ref = self._keyed_hash(data)
+        if self._is_large(data):
+            return await self._seal_large(data)
+        ref = self._common.keyed_hash(data)
         await self._keep(f"{ref}{SEALED}", self._common.row_seal.close(data), lambda: None)
         return ref
 
@@ -97,7 +120,8 @@ class Blobs(FileBlobs):
         held = self._held(name)
         sealed = await self._found(name) if held is None else held
         is_small = len(sealed) <= MOST_BYTES
-        return self._opened(ref, sealed) if is_small else await asyncio.to_thread(self._opened, ref, sealed)
+        opened = self._common.opened
+        return opened(ref, sealed) if is_small else await asyncio.to_thread(opened, ref, sealed)
 
     async def seal_json(self, value: Any) -> str:
         """Seal a JSON value in its canonical form."""
@@ -107,17 +131,37 @@ class Blobs(FileBlobs):
         """Return a sealed JSON value."""
         return decode(await self.unseal(ref))
 
+    async def part(self, ref: str, offset: int, most: int) -> Part:
+        """Return a part of what `get` returns, without reading the whole where that is dear.
+
+        Whoever joins the parts compares the hash of the whole. Raises what `get` raises.
+        """
+        require_ref(ref)
+        objects, known = self._common.objects, self._recent.get((self._run, ref)) or self._held(ref)
+        if objects is not None and known is None:
+            found = await self._part_of_object(objects, ref, offset, most)
+            if found is not None and len(found.data) < found.size:
+                return found
+            if found is not None:
+                return Part(found.size, self._checked(ref, found.data)[:most])
+        data = await self.get(ref)
+        return Part(len(data), data[offset : offset + most])
+
     async def erase(self, names: Sequence[str]) -> int:
-        """Remove payloads of the run by their names, rows and files; return how many there were."""
-        rows = await self._common.rows.erase(self._run, names) if names else frozenset[str]()
-        files = await asyncio.to_thread(self._remove, names)
+        """Remove payloads of the run by their names, wherever they are; return how many there were."""
+        if not names:
+            return 0
+        erased = await self._common.rows.erase(self._run, names)
+        erased |= await asyncio.to_thread(self._remove, names)
+        if self._common.objects is not None:
+            erased |= await self._common.objects.erase(self._run, names)
         for name in names:
             self._recent.drop((self._run, name))
-        return len(rows | files)
+        return len(erased)
 
     async def follow(self, run: str) -> None:
         """Let this run read what another one, which has ended, has stored."""
-        if not self._common.in_database:
+        if self._common.in_folder:
             await super().follow(run)
         else:
             await self._common.rows.follow(self._run, run)
@@ -128,7 +172,7 @@ class Blobs(FileBlobs):
         Programs read them, and the role that runs programs has no database. What an attempt that was lost still
         writes at this moment may have no file; its refs reach nobody.
         """
-        if self._common.in_database or self._common.shared.is_whole(self._run):
+        if not self._common.in_folder or self._common.shared.is_whole(self._run):
             return
         await self._common.rows.share(self._run)
         run: str | None = self._run
@@ -141,11 +185,12 @@ class Blobs(FileBlobs):
 
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
         # What is sealed is a little longer than what it holds, by which its place was chosen.
-        if self._is_file(data) and not name.endswith(SEALED):
-            await super()._keep(name, data, kept)
+        if self._is_large(data) and not name.endswith(SEALED):
+            await self._keep_large(name, data)
+            kept()
             return
         # What is sealed is of no use to programs.
-        is_copied = self._common.in_database or name.endswith(SEALED)
+        is_copied = not self._common.in_folder or name.endswith(SEALED)
         if not is_copied and self._common.shared.has(self._run):
             await asyncio.to_thread(self._write, {name: data})
             is_copied = True
@@ -165,6 +210,8 @@ class Blobs(FileBlobs):
         run: str | None = self._run
         while run is not None:
             before, data = run, await self._common.rows.get(run, name)
+            if data is None and self._common.objects is not None:
+                data = await self._common.objects.get(run, name)
             if data is None:
                 data, run = await asyncio.to_thread(self._in_folder, run, name)
             if data is not None:
@@ -172,8 +219,35 @@ class Blobs(FileBlobs):
             run = run or await self._common.rows.followed(before)
         raise missing(name)
 
-    def _is_file(self, data: bytes) -> bool:
+    def _is_large(self, data: bytes) -> bool:
         return len(data) > MOST_BYTES and not self._common.in_database
+
+    async def _keep_large(self, name: str, data: bytes) -> None:
+        if self._common.objects is None:
+            await asyncio.to_thread(self._write, {name: data})
+        else:
+            await self._common.objects.put(self._run, name, data)
+
+    async def _seal_large(self, data: bytes) -> str:
+        if self._common.objects is None:
+            return await asyncio.to_thread(self._seal_file, data)
+        ref = self._common.keyed_hash(data)
+        # Who looks into the bucket sees nothing, as who looks into the database.
+        sealed = await asyncio.to_thread(self._common.row_seal.close, data)
+        await self._common.objects.put(self._run, f"{ref}{SEALED}", sealed)
+        return ref
+
+    async def _part_of_object(self, objects: Objects, name: str, offset: int, most: int) -> Part | None:
+        """Return a part of an object, or a whole row, of the run or of those that it follows; None for neither."""
+        run: str | None = self._run
+        while run is not None:
+            # Most payloads are rows, and of those that are not whoever reads on has seen the beginning.
+            row = await self._common.rows.get(run, name) if offset == 0 else None
+            found = await objects.part(run, name, offset, most) if row is None else Part(len(row), row)
+            if found is not None:
+                return found
+            run = await self._common.rows.followed(run)
+        return None
 
     def _remove(self, names: Sequence[str]) -> frozenset[str]:
         with disk_faults():
@@ -196,19 +270,13 @@ class Blobs(FileBlobs):
             return data, folder.followed() if data is None else None
 
     def _seal_file(self, data: bytes) -> str:
-        ref = self._keyed_hash(data)
+        ref = self._common.keyed_hash(data)
         name = f"{ref}{SEALED}"
         with disk_faults():
             old = self._folder.read(name)
             if old is None or not self._holds(old, data):
                 self._folder.write(name, self._common.file_seal.close(data))
         return ref
-
-    def _opened(self, ref: str, sealed: bytes) -> bytes:
-        data = self._common.row_seal.open(sealed)
-        if not hmac.compare_digest(self._keyed_hash(data), ref):
-            raise StoreUnavailable(DAMAGED.format(ref))
-        return data
 
     def _holds(self, sealed: bytes, data: bytes) -> bool:
         """Return whether a sealed file can stay; one written without keys or with a lost key is written again."""
@@ -218,30 +286,48 @@ class Blobs(FileBlobs):
         except Exception:
             return False
 
-    def _keyed_hash(self, data: bytes) -> str:
-        return hmac.new(self._common.key, data, hashlib.sha256).hexdigest()[:DIGITS]
-
 
 class BlobStore(FileBlobStore):
     """Give access to the payloads of all runs, shown and sealed."""
 
     def __init__(
-        self, root: Path, database: Database, seal: Seal, identity: StoreIdentity, *, in_database: bool
+        self,
+        root: Path,
+        database: Database,
+        seal: Seal,
+        identity: StoreIdentity,
+        *,
+        in_database: bool,
+        objects: Objects | None = None,
     ) -> None:
         """Use this directory, which is created at the first write, and this database."""
         super().__init__(root)
         self.rows = PayloadRows(database)
         own = seal.with_own(identity.key("\0payloads"))
         key = identity.key("\0sealed payloads")
-        self.in_database = in_database
+        self.objects = objects
         self._moving: asyncio.Task[None] | None = None
-        self._common = _Common(
-            self.rows, row_seal=own, file_seal=seal, key=key, shared=SharedRuns(), in_database=in_database
-        )
+        self._common = _Common(*(self.rows, own, seal, key, SharedRuns()), in_database=in_database, objects=objects)
+        self.place = "database" if in_database else "files" if objects is None else objects.address
+        """As the setting says it."""
+        self.in_folder = self._common.in_folder
+        """Whether large payloads are in the folder, and programs read files."""
 
     def of(self, run: str) -> Blobs:
         """Return the payloads of one run."""
         return Blobs(self.root, run, self._recent, self._common)
+
+    def content(self, name: str, data: bytes) -> bytes:
+        """Return what a payload holds as it lies somewhere; raises what `unseal` raises of one that is there."""
+        if name.endswith(SEALED):
+            return self._common.opened(name.removesuffix(SEALED), data)
+        if ref_of(data) != name:
+            raise StoreUnavailable(DAMAGED.format(name))
+        return data
+
+    def sealed_anew(self, content: bytes) -> bytes:
+        """Return a payload as it is sealed in the database and in a bucket."""
+        return self._common.row_seal.close(content)
 
     async def spill(self) -> None:
         """Keep as files what waits for a database that cannot be written to, so that it is not lost.
@@ -254,7 +340,7 @@ class BlobStore(FileBlobStore):
             if isinstance(key, PayloadKey):
                 await asyncio.to_thread(self._spill, key, waiting.value(key))
                 waiting.drop(key)
-        if self.in_database and (self._moving is None or self._moving.done()):
+        if not self.in_folder and (self._moving is None or self._moving.done()):
             self._moving = asyncio.create_task(self._move_when_possible())
 
     async def move_spilled(self) -> int:
@@ -263,7 +349,7 @@ class BlobStore(FileBlobStore):
         for marker, key in spilled:
             data = await asyncio.to_thread(RunDirectory(self.root, key.run).read, key.name)
             if data is not None:
-                await self.rows.put(key.run, key.name, data, _nothing)
+                await self.rows.put(key.run, key.name, data)
             await asyncio.to_thread(self._forget_spilled, marker, key)
         return len(spilled)
 
@@ -285,7 +371,7 @@ class BlobStore(FileBlobStore):
 
     def _spill(self, key: PayloadKey, data: bytes) -> None:
         with disk_faults():
-            if self.in_database:
+            if not self.in_folder:
                 marker = self.root / _SPILLED / hashlib.sha256(canonical(key).encode()).hexdigest()
                 make_private_directory(marker.parent)
                 write_whole(marker, canonical(key).encode())
@@ -301,7 +387,3 @@ class BlobStore(FileBlobStore):
         with disk_faults():
             RunDirectory(self.root, key.run).remove(key.name)
             remove_durably(marker)
-
-
-async def _nothing(_: bool) -> None:  # noqa: FBT001 - what the transaction answers
-    pass

@@ -1,14 +1,15 @@
-"""The marker in a folder of payloads: it names the store whose payloads lie there.
+"""The marker in a folder or a bucket of payloads: it names the store whose payloads lie there.
 
 The sandbox role knows the folder and no database, so this is all that it can compare.
 """
 
 import asyncio
+import json
 from pathlib import Path
 
 from backstay.errors import WorkerMisfit
 from store.faults import disk_faults
-from system.files import make_private_directory, read_json, write_whole
+from system.files import make_private_directory, write_whole
 
 NAME = ".store.json"
 _PAUSE_S = 0.2
@@ -18,17 +19,30 @@ def read_marker(root: Path) -> str:
     """Return the id of the store that the folder belongs to; empty when it has no marker that can be read."""
     with disk_faults():
         try:
-            held = read_json(root / NAME)
-        except ValueError:
+            return store_in((root / NAME).read_bytes())
+        except FileNotFoundError:
             return ""
-    return str(held.get("store", "")) if isinstance(held, dict) else ""
 
 
 def write_marker(root: Path, store: str) -> None:
     """Let the folder belong to a store from now on."""
     with disk_faults():
         make_private_directory(root)
-        write_whole(root / NAME, f'{{"store": "{store}"}}\n'.encode())
+        write_whole(root / NAME, marker_of(store))
+
+
+def store_in(marker: bytes) -> str:
+    """Return the id of the store that a marker names; empty when it cannot be read."""
+    try:
+        held = json.loads(marker)
+    except ValueError:
+        return ""
+    return str(held.get("store", "")) if isinstance(held, dict) else ""
+
+
+def marker_of(store: str) -> bytes:
+    """Return the marker that names a store."""
+    return f'{{"store": "{store}"}}\n'.encode()
 
 
 async def await_marker(root: Path, seconds: float) -> str:

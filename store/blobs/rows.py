@@ -57,13 +57,17 @@ class PayloadRows:
         """Use this database."""
         self.database = database
 
-    async def put(self, run: str, name: str, data: bytes, then: Callable[[bool], Awaitable[None]]) -> None:
+    async def put(
+        self, run: str, name: str, data: bytes, then: Callable[[bool], Awaitable[None]] | None = None
+    ) -> None:
         """Keep a payload with the next transaction of this activity; the same name stands for the same content.
 
         `then` is told, once it is committed, whether the run's payloads are shared.
         """
         key = PayloadKey(run, name)
-        await write_later(self.database, lambda connection: _keep(connection, key, data), then, key=key, value=data)
+        await write_later(
+            self.database, lambda connection: _keep(connection, key, data), then or _nothing, key=key, value=data
+        )
 
     def held(self, run: str, name: str) -> bytes | None:
         """Return a payload that waits for its transaction in this activity."""
@@ -139,6 +143,10 @@ class PayloadRows:
         if not dry_run:
             connection.execute(_DELETE, {"run_": run})
         return int(count), int(size)
+
+
+async def _nothing(_: bool) -> None:  # noqa: FBT001 - what the transaction answers
+    pass
 
 
 def _keep(connection: Connection, key: PayloadKey, data: bytes) -> bool:

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,14 @@ FOLLOWS = "follows"
 DAMAGED = "store: the payload {} is not what was written; restore it from a backup"
 
 
+def key_of(run: str) -> str:
+    """Return the name of the folder that holds all payloads of a run."""
+    return hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+
+
 def folder_of(root: Path, run: str) -> Path:
     """Return the folder that holds all payloads of a run."""
-    return root / hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+    return root / key_of(run)
 
 
 class RunDirectory:
@@ -84,6 +89,24 @@ class RunDirectory:
         """Use the run's folder; it is created at the first write."""
         self._root = folder_of(root, run)
         self._payloads = root
+
+    @classmethod
+    def named(cls, payloads: Path, folder: str) -> "RunDirectory":
+        """Return the directory of the run whose folder is called so."""
+        directory = cls(payloads, "")
+        directory._root = payloads / folder
+        return directory
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of all files in the folder by their names."""
+        there = self._root.iterdir() if self._root.is_dir() else ()
+        return {path.name: path.stat().st_size for path in there}
+
+    def drop(self) -> None:
+        """Remove the folder, and what it says of a run that is followed; where a payload is left, it stays."""
+        self.remove(FOLLOWS)
+        with suppress(OSError):
+            self._root.rmdir()
 
     def names(self) -> list[str]:
         """Return the names of all payloads in the folder."""
@@ -176,10 +199,7 @@ class ShownBlobs(ABC):
         data = self._held(ref) if data is None else data
         if data is None:
             require_ref(ref)
-            data = await self._found(ref)
-            if ref_of(data) != ref:
-                raise StoreUnavailable(DAMAGED.format(ref))
-            self._recent.put((self._run, ref), data)
+            data = self._checked(ref, await self._found(ref))
         return data
 
     async def put_json(self, value: Any) -> str:
@@ -225,6 +245,13 @@ class ShownBlobs(ABC):
     @abstractmethod
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
         """Keep a payload durably, and say so once it is."""
+
+    def _checked(self, ref: str, data: bytes) -> bytes:
+        """Return a payload that is what was written, and remember it; raises StoreUnavailable for another one."""
+        if ref_of(data) != ref:
+            raise StoreUnavailable(DAMAGED.format(ref))
+        self._recent.put((self._run, ref), data)
+        return data
 
     def _held(self, _name: str) -> bytes | None:
         """Return a payload that is not kept yet; it must not count as one that is."""

@@ -9,24 +9,23 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid
+from backstay.errors import RunNotFound, TaskInvalid
 from backstay.memory.item import MemoryItem
 from backstay.shown import one_line
-from store.blobs.blobs import Blobs, BlobStore
-from store.blobs.rows import SEALED
+from store.blobs.blobs import BlobStore
 from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import events, ledger_rows, runs
 from store.database.transactions import reading, writing
 from store.ledger.noting import note
 from store.memory.items import clean_index, drop_items
+from store.runs.naming import conversation, named, of_result
 from store.runs.pruning import Pruning
 from store.runs.runs import Runs
 
 FORGOTTEN = "(forgotten)"
 _OF_CALL = ("request", "undo", "sources")
 """What the event of a call says of its arguments."""
-_MOST_PIECES = 10_000
 
 
 class Forgetting:
@@ -100,14 +99,13 @@ class Forgetting:
         if row is None:
             raise RunNotFound(f"{one_line(workflow_id, 100)}: this store knows no such run")
         result = row.result or {}
-        refs = [*_named(result, "events_ref", "effects_ref"), item.ref]
+        refs = [*named(result, "events_ref", "effects_ref"), item.ref]
         if item.kind == "final_answer":
-            refs += [*_named(result, "output_ref"), *_named(result.get("raw_outputs") or {}, "ref")]
-        pieces, said = await _conversation(blobs, row.context)
+            refs += [*named(result, "output_ref"), *named(result.get("raw_outputs") or {}, "ref")]
+        pieces, ends = await conversation(blobs, row.context)
         names = [*pieces]
-        for ref in filter(None, (*refs, *said)):
-            record = await _json(blobs, ref)
-            names += [ref, *_named(record, "shown"), *(f"{raw}{SEALED}" for raw in _named(record, "raw"))]
+        for ref in filter(None, (*refs, *ends)):
+            names += await of_result(blobs, ref)
         return list(dict.fromkeys(names))
 
 
@@ -159,33 +157,3 @@ def _forgotten(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _note(connection: Connection, run: str, owner: str, by: str, **more: Any) -> None:
     note(connection, run, "memory", "memory.forgotten", {"owner": owner, "by": by, **more})
-
-
-async def _conversation(blobs: Blobs, context: str | None) -> tuple[list[str], list[str]]:
-    """Return the pieces of what the model of a run was told, and the stored results that say how the run ended."""
-    found: dict[str, None] = {}
-    ends: dict[str, None] = {}
-    waiting = [context]
-    while waiting and len(found) < _MOST_PIECES:
-        ref = waiting.pop()
-        if not ref or ref in found:
-            continue
-        found[ref] = None
-        piece = await _json(blobs, ref)
-        waiting += _named(piece, "older", "before")
-        ends |= dict.fromkeys(said[1] for said in piece.get("said", ()) if said[0] == "!engine.result" and said[1])
-    return list(found), list(ends)
-
-
-async def _json(blobs: Blobs, ref: str) -> dict[str, Any]:
-    try:
-        found = await blobs.get_json(ref)
-    except StoreUnavailable:
-        raise
-    except BackstayError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _named(record: dict[str, Any], *names: str) -> list[str]:
-    return [ref for name in names if isinstance(ref := record.get(name), str) and ref]

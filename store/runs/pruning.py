@@ -18,7 +18,8 @@ from sqlalchemy import Connection, Select, delete, exists, func, select, update
 
 from backstay.frozen import Frozen
 from store.blobs.blobs import BlobStore
-from store.blobs.shown import folder_of
+from store.blobs.objects import Objects
+from store.blobs.shown import folder_of, key_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
 from store.database.schema import chain, effects, events, parked_undos, runs, secrets
@@ -137,12 +138,14 @@ class Pruning:
         return frozenset(connection.execute(select(runs.c.run).where(runs.c.pruned_at.is_not(None))).scalars())
 
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
-        """Remove the payloads of runs that are marked as pruned, in the database and in their folders."""
+        """Remove the payloads of runs that are marked as pruned, wherever they are."""
         freed, rows = Freed(), self._blobs.rows
         # A late attempt of a run may have written after its pruning.
         for run in sorted((await rows.runs()).intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)
             freed += Freed(payloads=count, bytes=size)
+        if self._blobs.objects is not None:
+            freed += await _free_objects(self._blobs.objects, marked, dry_run=dry_run)
         return freed + await asyncio.to_thread(self._free, marked, dry_run)
 
     def erase(self, connection: Connection, run: str) -> None:
@@ -178,6 +181,16 @@ class Pruning:
                     # A late attempt of the run may still write; the next pruning removes what is left.
                     shutil.rmtree(folder, ignore_errors=True)
         return freed
+
+
+async def _free_objects(objects: Objects, marked: Iterable[str], *, dry_run: bool) -> Freed:
+    freed, there = Freed(), frozenset(await objects.folders())
+    for folder in sorted(there.intersection(map(key_of, marked))):
+        found = await objects.listed(folder)
+        freed += Freed(payloads=len(found), bytes=sum(each.size for each in found))
+        if not dry_run:
+            await objects.remove(found)
+    return freed
 
 
 def _idle(before: float) -> Select[Any, Any, Any, Any]:

@@ -1,0 +1,87 @@
+"""A server that speaks the protocol of S3 for tests: moto's, behind a switch for faults.
+
+It runs in a thread of the process of the tests and listens on a free port of this machine.
+"""
+
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any
+
+import obstore
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from obstore.store import S3Store
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+KEY, SECRET = "AKIAOFTHETESTS", "secret-key-of-the-tests"
+ACCESS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+_REFUSED = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>of " + SECRET.encode() + b"</Message></Error>"
+_FAULTS = {"503": ("503 Slow Down", b"SlowDown"), "403": ("403 Forbidden", b"SignatureDoesNotMatch")}
+_SLOW_S = 3.0
+
+
+class S3Server:
+    """Serve buckets, and fail as `fault` says."""
+
+    def __init__(self) -> None:
+        self.fault = ""
+        """`503`, `403`, `slow`, `cut` (an answer that breaks off), or nothing."""
+        self.asked: list[tuple[str, str, str]] = []
+        """Method, path and range of each request."""
+        self.before: Callable[[str, str], None] = lambda _method, _path: None
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def bucket(self, name: str) -> str:
+        """Make a bucket and return its name."""
+        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=60).close()
+        return name
+
+    def store(self, bucket: str) -> S3Store:
+        """Return a client that sees all of a bucket."""
+        access = {name.lower(): value for name, value in ACCESS.items()}
+        return S3Store(bucket, config={"endpoint": self.endpoint, **access}, client_options={"allow_http": True})
+
+    def objects(self, bucket: str) -> dict[str, bytes]:
+        """Return all objects of a bucket by their keys."""
+        store = self.store(bucket)
+        keys = [each["path"] for chunk in obstore.list(store) for each in chunk]
+        return {key: bytes(obstore.get(store, key).bytes()) for key in keys}
+
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Put an object in place of another one."""
+        obstore.put(self.store(bucket), key, data)
+
+    def _answer(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        self.asked.append((method, path, environ.get("HTTP_RANGE", "")))
+        self.before(method, path)
+        match self.fault:
+            case "503" | "403":
+                status, code = _FAULTS[self.fault]
+                start(status, [("Content-Type", "application/xml")])
+                return [_REFUSED % code]
+            case "slow":
+                time.sleep(_SLOW_S)
+            case "cut":
+                start("206 Partial Content", [("Content-Length", "100000"), ("Content-Range", "bytes 0-99999/100000")])
+                return [b"x" * 10]
+        return self._app(environ, start)
+
+    @contextmanager
+    def serving(self) -> Generator["S3Server"]:
+        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            thread.join(60)
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_request(self, *_: Any) -> None:
+        """Say nothing."""
