@@ -101,7 +101,8 @@ class Fitness:
 
         Raises SettingsInvalid for a bucket that cannot be used, StoreUnavailable for one that does not answer.
         """
-        return await self._fault(await self._owner())
+        marker = await self._owner()
+        return "" if await self._is_unclaimed(marker) else await self._fault(marker)
 
     @reading
     def _fault(self, connection: Connection, marker: str) -> str:
@@ -139,11 +140,17 @@ class Fitness:
     async def _marker(self) -> str:
         """Return which store the folder or the bucket belongs to; an empty bucket of a new store becomes its own."""
         marker = await self._owner()
-        if marker or self._objects is None or await self.place() or await self._objects.folders():
+        if self._objects is None or not await self._is_unclaimed(marker):
             return marker
         # Before anything says that payloads are there: whoever is lost in between can begin again.
         await self._objects.own(self._identity().id)
         return self._identity().id
+
+    async def _is_unclaimed(self, marker: str) -> bool:
+        """Return whether a bucket is free for a store that no worker has used yet."""
+        if marker or self._objects is None or await self.place():
+            return False
+        return not await self._objects.folders()
 
     async def _owner(self) -> str:
         """Return which store the folder or the bucket belongs to; empty where nothing says so."""

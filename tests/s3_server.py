@@ -3,6 +3,7 @@
 It runs in a thread of the process of the tests and listens on a free port of this machine.
 """
 
+import json
 import threading
 import time
 import urllib.request
@@ -19,7 +20,8 @@ KEY, SECRET = "AKIAOFTHETESTS", "secret-key-of-the-tests"
 ACCESS = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 _REFUSED = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>of " + SECRET.encode() + b"</Message></Error>"
 _FAULTS = {"503": ("503 Slow Down", b"SlowDown"), "403": ("403 Forbidden", b"SignatureDoesNotMatch")}
-_SLOW_S = 3.0
+_OF_THE_PLATFORM = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": "t", "Expiration": "2099-01-01T00:00:00Z"}
+_SLOW_S = 1.0
 
 
 class S3Server:
@@ -59,6 +61,10 @@ class S3Server:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         self.asked.append((method, path, environ.get("HTTP_RANGE", "")))
         self.before(method, path)
+        if path == "/credentials":
+            self.asked.append(("GET", path, environ.get("HTTP_AUTHORIZATION", "")))
+            start("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(_OF_THE_PLATFORM).encode()]
         match self.fault:
             case "503" | "403":
                 status, code = _FAULTS[self.fault]

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from examples.mailbox.faults import Faults
 from tests.crash.case import open_case
 from tests.engine import assert_no_task_failure, share_images
 from tests.requirements import promise
+from tests.s3_server import ACCESS
 
 LARGE = 2_500_000
 """More than Temporal passes at once."""
@@ -23,7 +27,15 @@ more = await asyncio.gather(*[mail.list_customers(offset=n, limit=1) for n in ra
 assert [page["customers"][0]["email"] for page in more] == read
 return {{"read": read, "large": "x" * {LARGE}}}
 """
-NOT_FOR_SANDBOX = ("BACKSTAY_DATABASE_URL", "BACKSTAY_TOOLBOX", "BACKSTAY_POLICY", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+NOT_FOR_SANDBOX = (
+    *ACCESS,
+    "BACKSTAY_S3_ENDPOINT",
+    "BACKSTAY_DATABASE_URL",
+    "BACKSTAY_TOOLBOX",
+    "BACKSTAY_POLICY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 READY = {"runs": "backstay worker ready", "sandbox": "backstay sandbox ready", "all": "programs in jails"}
 
 
@@ -49,8 +61,28 @@ async def raise_host(case, name, *roles):
         environment = {**case.environment, "BACKSTAY_HOME": str(home), "ROLE": role}
         if role == "sandbox":
             environment = {key: value for key, value in environment.items() if key not in NOT_FOR_SANDBOX}
+            environment["BACKSTAY_PAYLOADS"] = "database"
         raised.append(await case.ready(environment, f"{name} {role}.log", READY[role]))
     return raised
+
+
+def bucket_of(server):
+    """Return the settings with which large payloads are in a new bucket."""
+    address = f"s3://{server.bucket(f'b-{uuid.uuid4().hex}')}/payloads"
+    return {"BACKSTAY_PAYLOADS": address, "BACKSTAY_S3_ENDPOINT": server.endpoint, **ACCESS}
+
+
+def inherited(child):
+    """Return the names of all variables of the processes that a worker has started, its sandbox role among them."""
+    found, parents = set(), {child.born.result()}
+    processes = [place for place in Path("/proc").iterdir() if place.name.isdecimal()]
+    for place in sorted(processes, key=lambda place: int(place.name)):
+        with suppress(OSError):
+            if int((place / "stat").read_text().rpartition(")")[2].split()[1]) in parents:
+                parents.add(int(place.name))
+                found |= {each.partition("=")[0] for each in (place / "environ").read_text().split("\0")}
+    assert "BACKSTAY_PAYLOADS" in found
+    return found
 
 
 async def kill(host):
@@ -62,12 +94,14 @@ async def kill(host):
 
 @promise("recovery:no-shared-folder")
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("place", ["database", pytest.param("bucket", marks=pytest.mark.thorough)])
 async def test_without_a_shared_folder_a_run_and_its_program_go_on_are_read_and_are_undone_on_another_host(
-    temporal, nursery, sandbox, postgres, tmp_path
+    temporal, nursery, sandbox, postgres, tmp_path, request, place
 ):
     shared = {
         "BACKSTAY_DATABASE_URL": await postgres.new_database(),
         "BACKSTAY_PAYLOADS": "database",
+        **(bucket_of(request.getfixturevalue("s3_server")) if place == "bucket" else {}),
         "BACKSTAY_PROGRAM_FRAME_BYTES": str(8 << 20),
     }
     async with open_case(temporal, nursery, tmp_path, rules=rules, faults=Faults(), **shared) as case:
@@ -77,6 +111,7 @@ async def test_without_a_shared_folder_a_run_and_its_program_go_on_are_read_and_
             while not (asked := await case.person.pending(run)):
                 assert (await run.describe()).close_time is None, await run.result()
                 await asyncio.sleep(0.1)
+        assert not {*ACCESS, "BACKSTAY_S3_ENDPOINT"} & {name for child in first for name in inherited(child)}
         await kill(first)
         second = await raise_host(case, "second", "runs", "sandbox")
         await case.person.decide(run, asked[0])

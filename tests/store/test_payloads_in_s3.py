@@ -9,6 +9,8 @@ import uuid
 import pytest
 
 from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
+from backstay.settings import Settings
+from opening import sandbox_variables
 from store.blobs import objects as objects_module
 from store.blobs.objects import place_of
 from store.blobs.shown import key_of
@@ -117,7 +119,7 @@ async def test_an_object_that_was_swapped_or_cut_is_noticed_and_healed_when_it_i
 async def test_a_server_that_fails_is_a_store_that_is_away_and_nothing_is_lost(
     s3_server, bucket, place, tmp_path, monkeypatch, fault
 ):
-    monkeypatch.setattr(objects_module, "_REQUEST_S", 1)
+    monkeypatch.setattr(objects_module, "_REQUEST_S", 0.3)
     monkeypatch.setattr(objects_module, "_RETRY_S", 1)
     async with open_store(database_url=None, home=tmp_path, objects=place) as store:
         ref = await store.blobs.of("w/r").put(LARGE)
@@ -200,7 +202,9 @@ def hash_of(data):
 @promise("workers:misfit-place")
 async def test_a_bucket_belongs_to_one_store_and_a_store_to_one_bucket(s3_server, bucket, place, tmp_path):
     async with open_store(database_url=None, home=tmp_path / "a", objects=place) as store:
+        assert await store.fitness.fault() == ""
         await store.fitness.demand(BROUGHT)
+        assert await store.fitness.fault() == ""
         await store.fitness.demand(BROUGHT)
         assert store.identity.id.encode() in s3_server.objects(bucket)["a/b/.store.json"]
     async with open_store(database_url=None, home=tmp_path / "b", objects=place) as store:
@@ -210,9 +214,9 @@ async def test_a_bucket_belongs_to_one_store_and_a_store_to_one_bucket(s3_server
     async with open_store(database_url=None, home=tmp_path / "a", objects=another) as store:
         with pytest.raises(WorkerMisfit, match=f"the store's workers have {place.address}"):
             await store.fitness.demand(BROUGHT)
+        assert f"the store's workers have {place.address}" in await store.fitness.fault()
         # The same address at another server.
         await store.fitness.adopt(BROUGHT)
-        await store.blobs.objects.remove([])
         s3_server.put(bucket, "other/.store.json", b"{}")
         with pytest.raises(WorkerMisfit, match=r"holds no \.store\.json of this store"):
             await store.fitness.demand(BROUGHT)
@@ -240,3 +244,30 @@ async def test_what_cannot_be_used_is_named_with_its_fix_before_any_work(
         async with open_store(database_url=None, home=tmp_path / "new", objects=place):
             pass
     assert not (tmp_path / "new" / "backstay.db").exists()
+
+
+@promise("store:s3-blobs")
+async def test_credentials_may_come_from_the_platform_of_a_container(s3_server, bucket, tmp_path):
+    (tmp_path / "token").write_text("token of the container", encoding="utf-8")
+    found = {
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{s3_server.endpoint}/credentials",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    place = place_of(f"s3://{bucket}", s3_server.endpoint, found)
+    async with open_store(database_url=None, home=tmp_path, objects=place) as store:
+        ref = await store.blobs.of("w/r").put(LARGE)
+    assert s3_server.objects(bucket) == {f"{key_of('w/r')}/{ref}": LARGE}
+    assert ("GET", "/credentials", "token of the container") in s3_server.asked
+
+
+@promise("store:s3-blobs")
+def test_the_process_that_runs_programs_gets_neither_the_address_nor_the_credentials(s3_server, bucket, monkeypatch):
+    given = {**ACCESS, "BACKSTAY_S3_ENDPOINT": s3_server.endpoint, "BACKSTAY_PAYLOADS": f"s3://{bucket}/p"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings.load(None)
+    assert settings.secrets() >= {SECRET}
+    variables = sandbox_variables(settings)
+    assert variables["BACKSTAY_PAYLOADS"] == "database"
+    said = " ".join((*variables, *variables.values()))
+    assert not [some for some in (KEY, SECRET, bucket, s3_server.endpoint, "AWS_") if some in said]
