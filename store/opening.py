@@ -109,16 +109,14 @@ async def open_store(
 ) -> AsyncGenerator[Store]:
     """Open the store, created and migrated if needed, and close it on exit.
 
-    Large payloads are files, unless they are rows too, or `objects`. A `signer` signs the ledger. Leases count by the
-    database's time, unless a `clock` stands for every other one.
+    A `signer` signs the ledger. Leases count by the database's time, unless a `clock` stands for every other one.
     Raises SettingsInvalid for a setting that cannot work, StoreUnavailable when the database does not answer.
     """
     seal = Seal(encryption_keys)
     place = place_of(database_url, home)
     if payloads_in_database and place.file is not None:
         raise SettingsInvalid(NEEDS_POSTGRES)
-    kept = None if objects is None else Objects(objects)
-    database = _database(place, busy_timeout_s)
+    bucket, database = _bucket(objects), _database(place, busy_timeout_s)
     try:
         async with database.alone():
             identity = await database.write(partial(_migrated, place))
@@ -127,7 +125,7 @@ async def open_store(
         store = Store(
             *(database, identity, seal, blobs or home / "blobs"),
             payloads_in_database=payloads_in_database,
-            objects=kept,
+            objects=bucket,
             signer=signer,
             now=now,
             clock=clock or time.time,
@@ -138,6 +136,10 @@ async def open_store(
             await store.blobs.close()
     finally:
         await database.close()
+
+
+def _bucket(place: ObjectPlace | None) -> Objects | None:
+    return None if place is None else Objects(place)
 
 
 def _database(place: Place, busy_timeout_s: float) -> Database:

@@ -87,9 +87,7 @@ class Store:
         self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
-        self.pruning = Pruning(database, self.blobs, clock)
-        self.verifying = Verifying(self.blobs)
-        self._open_memory(database)
+        self._open_memory(database, clock)
         self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
 
     def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
@@ -102,8 +100,10 @@ class Store:
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
 
-    def _open_memory(self, database: Database) -> None:
-        """Find again what runs have left, and forget it."""
+    def _open_memory(self, database: Database, clock: Callable[[], float]) -> None:
+        """Find again what runs have left, verify it, and forget it."""
+        self.pruning = Pruning(database, self.blobs, clock)
+        self.verifying = Verifying(self.blobs)
         items = MemoryItems(database)
         self.memory = Recollection(items, self.runs, self.events, self.blobs)
         self.forgetting = Forgetting(database, self.blobs, self.runs, self.pruning)

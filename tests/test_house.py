@@ -113,6 +113,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "sqlalchemy": EVERYWHERE,
         "alembic": EVERYWHERE,
         "cryptography": EVERYWHERE,
+        "obstore": ("store/blobs/objects.py",),
     },
     "gateways": {
         "gateways": EVERYWHERE,

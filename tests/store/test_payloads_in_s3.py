@@ -164,8 +164,8 @@ def _told(event, expected):
 @promise("store:s3-blobs")
 async def test_two_workers_write_the_same_payload_at_once_and_both_read_it(database_url, place, tmp_path):
     options = {"database_url": database_url, "home": tmp_path, "objects": place}
-    async with open_store(**options) as one, open_store(**options) as other:
-        each = [store.blobs.of("w/r") for store in (one, other) * 4]
+    async with open_store(**options) as here, open_store(**options) as there:
+        each = [store.blobs.of("w/r") for store in (here, there) * 4]
         refs = await asyncio.gather(*[blobs.put(LARGE) for blobs in each])
         sealed = await asyncio.gather(*[blobs.seal(LARGE) for blobs in each])
         assert len({*refs}) == len({*sealed}) == 1
