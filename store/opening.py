@@ -114,8 +114,7 @@ async def open_store(
     """
     seal = Seal(encryption_keys)
     place = place_of(database_url, home)
-    if payloads_in_database and place.file is not None:
-        raise SettingsInvalid(NEEDS_POSTGRES)
+    _require_postgres(place, payloads_in_database=payloads_in_database)
     bucket, database = _bucket(objects), _database(place, busy_timeout_s)
     try:
         async with database.alone():
@@ -136,6 +135,11 @@ async def open_store(
             await store.blobs.close()
     finally:
         await database.close()
+
+
+def _require_postgres(place: Place, *, payloads_in_database: bool) -> None:
+    if payloads_in_database and place.file is not None:
+        raise SettingsInvalid(NEEDS_POSTGRES)
 
 
 def _bucket(place: ObjectPlace | None) -> Objects | None:
