@@ -159,6 +159,7 @@ def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["Workspac
         home=settings.home,
         nsjail=settings.nsjail,
         artifacts_mb=settings.artifacts_mb,
+        root=settings.shell_root,
         rooms=house(),
         variables=settings.environment,
     )

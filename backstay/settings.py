@@ -196,6 +196,8 @@ class Settings(BaseSettings):
     """None: searched for on PATH."""
     artifacts_mb: int = Field(default=200, ge=1, le=100_000)
     """How much one call may write to a workspace."""
+    shell_root: Path | None = None
+    """The root file system in which commands run; None: copies of this machine's tools."""
     image: Literal["python", "data"] = "python"
     """What programs may import: the standard library, or numpy and pandas too."""
     program_memory_mb: int = Field(default=512, ge=64, le=65_536)

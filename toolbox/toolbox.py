@@ -181,12 +181,13 @@ class Toolbox:
         """Return in one line what there is of each provider, whoever may see it; starting servers are waited for."""
         offered = await self.offered(patience_s)
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
-        tools = {name: self._define(name, listing)[0] for name, listing in zip(self._providers, listings, strict=True)}
         found = {
             name: capability(
-                [definition.tool.safety for definition in tools[name] if not definition.hidden], offered[name].unread
+                [found.tool.safety for found in self._define(name, listing)[0] if not found.hidden],
+                offered[name].unread,
+                listing.place,
             )
-            for name in tools
+            for name, listing in zip(self._providers, listings, strict=True)
         }
         return "; ".join(index_lines(found)) or "none"
 

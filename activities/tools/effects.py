@@ -14,6 +14,7 @@ from activities.retrying import retry_while_unavailable, scheduled_at
 from activities.tools.elicitations import Elicitations
 from backstay.effects.effect import DOUBTFUL, EffectState
 from backstay.errors import OutcomeUnknown, StoreUnavailable, ToolUnavailable
+from backstay.policies.network import ARGUMENT, NETWORKED
 from backstay.provenance.echo import UNKNOWN
 from backstay.requests import CallTool
 from backstay.shown import message_line, one_line
@@ -21,6 +22,7 @@ from backstay.task.event import Event
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
 from system.clock import uptime
+from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Judged, Meaning, told
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import InputRequired
@@ -286,6 +288,17 @@ def _applied(kept: Kept, undo: BoundUndo | None) -> ToolResult:
 def used_by(answer: Answer, result: ToolResult) -> ToolResult:
     """Return the result of a call with what its jail used, where it ran in one."""
     return result if answer.used is None else result.model_copy(update={"used": answer.used})
+
+
+def harmless_again_s(definition: Definition, arguments: dict[str, Any]) -> float | None:
+    """Return for how long after its first send a call can be repeated without harm; None if it never can.
+
+    What a command told other hosts is not taken back with its files.
+    """
+    declared = definition.declaration
+    if not declared.idempotent or (definition.name == NETWORKED and arguments.get(ARGUMENT)):
+        return None
+    return declared.idempotency_ttl or float("inf")
 
 
 def _patience_s(left_s: float) -> float:

@@ -8,7 +8,7 @@ from activities.payloads import apart, echo_of, vouches
 from activities.resources import Activities, Resources, facts_of, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
 from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied, require_same
-from activities.tools.effects import Effects, intent_of, told_error, used_by
+from activities.tools.effects import Effects, harmless_again_s, intent_of, told_error, used_by
 from activities.tools.elicitations import Elicitations
 from activities.tools.previews import Previews, Rehearsing, made_up, place_of
 from backstay import calls
@@ -284,8 +284,7 @@ class Tools(Activities):
         reply: InputResponse | None = None,
     ) -> ToolResult:
         """Make a call that changes something, between its intent and its outcome."""
-        declared = definition.declaration
-        ttl = None if not declared.idempotent else declared.idempotency_ttl or float("inf")
+        ttl = harmless_again_s(definition, arguments)
         differs = self.store.epoch_differs(ask.store)
         tell = await self._teller(ask.run)
         async with self.effects.intent(intent, idempotency_ttl=ttl, epoch_differs=differs, tried=ask.tried) as send:

@@ -12,6 +12,7 @@ from backstay.frozen import Frozen, first_faults
 from backstay.policies.accepted import AcceptedLine, line_about, reaches_out
 from backstay.policies.condition import Judgement
 from backstay.policies.glob import matches, overlap
+from backstay.policies.network import NetworkPolicy, rule_on_network
 from backstay.policies.origins import origins
 from backstay.policies.rule import Person, Rule, check_group, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
@@ -97,6 +98,8 @@ class Policy(Frozen):
     """Whether people are asked about a write that the run has made before with the same arguments."""
     provenance: Literal["strict", "off"] = "off"
     """strict: ask when a write goes where only others' words say: an address, account, path, URL or command."""
+    network: NetworkPolicy | None = Field(default=None, exclude_if=lambda network: network is None)
+    """Which hosts commands may reach unasked."""
     accepting: Accepting | None = None
     """Whose decisions may be remembered as lines that later runs obey."""
     plans: Permission | None = None
@@ -253,6 +256,7 @@ _SECTIONS: dict[Any, type[Frozen]] = {
     "undo": UndoPolicy,
     "reveal": RevealPolicy,
     "accepting": Accepting,
+    "network": NetworkPolicy,
     **dict.fromkeys(("deny", "ask", "allow"), Rule),
 }
 
@@ -300,6 +304,8 @@ def rule(
     """
     found = _ruled(policy, _Call(tool, arguments, sources, lines, today), purpose=purpose)
     found = reduce(stricter, on_its_way(policy, tool, purpose=purpose), found)
+    reached = rule_on_network([layer.network for layer in policy.layers], tool, arguments, lines)
+    found = found if reached is None else stricter(reached, found)
     handles = handles_in(arguments)
     if not handles:
         return found

@@ -162,13 +162,25 @@ def call_drafts(
     if not result.success:
         text = f"{shown}: {one_line(result.error or 'it failed', _SAID)}"
         data["type"] = result.error_type or "ToolError"
-        return (EventDraft(name="action.failed", step_index=step, text=text, data=data),)
+        failed = EventDraft(name="action.failed", step_index=step, text=text, data=data)
+        return (failed, *_network_drafts(tool, result, step))
     said = one_line(result.snippet or result.size or result.error or "", _SAID)
     text = f"{shown} -> {said}" if said else shown
     if result.simulated:
         return (EventDraft(name="action.rehearsed", step_index=step, text=f"{text} (not made)", data=data),)
     called = EventDraft(name="action.called", step_index=step, text=text, data=data)
-    return (called, *summary_drafts(tool, result, step))
+    return (called, *_network_drafts(tool, result, step), *summary_drafts(tool, result, step))
+
+
+def _network_drafts(tool: str, result: ToolResult, step: int) -> tuple[EventDraft, ...]:
+    """Return an event for the hosts that a command reached, or was refused."""
+    used = result.used
+    if used is None or not (used.reached or used.refused):
+        return ()
+    words = [each.words for each in used.reached] + ([f"{used.refused} refused"] if used.refused else [])
+    text = one_line(f"{tool} reached {', '.join(words)}" if used.reached else f"{tool}: {words[0]} by the proxy", _SAID)
+    data = {"tool": tool, "reached": [each.plain() for each in used.reached], "refused": used.refused}
+    return (EventDraft(name="network.reached", step_index=step, text=text, data=data),)
 
 
 def summary_drafts(what: str, result: ToolResult, step: int) -> tuple[EventDraft, ...]:

@@ -15,6 +15,22 @@ class Artifact(Frozen):
     """In bytes."""
 
 
+class Reached(Frozen):
+    """Tell what went to one host and came from it; no path, and nothing of what was said."""
+
+    host: str
+    port: int
+    connections: int = Field(ge=0)
+    sent: int = Field(ge=0)
+    """In bytes, by the command."""
+    received: int = Field(ge=0)
+
+    @property
+    def words(self) -> str:
+        """Return this in words: `pypi.org:443 (sent 1,204 bytes, received 88,100)`."""
+        return f"{self.host}:{self.port} (sent {self.sent:,} bytes, received {self.received:,})"
+
+
 class JailUse(Frozen):
     """Tell what one jail used, from its start to its end."""
 
@@ -24,6 +40,12 @@ class JailUse(Frozen):
     """The most memory that was seen; None where it ended before anybody looked."""
     output_bytes: int = Field(ge=0)
     """What it printed, whether it was kept or not."""
+    reached: tuple[Reached, ...] = Field(default=(), exclude_if=lambda reached: not reached)
+    """The hosts that it reached through the proxy."""
+    refused: int = Field(default=0, ge=0, exclude_if=lambda refused: not refused)
+    """How often the proxy refused what it asked for."""
+    image: str = Field(default="", exclude_if=lambda image: not image)
+    """The operator's own root file system that it ran in, if any, by name and digest."""
 
 
 class ExecutionResult(Frozen):

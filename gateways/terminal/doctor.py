@@ -343,10 +343,13 @@ async def _workspaces(settings: Settings) -> AsyncGenerator[Finding]:
         try:
             await client.start()
         except BackstayError as error:
-            state = "note" if settings.workspaces is None else "missing"
+            named = settings.workspaces or settings.shell_root
+            state = "note" if named is None else "missing"
             yield state, "workspaces", f"{error}; no run can have one"
         else:
-            yield "ok", "workspaces", f"{settings.workspaces or settings.home / 'workspaces'}: every property proven"
+            root = f"; commands run in {client.root}" if client.root else ""
+            place = settings.workspaces or settings.home / "workspaces"
+            yield "ok", "workspaces", f"{place}: every property proven{root}"
 
 
 async def _told(settings: Settings) -> AsyncGenerator[Finding]:

@@ -18,6 +18,11 @@ _FOLDERS = (Path("/usr/bin"), Path("/bin"), Path("/usr/local/bin"))
 _GUEST = Path(__file__).parents[1] / "guest"
 # Where older C libraries look for the locale that jails have; newer ones have it built in.
 _LOCALES = tuple(Path("/usr/lib/locale", name) for name in ("C.utf8", "C.UTF-8"))
+# Whom the machine trusts to vouch for hosts: commands that reach some need it, and it is no secret.
+_VOUCHING = "etc/ssl/certs/ca-certificates.crt"
+_AUTHORITIES = tuple(
+    Path(place) for place in (f"/{_VOUCHING}", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+)
 _ACCOUNTS: Plan = {
     "etc/passwd": b"jail:x:1000:1000::/tmp:/bin/sh\n",
     "etc/group": b"jail:x:1000:\n",
@@ -31,6 +36,8 @@ def plan_tools(libraries: Libraries) -> Plan:
     A tool that misses a library stays out, as it would not run here either.
     """
     plan = dict(_ACCOUNTS)
+    if (authorities := next((place for place in _AUTHORITIES if place.is_file()), None)) is not None:
+        plan[_VOUCHING] = authorities.resolve()
     for part in ("files", "review"):
         plan |= {f"usr/lib/backstay/{part}/{path.name}": path for path in sorted((_GUEST / part).glob("*.py"))}
     for path in (path for folder in _LOCALES for path in sorted(folder.rglob("*")) if path.is_file()):

@@ -117,8 +117,10 @@ def _namespaces(case: Case) -> list[str]:
 
 
 def _network(case: Case) -> list[str]:
-    families = ("unix", "internet", "internet_6", "netlink", "vsock")
-    faults = _attempts(**{f"socket_{family}": "EPERM" for family in families})(case)
+    families = ["unix", "internet_6", "netlink", "vsock"]
+    refusal, reach = ("EAFNOSUPPORT", "ENETUNREACH") if case.profile.kind == "network" else ("EPERM", "EPERM")
+    families += [] if case.profile.kind == "network" else ["internet"]
+    faults = _attempts(**{f"socket_{family}": refusal for family in families}, reach=reach)(case)
     interfaces = case.evidence.first.outside.interfaces
     return faults if set(interfaces) <= {"lo"} else [*faults, f"there are network interfaces: {', '.join(interfaces)}"]
 
@@ -192,7 +194,7 @@ _CHECKS: Mapping[str, Check] = MappingProxyType(
     }
 )
 _LISTS = data_beside(__file__)
-_KINDS: tuple[ProfileKind, ...] = ("code", "shell")
+_KINDS: tuple[ProfileKind, ...] = ("code", "shell", "network")
 
 
 def _rule(row: Mapping[str, Any]) -> Rule:
@@ -204,10 +206,15 @@ def _rule(row: Mapping[str, Any]) -> Rule:
     return row["name"], lambda case: [fault for part in parts for fault in part(case)], fix
 
 
+def _is_for(kind: ProfileKind, row: Mapping[str, Any]) -> bool:
+    """Return whether jails of this kind must have a property; those that reach hosts have all that shells have."""
+    return row.get("only", kind) in (kind, "shell" if kind == "network" else kind)
+
+
 RULES: Mapping[ProfileKind, tuple[Rule, ...]] = MappingProxyType(
-    {kind: tuple(_rule(row) for row in _LISTS["properties"] if row.get("only", kind) == kind) for kind in _KINDS}
+    {kind: tuple(_rule(row) for row in _LISTS["properties"] if _is_for(kind, row)) for kind in _KINDS}
 )
-"""What programs need, and what commands and file tools need."""
+"""What programs need, what commands and file tools need, and what commands need that reach hosts."""
 
 
 class SelfTestResult(Frozen):
@@ -244,13 +251,20 @@ async def run_self_test(
 
 
 async def run_workspace_self_test(
-    nsjail: Nsjail, image: Image, folder: Path, workspace: Path, *, limits: Limits, cgroups: Cgroups
+    nsjail: Nsjail,
+    image: Image,
+    folder: Path,
+    workspace: Path,
+    *,
+    limits: Limits,
+    cgroups: Cgroups,
+    kind: ProfileKind = "shell",
 ) -> SelfTestResult:
     """Test every property of the jails that commands get, with a workspace that they may only read.
 
     A property that is missing does not raise; the result says so.
     """
-    profile = Profile(nsjail, image, kind="shell", limits=limits, cgroups=cgroups, workspace=workspace)
+    profile = Profile(nsjail, image, kind=kind, limits=limits, cgroups=cgroups, workspace=workspace)
     return await check_profile(profile, await asyncio.to_thread(profile.start, folder))
 
 
@@ -259,7 +273,7 @@ async def check_profile(profile: Profile, start: list[str]) -> SelfTestResult:
     image, arguments = profile.image, interpreter_arguments(SELF_TEST)
     evidence, found = await asyncio.gather(
         # The profile of commands does not name a program, so the self-test is passed as the command.
-        gather_evidence(start, arguments, named=arguments if profile.kind == "shell" else ()),
+        gather_evidence(start, arguments, named=() if profile.kind == "code" else arguments),
         asyncio.to_thread(_hash_of, image),
     )
     if evidence.first.inside is None:

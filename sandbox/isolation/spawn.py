@@ -52,12 +52,15 @@ def spawn(command: list[str]) -> Spawned:
     return Spawned(pid, mine[3], mine[0], mine[1], mine[2])
 
 
-def guarded(command: Sequence[str]) -> list[str]:
+def guarded(command: Sequence[str], *, without_rights: bool = False) -> list[str]:
     """Return the command line of a process that the kernel sends SIGTERM when the thread that started it ends.
+
+    `without_rights`: it keeps none of the capabilities that this process could hand on.
 
     Raises IsolationUnavailable where that cannot be arranged.
     """
-    return [str(_setpriv()), "--pdeathsig", "TERM", "--", *command]
+    dropped = ["--ambient-caps=-all", "--inh-caps=-all"] if without_rights else []
+    return [str(_setpriv()), "--pdeathsig", "TERM", *dropped, "--", *command]
 
 
 def allow_files(needed: int) -> None:

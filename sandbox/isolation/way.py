@@ -70,9 +70,13 @@ def can_open_ways() -> bool:
     return ended.returncode == 0
 
 
+def unshare() -> str:
+    """Return the program that starts another one in namespaces of its own."""
+    return str(next((path for path in _UNSHARE if path.exists()), _UNSHARE[0]))
+
+
 def _opener(stage: Path) -> list[str]:
-    unshare = next((path for path in _UNSHARE if path.exists()), _UNSHARE[0])
-    return [str(unshare), "--mount", "--propagation", "private", "/bin/sh", str(_SCRIPT), str(stage)]
+    return [unshare(), "--mount", "--propagation", "private", "/bin/sh", str(_SCRIPT), str(stage)]
 
 
 def _is_free(stage: Path, used: Iterable[Path]) -> bool:

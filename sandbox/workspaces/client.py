@@ -37,6 +37,8 @@ class WorkspaceClient:
         self._last = 0
         self.place = ""
         """Where these workspaces are, `<host>/<id>`; known once the host has started."""
+        self.root = "" if settings.root is None else settings.root.name
+        """The operator's own root in which commands run, with its digest once the host has started."""
         self.reason: str | None = None
         """Why there are no workspaces here; None as long as nothing speaks against them."""
 
@@ -157,6 +159,7 @@ class WorkspaceClient:
             await end_group(self._process, ask_s=0)
             raise _error(said["error"]) if said else SandboxLost(f"the host of workspaces does not start; read {log}")
         self.place = str(said.get("place", ""))
+        self.root = str(said.get("root", ""))
         self._reading = asyncio.create_task(self._read(self._process, self._process.stdout))
 
     async def _read(self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
@@ -214,15 +217,16 @@ async def open_workspace_client(
     home: Path,
     nsjail: Path | None,
     artifacts_mb: int = 200,
+    root: Path | None = None,
     rooms: Path,
     variables: Mapping[str, str],
 ) -> AsyncGenerator[WorkspaceClient]:
     """Offer workspaces; their host starts when it is first needed, and at once where an operator named a folder."""
     settings = WorkspaceSettings(
-        home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail, artifacts_mb=artifacts_mb
+        home=home, workspaces=workspaces or home / "workspaces", nsjail=nsjail, artifacts_mb=artifacts_mb, root=root
     )
     client = WorkspaceClient(settings, rooms=rooms, environment=plain_environment(variables))
-    if workspaces is not None:
+    if workspaces is not None or root is not None:
         client.begin()
     try:
         yield client

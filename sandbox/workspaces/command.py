@@ -38,6 +38,8 @@ class Bounds:
     """Bytes of both streams after which the command is ended."""
     watch: Watch | None = None
     heard: Heard | None = None
+    passed: tuple[int, ...] = ()
+    """Open files that the process which starts the jail is given."""
 
 
 @dataclass(kw_only=True)
@@ -51,6 +53,8 @@ class Ended:
     """What nsjail itself logs; empty unless the jail failed."""
     reason: str | None = None
     """Why it was ended, if it did not end by itself."""
+    notes: list[str] = field(default_factory=list[str])
+    """What whoever made the call should know of it, a line each."""
     duration_ms: int = 0
     cpu_s: float = 0.0
     """Processor time of all its processes."""
@@ -110,7 +114,7 @@ async def run_jailed(nsjail: Sequence[str], arguments: Sequence[str], bounds: Bo
 async def _until_reaped(
     nsjail: Sequence[str], arguments: Sequence[str], bounds: Bounds, ended: Ended, fed: bytes
 ) -> None:
-    async with _started(nsjail, arguments, fed=bool(fed)) as (process, log):
+    async with _started(nsjail, arguments, fed=bool(fed), passed=bounds.passed) as (process, log):
         assert process.stdout is not None  # noqa: S101 - made with pipes
         assert process.stderr is not None  # noqa: S101 - the same
         tasks = [
@@ -130,7 +134,7 @@ async def _until_reaped(
 
 @asynccontextmanager
 async def _started(
-    nsjail: Sequence[str], arguments: Sequence[str], *, fed: bool
+    nsjail: Sequence[str], arguments: Sequence[str], *, fed: bool, passed: Sequence[int]
 ) -> AsyncGenerator[tuple[asyncio.subprocess.Process, int]]:
     """Start nsjail so that it ends with this process; yield it with a file descriptor of its log."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
@@ -144,7 +148,7 @@ async def _started(
             stdout=pipe,
             stderr=pipe,
             env={},
-            pass_fds=(writing,),
+            pass_fds=(writing, *passed),
             start_new_session=True,
         )
     except BaseException:

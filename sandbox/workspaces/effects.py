@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from backstay.errors import ArgumentsInvalid, Final, SnapshotDamaged, SnapshotRefused
+from backstay.errors import ArgumentsInvalid, Final, IsolationUnavailable, SnapshotDamaged, SnapshotRefused
 from backstay.frozen import Frozen
+from backstay.policies.network import sites_of
 from backstay.shown import counted
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import Restored
@@ -34,6 +35,8 @@ class EffectRecord(Frozen):
     after: str | None = None
     answer: dict[str, Any] | None = None
     """None: it has not ended, or was cut off."""
+    hosts: tuple[str, ...] = ()
+    """What it could reach outside, where nothing is taken back."""
 
 
 class WorkspaceEffects:
@@ -59,7 +62,8 @@ class WorkspaceEffects:
         if known is not None and known.answer is not None:
             return {"ok": known.answer}
         taken = await asyncio.to_thread(self._snapshots.take, self._root)
-        begun = EffectRecord(effect=call.effect, tool=call.tool, before=taken.id)
+        hosts = tuple(each.words for each in sites_of(call.arguments))
+        begun = EffectRecord(effect=call.effect, tool=call.tool, before=taken.id, hosts=hosts)
         _write(self._unfinished, begun)
         try:
             done = await do()
@@ -67,6 +71,10 @@ class WorkspaceEffects:
             return await asyncio.to_thread(self._finish, begun, done, self._written) | used
         except SnapshotRefused as error:
             return await asyncio.to_thread(self._reverted, begun, str(error))
+        except IsolationUnavailable:
+            # Nothing ran, so nothing was reached.
+            await asyncio.shield(asyncio.to_thread(self._revert, begun.model_copy(update={"hosts": ()})))
+            raise
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self._revert, begun))
             raise
@@ -76,14 +84,21 @@ class WorkspaceEffects:
         begun = _read(self._unfinished)
         if begun is None:
             return
-        if self._recorded(begun.effect) is None:
+        known = self._recorded(begun.effect)
+        if known is None or known.answer is None:
             self._snapshots.restore(self._root, begun.before)
+            self._keep_reach(begun)
         remove_durably(self._unfinished)
 
     def outcome(self, effect: str) -> dict[str, Any]:
-        """Return whether an effect took place, and what it answered; an answer is final."""
+        """Return under `ok` whether an effect took place, and what it answered, which is final; or an `error`.
+
+        Of what was cut off, the files were taken back; what it told other hosts was not, and nobody knows of it here.
+        """
         known = self._recorded(effect)
-        return {"applied": known is not None, "answer": None if known is None else known.answer}
+        if known is not None and known.answer is None:
+            return {"error": f"its files were taken back, and what it told {', '.join(known.hosts)} is not known"}
+        return {"ok": {"applied": known is not None, "answer": None if known is None else known.answer}}
 
     def restore(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Restore what an effect changed; what it did not change stays. Repeating it does no harm.
@@ -141,6 +156,7 @@ class WorkspaceEffects:
     def _revert(self, begun: EffectRecord) -> str:
         """Restore what was there before, and say what could not be; nobody else works in the workspace meanwhile."""
         left = _left(self._snapshots.restore(self._root, begun.before))
+        self._keep_reach(begun)
         remove_durably(self._unfinished)
         return f"{counted(len(left), 'thing')} could not be brought back, such as {left[0]}" if left else ""
 
@@ -150,6 +166,11 @@ class WorkspaceEffects:
         if left:
             return {"error": f"{error}; what it did was taken back, but {left}", "partly": True}
         return {"error": error if told else f"{error}; nothing of it was kept"}
+
+    def _keep_reach(self, begun: EffectRecord) -> None:
+        """Remember that an effect whose files were taken back could reach other hosts: it is not just repeated."""
+        if begun.hosts:
+            _write(self._path(begun.effect), begun)
 
     def _recorded(self, effect: str) -> EffectRecord | None:
         return _read(self._path(effect))

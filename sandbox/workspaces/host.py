@@ -20,13 +20,15 @@ from typing import Any
 
 from backstay.errors import BackstayError
 from sandbox.images.image import Image, build_image
-from sandbox.isolation.cgroups import find_cgroups
+from sandbox.images.own_root import OwnRoot, find_root
+from sandbox.isolation.cgroups import Cgroups, find_cgroups
 from sandbox.isolation.nsjail import Nsjail
+from sandbox.isolation.profile import Profile
 from sandbox.isolation.self_test import run_workspace_self_test
 from sandbox.limits import review_limits, shell_limits
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.snapshots.types import SnapshotLimits
-from sandbox.workspaces.jails import WorkspaceJails
+from sandbox.workspaces.jails import WorkspaceJails, try_root
 from sandbox.workspaces.owner import prepare
 from sandbox.workspaces.workspace import MOST_FRAME, Workspace, WorkspaceCall, WorkspaceSettings
 from sandbox.workspaces.workspaces import Workspaces
@@ -45,20 +47,20 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
     image = await asyncio.to_thread(build_image, "shell", home / "images")
     cgroups = await asyncio.to_thread(find_cgroups)
     folder, state = home / "jails", state_of(settings)
-    # Where workspaces are is where it must be possible to work.
-    trial = settings.workspaces.absolute() / ".trial"
-    trial.mkdir(parents=True, exist_ok=True)
-    # What commands said is recorded there.
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    await asyncio.to_thread(prepare, trial)
-    limits = shell_limits()
-    (await run_workspace_self_test(nsjail, image, folder, trial, limits=limits, cgroups=cgroups)).require_isolation()
+    trial = await asyncio.to_thread(_trial, settings)
+    test = partial(run_workspace_self_test, nsjail, folder=folder, workspace=trial, cgroups=cgroups)
+    (await test(image, limits=shell_limits())).require_isolation()
 
     async def open_review() -> Image:
         made = await asyncio.to_thread(build_image, "review", home / "images")
-        tested = await run_workspace_self_test(nsjail, made, folder, trial, limits=review_limits(), cgroups=cgroups)
-        tested.require_isolation()
+        (await test(made, limits=review_limits())).require_isolation()
         return made
+
+    # It is proven meanwhile, so that no call waits for it, and it fails only those that reach hosts.
+    proving = asyncio.create_task(test(image, limits=shell_limits(), kind="network"))
+
+    async def test_network() -> None:
+        (await asyncio.shield(proving)).require_isolation()
 
     jails = WorkspaceJails(
         nsjail,
@@ -67,10 +69,36 @@ async def open_workspaces(settings: WorkspaceSettings) -> Workspaces:
         cgroups=cgroups,
         written_mb=settings.artifacts_mb,
         open_review=open_review,
-        limits=limits,
+        test_network=test_network,
+        root=await _open_root(settings, nsjail, image, trial, cgroups),
     )
     kept = replace(SnapshotLimits(), file_bytes=max(SnapshotLimits().file_bytes, settings.artifacts_mb << 20))
     return Workspaces(settings.workspaces.absolute(), state, jails, partial(_snapshots, home / "snapshots", kept))
+
+
+def _trial(settings: WorkspaceSettings) -> Path:
+    """Return a workspace to try jails in; where workspaces are is where it must be possible to work."""
+    trial = settings.workspaces.absolute() / ".trial"
+    trial.mkdir(parents=True, exist_ok=True)
+    # What commands said is recorded there.
+    state_of(settings).mkdir(mode=0o700, parents=True, exist_ok=True)
+    prepare(trial)
+    return trial
+
+
+async def _open_root(
+    settings: WorkspaceSettings, nsjail: Nsjail, image: Image, trial: Path, cgroups: Cgroups
+) -> OwnRoot | None:
+    """Return the operator's own root, if there is one, once its shell was seen to start and to write nothing there.
+
+    Raises ImageMissing, and IsolationUnavailable.
+    """
+    if settings.root is None:
+        return None
+    home = settings.home.absolute()
+    root = await asyncio.to_thread(find_root, settings.root, apart_from=(home, settings.workspaces.absolute()))
+    await try_root(Profile(nsjail, image, kind="shell", cgroups=cgroups, workspace=trial, root=root), home / "jails")
+    return root
 
 
 def state_of(settings: WorkspaceSettings) -> Path:
@@ -190,7 +218,8 @@ async def serve() -> int:
         send({"error": _plain(error)})
         out.close()
         return 2
-    send({"ready": True, "place": await asyncio.to_thread(place_of, state_of(settings))})
+    place = await asyncio.to_thread(place_of, state_of(settings))
+    send({"ready": True, "place": place, "root": workspaces.root})
     server = WorkspaceServer(workspaces, send)
     stop = asyncio.current_task()
     assert stop is not None  # noqa: S101 - this runs in a task

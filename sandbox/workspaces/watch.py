@@ -15,6 +15,8 @@ _MB = 1 << 20
 _TAKEN = frozenset({"RssAnon:", "VmSwap:", "VmPTE:"})
 _BUFFER = 212_992
 """What one socket takes before its writer must wait; jails cannot raise it."""
+_STREAM = 10 << 20
+"""The same of a connection to the proxy, which the kernel lets grow."""
 _BLOCK = 512
 _LOOK_AGAIN_S = 1.0
 _MOST_FILES = 200_000
@@ -161,10 +163,11 @@ def _memory(pid: int) -> int:
 
 
 def _buffers(pid: int) -> int:
-    """Return how much the pairs of sockets in a process's jail can hold, wherever they are."""
+    """Return how much the sockets in a process's jail can hold, wherever they are: pairs, and connections."""
     with suppress(OSError, ValueError):
         rows = [line.split() for line in Path(f"/proc/{pid}/net/protocols").read_text(encoding="ascii").splitlines()]
-        return sum(int(row[2]) for row in rows if row[0].startswith("UNIX")) * _BUFFER
+        pairs = sum(int(row[2]) for row in rows if row[0].startswith("UNIX"))
+        return pairs * _BUFFER + sum(int(row[2]) for row in rows if row[0] == "TCP") * _STREAM
     return 0
 
 

@@ -23,6 +23,8 @@ class WorkspaceSettings(Frozen):
     workspaces: Path
     nsjail: Path | None = None
     artifacts_mb: int = 200
+    root: Path | None = None
+    """The operator's own root file system, in which commands run."""
 
 
 class WorkspaceCall(Frozen):

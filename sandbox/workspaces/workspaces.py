@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from backstay.errors import ArgumentsInvalid, SnapshotDamaged, SnapshotRefused, WorkspaceBusy
+from backstay.policies.network import ARGUMENT
 from backstay.tools.tool import WorkspaceLimits
 from sandbox.snapshots.files import empty, opened_root
 from sandbox.snapshots.snapshots import Snapshots
@@ -164,6 +165,11 @@ class Workspaces:
         self._turns: dict[str, asyncio.Lock] = {}
         self._prepared: dict[str, int] = {}
 
+    @property
+    def root(self) -> str:
+        """The operator's own root in which commands run, as people are told it; empty when there is none."""
+        return self._jails.root
+
     async def call(self, call: WorkspaceCall, heard: Heard | None = None) -> dict[str, Any]:
         """Do one thing in a workspace and return the answer: `ok` with data, or `error` with the reason.
 
@@ -179,7 +185,7 @@ class Workspaces:
                 self._claims.claim(workspace, call.run)
             await asyncio.to_thread(effects.revert_unfinished)
             if call.tool == OUTCOME:
-                return {"ok": effects.outcome(str(call.arguments.get("effect")))}
+                return effects.outcome(str(call.arguments.get("effect")))
             if call.tool == RESTORE:
                 return await asyncio.to_thread(effects.restore, call.arguments)
             if call.tool not in (*READING, *WRITING, SHELL, CHECK):
@@ -236,6 +242,8 @@ class Workspaces:
 
     async def _rehearsed(self, call: WorkspaceCall, workspace: Workspace, heard: Heard | None) -> dict[str, Any]:
         """Do one thing in a copy of the workspace, which is made with the first thing that a rehearsal does."""
+        if call.arguments.get(ARGUMENT):
+            return {"error": "what it does to other hosts cannot be rehearsed; leave out `network`"}
         copies = self._copies(workspace)
         try:
             copy = await asyncio.to_thread(copies.copy, call.rehearsal)
@@ -267,7 +275,8 @@ class Workspaces:
         used = {"used": use.plain()}
         if ended.overfull:
             return {"error": f"the command was ended: {ended.reason}; nothing of it was kept", **used}
-        note = f"\nbackstay: the command was ended: {ended.reason}" if ended.reason else ""
+        notes = [*ended.notes, *([f"the command was ended: {ended.reason}"] if ended.reason else [])]
+        note = "".join(f"\nbackstay: {each}" for each in notes)
         return {
             "ok": {
                 "exit_code": ended.exit_code,

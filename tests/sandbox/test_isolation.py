@@ -80,7 +80,7 @@ UNFILTERED = (
     "passes every system call through a filter",
     "dies of an attack on the kernel",
     "starts no process and no thread",
-    "has no network",
+    "has no network of the machine",
     "makes no memory executable",
     "makes no link, no device, no signal",
 )
@@ -91,7 +91,7 @@ WEAKNESSES = {
     "one deadly call is let through": ("SYSCALL\\[434\\], ", "", "dies of an attack on the kernel"),
     "code may be written": (r"&& \(flags & 0x20\) == 0\)", "|| flags != 0)", "makes no memory executable"),
     "files in /tmp may be executed": ("noexec: true", "noexec: false", "executes nothing that it wrote"),
-    "the network of the machine": ("clone_newnet: true", "clone_newnet: false", "has no network"),
+    "the network of the machine": ("clone_newnet: true", "clone_newnet: false", "has no network of the machine"),
     "the processes of the machine": ("clone_newpid: true", "clone_newpid: false", "has namespaces of its own"),
     "the name of the machine": ("clone_newuts: true", "clone_newuts: false", "has namespaces of its own"),
     "capabilities": ("keep_caps: false", "keep_caps: true", "holds no capability"),

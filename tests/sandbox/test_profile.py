@@ -13,6 +13,7 @@ import pytest
 
 from backstay.errors import IsolationUnavailable
 from sandbox.images.image import Image
+from sandbox.images.own_root import Entry, OwnRoot
 from sandbox.isolation.cgroups import Cgroups, find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, command, interpreter_arguments, outside_uid
@@ -23,6 +24,13 @@ from tests.sandbox.places import HOUSE, as_nobody, as_self, image, readable_nsja
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 NSJAIL = Nsjail(path=Path("/usr/bin/nsjail"), version="3.6", sha256="a" * 64)
 IMAGE = Image(kind="python", hash="b" * 64, path=Path("/images/b/root"), python="3.11.7")
+OWN = OwnRoot(
+    path=Path("/roots/own"),
+    digest="c" * 64,
+    shell=("/bin/sh", "-c"),
+    entries=(Entry(name="bin", target="usr/bin"), Entry(name='o"dd'), Entry(name="usr")),
+)
+"""What a jail that reaches hosts is reviewed with, so that both are seen."""
 GROUPS_1 = Cgroups(version=1, memory=Path("/g/memory/w"), pids=Path("/g/pids/w"), cpu=Path("/g/cpu/w"))
 GROUPS_2 = Cgroups(version=2, memory=Path("/g/w"), pids=Path("/g/w"), cpu=Path("/g/w"))
 USERS = {"self": as_self, "nobody": as_nobody}
@@ -30,13 +38,13 @@ USERS = {"self": as_self, "nobody": as_nobody}
 
 @promise("sandbox:profile")
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-@pytest.mark.parametrize("kind", ["code", "shell"])
+@pytest.mark.parametrize("kind", ["code", "shell", "network"])
 def test_the_configuration_is_the_one_that_was_reviewed(kind, machine):
     # A change here is a change of what confines programs: review it word by word, then write the file anew.
-    workspace = Path("/workspaces/one") if kind == "shell" else None
-    profile = Profile(
-        NSJAIL, IMAGE, kind=kind, machine=machine, outside_uid=200007, outside_gid=200007, workspace=workspace
-    )
+    workspace = None if kind == "code" else Path("/workspaces/one")
+    root = OWN if kind == "network" else None
+    ids = {"outside_uid": 200007, "outside_gid": 200007}
+    profile = Profile(NSJAIL, IMAGE, kind=kind, machine=machine, workspace=workspace, root=root, **ids)
     assert profile.text() == (SNAPSHOTS / f"{kind}.{machine}.cfg").read_text(encoding="utf-8")
 
 

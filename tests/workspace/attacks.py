@@ -24,6 +24,8 @@ class Attack:
     seconds: float = 150.0
     call: str = ""
     """A binary that makes this one system call, written to `call` before."""
+    network: tuple[str, ...] = ()
+    """The hosts that the call names."""
 
 
 def _out(told: Told) -> str:
@@ -289,6 +291,144 @@ KERNEL = tuple(Attack(f"call {name}", "./call; echo $?", _prints(str(KILLED)), c
     Attack(f"call {name}", "./call; echo $?", lambda told, _: int(_out(told)) in (EPERM, ENOSYS), call=name)
     for name in _REFUSED
 )
-ATTACKS = (*FILES, *READ_ONLY, *RESOURCES, *PROCESSES, *NETWORK, *KERNEL)
+_ASKS = (
+    _TRIED
+    + """
+def ask(head, port=3128):
+    with socket.socket() as made:
+        made.settimeout(20)
+        made.connect(("127.0.0.1", port))
+        made.sendall(head.encode())
+        made.shutdown(socket.SHUT_WR)
+        said = b""
+        while more := made.recv(4096):
+            said += more
+    return said.decode(errors="replace")
+def tunnel(to):
+    return ask(f"CONNECT {to} HTTP/1.1\\r\\n\\r\\n").partition("\\r\\n")[0]
+"""
+)
+FAR = ("far.example",)
+
+
+def _reached(told: Told) -> list[tuple[str, int]]:
+    return [(each["host"], each["port"]) for each in told["used"].get("reached", [])]
+
+
+HOSTS = (
+    Attack(
+        "curl",
+        "curl -s http://far.example/a; curl -s -p http://far.example:443/b; curl -sS http://other.example/; echo $?",
+        lambda told, _: (
+            "asked: GET /a HTTP/1.1" in _out(told)
+            and "asked: GET /b HTTP/1.1" in _out(told)
+            and "backstay: other.example:80 is not in" in _out(told)
+            and _reached(told) == [(*FAR, 80), (*FAR, 443)]
+        ),
+        network=FAR,
+    ),
+    Attack(
+        "named host",
+        _python(_ASKS + "print(ask('GET http://far.example/a HTTP/1.1\\r\\nHost: far.example\\r\\n\\r\\n'))"),
+        lambda told, _: "asked: GET /a HTTP/1.1|Host: far.example|" in _out(told) and _reached(told) == [(*FAR, 80)],
+        network=FAR,
+    ),
+    Attack(
+        "hosts that were not named",
+        _python(
+            _ASKS
+            + "for to in ('other.example:443', 'far.example:22', 'far.example.evil.test:443', '127.0.0.1:{port}',\n"
+            "        '169.254.169.254:80', '[::ffff:10.0.0.1]:443', '2130706433:443', '0x7f.1:443',\n"
+            "        'localhost:{port}', 'a:b@far.example:443', 'f\u0430r.example:443', 'far.example',\n"
+            "        'far.example:443:443', 'far_example:443'):\n"
+            "    print(tunnel(to))\n"
+        ),
+        lambda told, _: (
+            {line.split()[1] for line in _out(told).splitlines()} == {"400", "403"}
+            and len(_out(told).splitlines()) == 14
+            and not _reached(told)
+            and told["used"]["refused"] == 14
+            and "not reached: other.example:443 is not in `network` of this call" in told["ok"]["stderr"]
+        ),
+        network=FAR,
+    ),
+    Attack(
+        "names of private addresses",
+        _python(
+            _ASKS + "for name in ('near', 'both', 'mapped', 'metadata'):\n"
+            "    print(tunnel(f'{name}.example:443').split()[1])\n"
+        ),
+        lambda told, _: _out(told).split() == ["403"] * 4 and not _reached(told) and "10.0.0.1" in told["ok"]["stderr"],
+        network=("near.example", "both.example", "mapped.example", "metadata.example"),
+    ),
+    Attack(
+        "other ways out of a network of its own",
+        _python(
+            _TRIED + "kinds = [(2, 2, 0), (2, 3, 1), (2, 1, 262), (2, 1, 132), (10, 1, 0), (1, 1, 0), (1, 2, 0)]\n"
+            "kinds += [(16, 3, 0), (17, 3, 0)]\n"
+            "print({tried(lambda k=k: socket.socket(*k)) for k in kinds})\n"
+            "for to in (('10.0.0.1', 80), ('192.0.2.1', 443), ('127.0.0.1', {port}), ('127.0.0.2', {port})):\n"
+            "    print(tried(lambda: socket.create_connection(to, 5)))\n"
+            "made = socket.socket()\n"
+            "print({tried(lambda: made.bind(('127.0.0.1', 4000))), tried(made.listen)})\n"
+            "print(tried(lambda: socket.socketpair(1, 2)), tried(lambda: socket.send_fds(made, [b'x'], [0])))\n"
+            "pair = socket.socketpair()[0]\n"
+            "print({tried(lambda: pair.connect('sock')), tried(lambda: pair.sendto(b'x', '/workspace/sock'))})\n"
+            "print(tried(lambda: made.setsockopt(6, 31, b'tls')), tried(lambda: made.setsockopt(0, 4, b'x')))\n"
+        ),
+        lambda told, _: (
+            _out(told).splitlines()
+            == [
+                "{'Address family not supported by protocol'}",
+                "Network is unreachable",
+                "Network is unreachable",
+                "Connection refused",
+                "Connection refused",
+                "{'Operation not permitted'}",
+                f"Address family not supported by protocol {NO_CALL}",
+                f"{{'Transport endpoint is already connected', '{NO_CALL}'}}",
+                "Protocol not available Protocol not available",
+            ]
+            and not _reached(told)
+        ),
+        network=FAR,
+    ),
+    Attack(
+        "10,000 connections",
+        _python(
+            _TRIED + "import collections\nseen = collections.Counter()\nheld = []\n"
+            "for number in range(10_000):\n"
+            "    made = socket.socket()\n"
+            "    made.settimeout(20)\n"
+            "    seen[tried(lambda: made.connect(('127.0.0.1', 3128)))] += 1\n"
+            "    made.close()\n"
+            "print(seen['done'] <= 1200, seen['Connection refused'] >= 8800, sum(seen.values()))\n"
+        ),
+        # What waits to be accepted may hold more than is allowed, and then it is ended before.
+        lambda told, _: (
+            (_out(told) == "True True 10000\n" and "1000 connections" in told["ok"]["stderr"])
+            or "MB of memory" in told["ok"]["stderr"]
+        ),
+        network=FAR,
+    ),
+    Attack(
+        "buffers of connections",
+        _python(
+            "import socket, time\nheld = []\n"
+            "for _ in range(200):\n"
+            "    made = socket.socket()\n    made.setblocking(False)\n    held.append(made)\n"
+            "    made.connect_ex(('127.0.0.1', 3128))\n"
+            "for _ in range(50):\n"
+            "    time.sleep(0.1)\n"
+            "    for each in held:\n"
+            "        try:\n            each.send(bytes(1 << 20))\n"
+            "        except OSError:\n            pass\n"
+            "print('kept')\n"
+        ),
+        _ended("MB of memory", 137),
+        network=FAR,
+    ),
+)
+ATTACKS = (*FILES, *READ_ONLY, *RESOURCES, *PROCESSES, *NETWORK, *HOSTS, *KERNEL)
 
 assert {attack.call for attack in ATTACKS if attack.call} <= CALLS.keys()

@@ -17,6 +17,7 @@ from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.workspaces import Workspaces
 from tests.sandbox.places import image, shared
 from tests.workspace.desk import Desk
+from tests.workspace.driver import no_test
 
 _NUMBERS = itertools.count(1)
 
@@ -47,6 +48,7 @@ def workspaces(area) -> Iterator[Workspaces]:
         cgroups=cgroups,
         written_mb=50,
         open_review=open_review,
+        test_network=no_test,
     )
     yield Workspaces(
         area / "workspaces", area / "state", jails, lambda workspace: Snapshots(area / "snapshots" / workspace.key)

@@ -11,18 +11,29 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 from sandbox.images.image import find_image
 from sandbox.isolation.cgroups import find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.limits import shell_limits
+from sandbox.network.addresses import Internet
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.watch import descendants
 from sandbox.workspaces.workspace import WorkspaceCall
 from sandbox.workspaces.workspaces import Workspaces
 
+FAR = ip_address("93.184.216.34")
+NAMES = {
+    "far.example": [FAR],
+    "near.example": [ip_address("10.0.0.1")],
+    "both.example": [FAR, ip_address("192.168.1.1")],
+    "mapped.example": [ip_address("::ffff:10.0.0.1")],
+    "metadata.example": [ip_address("169.254.169.254")],
+}
 SECRET = "the-worker-holds-this-secret"
 WRITTEN_MB = 50
 
@@ -35,6 +46,49 @@ def left_behind(victim):
             return []
         time.sleep(0.05)
     return found
+
+
+class Elsewhere(Internet):
+    """An internet of a few names, whose one machine is a server on this one: no test reaches any other."""
+
+    def __init__(self, port, names=NAMES):
+        super().__init__()
+        self.port = port
+        self.names = names
+        self.looked_up = []
+
+    async def addresses(self, host, port):
+        self.looked_up.append((host, port))
+        if host not in self.names:
+            raise OSError("no such name")
+        found = self.names[host]
+        return found() if callable(found) else found
+
+    def is_own(self, address):
+        return False
+
+    async def connect(self, address, port):
+        assert address == FAR, address
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+
+async def answer(reader, writer):
+    """Answer a request with what was asked; what is no request is repeated until it ends."""
+    with suppress(OSError, asyncio.IncompleteReadError):
+        head = await reader.readuntil(b"\r\n\r\n")
+        is_request = b" HTTP/1." in head
+        said = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" if is_request else b""
+        writer.write(said + b"asked: " + head.replace(b"\r\n", b"|"))
+        left = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0) if is_request else 1 << 30
+        while left > 0 and (more := await reader.read(min(left, 1000))):
+            left -= len(more)
+            writer.write(b"more: " + more)
+            await writer.drain()
+    writer.close()
+
+
+async def no_test():
+    """Leave the self-test of jails to other tests."""
 
 
 async def no_review():
@@ -50,6 +104,7 @@ async def main(asked):
     victim = subprocess.Popen(("/usr/bin/sleep", "600"), env={"WORKER_TOKEN": SECRET})  # noqa: ASYNC220 - at once
     port = socket.create_server(("127.0.0.1", 0))
     port.setblocking(False)
+    far = await asyncio.start_server(answer, "127.0.0.1", 0)
     cgroups = find_cgroups()
     jails = WorkspaceJails(
         Nsjail.find(asked["nsjail"]),
@@ -58,6 +113,8 @@ async def main(asked):
         cgroups=cgroups,
         written_mb=WRITTEN_MB,
         open_review=no_review,
+        test_network=no_test,
+        internet=lambda: Elsewhere(far.sockets[0].getsockname()[1]),
         limits=shell_limits().model_copy(update={"memory_mb": 640}),
     )
     workspaces = Workspaces(
@@ -82,15 +139,15 @@ async def main(asked):
             workspace=name,
             run="run",
             tool="run",
-            arguments={"command": command},
+            arguments={"command": command} | ({"network": attack["network"]} if attack["network"] else {}),
             writable=attack["writable"],
             effect=f"effect-{number}",
             seconds=attack["seconds"],
         )
         try:
-            answer = await asyncio.wait_for(workspaces.call(call), 300)
+            answered = await asyncio.wait_for(workspaces.call(call), 300)
         except Exception as error:
-            answer = {"raised": repr(error)}
+            answered = {"raised": repr(error)}
         connections = []
         for server in (port, listener):
             try:
@@ -100,13 +157,14 @@ async def main(asked):
                 pass
         listener.close()
         told[attack["name"]] = {
-            "answer": answer,
+            "answer": answered,
             "left": left_behind(victim.pid),
             "connections": connections,
             "victim": victim.poll() is None,
             "outside": sorted(path.name for path in (here / "outside").iterdir()),
             "here": sorted(path.name for path in here.iterdir()),
         }
+    far.close()
     victim.kill()
     release_cgroups(cgroups)
     print(json.dumps(told))  # noqa: T201 - it is a program

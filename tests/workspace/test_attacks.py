@@ -50,6 +50,7 @@ def answers_of(user: str, stack: ExitStack) -> tuple[Path, dict[str, Any]]:
                 "command": attack.command,
                 "writable": attack.writable,
                 "seconds": attack.seconds,
+                "network": list(attack.network),
                 "call": base64.b64encode(binary(*CALLS[attack.call])).decode() if attack.call else "",
             }
             for attack in BY[user]

@@ -17,6 +17,7 @@ class NoHost:
     """Nothing here is ever called."""
 
     reason = None
+    root = ""
 
 
 async def opened(path, toolbox):

@@ -18,20 +18,23 @@ class Capability(Frozen):
     """How many of them there are of each safety class, the least dangerous first."""
     reason: str = ""
     """Why it cannot be asked for its tools."""
+    place: str = ""
+    """The operator's own root in which its commands run, if there is one."""
 
     @property
     def words(self) -> str:
         """Return this in words: `8 tools (3 read_only, 5 restricted_write)`."""
         classes = ", ".join(f"{count} {name}" for name, count in self.classes.items())
-        offered = f"{counted(self.methods, 'tool')}{f' ({classes})' if classes else ''}"
+        place = f", in {self.place}" if self.place else ""
+        offered = f"{counted(self.methods, 'tool')}{f' ({classes})' if classes else ''}{place}"
         return one_line(": ".join(filter(None, (offered, self.reason))), _WIDTH)
 
 
-def capability(classes: Iterable[Safety], reason: str = "") -> Capability:
-    """Return what a provider offers whose tools are of these classes."""
+def capability(classes: Iterable[Safety], reason: str = "", place: str = "") -> Capability:
+    """Return what a provider offers whose tools are of these classes, and where its commands run."""
     found = Counter(classes)
     counts = {safety.value: found[safety] for safety in sorted(found, key=lambda safety: safety.level)}
-    return Capability(methods=found.total(), classes=counts, reason=reason)
+    return Capability(methods=found.total(), classes=counts, reason=reason, place=place)
 
 
 def capabilities_of(tools: Iterable[tuple[str, Safety]]) -> dict[str, Capability]:

@@ -51,6 +51,8 @@ class Listing:
     """What is wrong with tools that are listed and left out, each in words that follow the provider's name."""
     instructions: str = ""
     """What its server says of itself: the words of others, without secrets and cut."""
+    place: str = ""
+    """The operator's own root in which its commands run, if there is one."""
     reason: str | None = None
     starting: bool = False
     """Whether its server has not answered yet since it was started, and may still do so."""

@@ -38,6 +38,11 @@ class WorkspaceHost(Protocol):
         """Why workspaces cannot be used; None when they can."""
         ...
 
+    @property
+    def root(self) -> str:
+        """The operator's own root in which commands run, as people are told it; empty when there is none."""
+        ...
+
     async def call(self, **given: Any) -> dict[str, Any]:
         """Do one thing; return `ok` with the answer, or `error` with the reason."""
         ...
@@ -71,7 +76,8 @@ class WorkspaceProvider:
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, with the reason when nothing can be confined here."""
-        return Listing(tools=tuple(self._tools.values()), reason=self._host.reason)
+        place = self._host.root if self.name == "shell" else ""
+        return Listing(tools=tuple(self._tools.values()), place=place, reason=self._host.reason)
 
     async def call(self, call: Call) -> Answer:
         """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""

@@ -50,6 +50,13 @@ def socket(family: int) -> Callable[[], None]:
     return opened
 
 
+def reach() -> None:
+    """Connect to an address that no jail has a way to."""
+    import _socket  # noqa: PLC0415 - as above
+
+    _socket.socket(2, 1).connect(("192.0.2.1", 80))
+
+
 def write(path: str) -> Callable[[], object]:
     """Return an attempt to write a file."""
     return lambda: Path(path).write_text("x", encoding="utf-8")
@@ -105,6 +112,7 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "socket_internet_6": socket(10),
     "socket_netlink": socket(16),
     "socket_vsock": socket(40),
+    "reach": reach,
     "write_root": write("/x"),
     "write_library": write("/usr/lib/backstay/x.py"),
     "write_workspace": write("/workspace/x"),

@@ -14,8 +14,13 @@ from tests.e2e.labelled import DONE, Labelled
 from tests.engine import PLANS, ended, engine, pending, share_images
 from tests.requirements import promise
 
-POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"
+POLICY = """
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
+allow: [{tool: shell.run, when: {command: {starts_with: "curl "}}}]
+network: {allow: [listed.example]}
+"""
 DENIED_STEP = {"tool": "shell.run", "arguments": {"command": "docker ps"}}
+FETCH = "curl -s http://other.example/"
 FORBIDDEN = {
     "fs__write_file": {"path": "names.txt", "content": "cy"},
     "fs__edit_file": {"path": "names.txt", "old": "ana", "new": "cy"},
@@ -27,6 +32,12 @@ FORBIDDEN = {
 SCRIPTS = Labelled(
     shell=[
         Reply(calls=[("shell__run", {"command": "sort -r names.txt > sorted.txt && cat sorted.txt"})]),
+        DONE,
+    ],
+    reaching=[
+        Reply(calls=[("shell__run", {"command": FETCH, "network": ["new.example", "listed.example"]})]),
+        Reply(calls=[("shell__run", {"command": FETCH, "network": ["listed.example"]})]),
+        Reply(calls=[("shell__run", {"command": FETCH, "network": ["127.0.0.1"]})]),
         DONE,
     ],
     waiting=[Reply(calls=[("fs__delete", {"path": "names.txt"})]), DONE],
@@ -57,8 +68,9 @@ async def opened(temporal, tmp_path_factory, rooms):
     share_images(folder / "home")
     toolbox = folder / "toolbox.json"
     toolbox.write_text("{}", encoding="utf-8")
+    places = {"workspaces": rooms, "toolbox": toolbox}
     async with engine(
-        temporal, folder, SCRIPTS, policy=POLICY, profiles=PLANS, workspaces=rooms, toolbox=toolbox
+        temporal, folder, SCRIPTS, policy=POLICY, profiles=PLANS, request_deadline_seconds=30, **places
     ) as found:
         yield found, rooms
 
@@ -228,6 +240,26 @@ async def test_a_plan_that_may_start_no_processes_goes_on_without_its_commands(o
     ]
     assert "ana lets the plan start no processes" in shown["steps"][0]["error"]
     assert sorted(path.name for path in place.iterdir()) == ["kept", "names.txt"]
+
+
+@promise("workspaces:network-run")
+async def test_a_person_is_asked_for_a_new_host_and_the_model_is_told_which_was_refused(opened):
+    found, _ = opened
+    room(opened, "reaching")
+    handle = await found.start({"text": "<reaching>", "workspace": "reaching", "shell": True})
+    (request,) = await pending(handle)
+    assert request["rule"] == "network: reaches new.example; not in network.allow, which could list it: [new.example]"
+    assert request["calls"][0]["arguments"]["network"] == ["new.example", "listed.example"]
+    await approved(handle)
+    result = await ended(handle)
+    assert result["outcome"] == "completed"
+    assert [effect["tool"] for effect in result["effects"]] == ["shell.run"] * 2
+    asked = json.dumps(asked_about(found, "reaching")[-1])
+    assert "other.example:80 is not in `network` of this call; to ask for it, add" in asked
+    assert "127.0.0.1" in asked
+    assert "is no name of a host" in asked
+    reached = [event["data"] for event in result["events"] if event["name"] == "network.reached"]
+    assert [(data["reached"], data["refused"]) for data in reached] == [([], 1), ([], 1)]
 
 
 @promise("workspaces:one-run")
