@@ -163,7 +163,13 @@ def _memory(pid: int) -> int:
 
 
 def _buffers(pid: int) -> int:
-    """Return how much the sockets in a process's jail can hold, wherever they are: pairs, and connections."""
+    """Return how much the sockets in a process's jail can hold, wherever they are: pairs, and connections.
+
+    What starts a jail is still among the sockets of the whole machine, which are not the jail's.
+    """
+    with suppress(OSError):
+        if os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net"):  # noqa: PTH121 - of what both are in
+            return 0
     with suppress(OSError, ValueError):
         rows = [line.split() for line in Path(f"/proc/{pid}/net/protocols").read_text(encoding="ascii").splitlines()]
         pairs = sum(int(row[2]) for row in rows if row[0].startswith("UNIX"))

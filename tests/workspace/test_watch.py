@@ -1,6 +1,8 @@
 """The limits of a whole jail are watched while its processes come and go."""
 
+import socket
 import subprocess
+from contextlib import ExitStack
 
 import pytest
 
@@ -25,3 +27,11 @@ def test_processes_that_end_while_they_are_looked_at_stop_no_command(busy, tmp_p
     for _ in range(600):
         assert watch(busy) is None
         assert nameless_of(descendants(busy), device).size == 0
+
+
+@promise("workspaces:machine-sockets")
+def test_the_sockets_of_the_machine_do_not_count_as_those_of_a_jail(busy):
+    with ExitStack() as stack:
+        for _ in range(120):
+            stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        assert JailWatch(memory_mb=1024)(busy) is None
