@@ -1,5 +1,7 @@
 """The limits of a whole jail are watched while its processes come and go."""
 
+import os
+import signal
 import socket
 import subprocess
 from contextlib import ExitStack
@@ -30,8 +32,14 @@ def test_processes_that_end_while_they_are_looked_at_stop_no_command(busy, tmp_p
 
 
 @promise("workspaces:machine-sockets")
-def test_the_sockets_of_the_machine_do_not_count_as_those_of_a_jail(busy):
+def test_the_sockets_of_the_machine_do_not_count_as_those_of_a_jail():
     with ExitStack() as stack:
+        shell = stack.enter_context(subprocess.Popen(("/bin/sh", "-c", "sleep 60; true")))
+        stack.callback(shell.kill)
         for _ in range(120):
             stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        assert JailWatch(memory_mb=1024)(busy) is None
+        while not (living := [*descendants(shell.pid)]):
+            pass
+        assert JailWatch(memory_mb=1024)(shell.pid) is None
+        for pid in living:
+            os.kill(pid, signal.SIGKILL)
