@@ -13,10 +13,12 @@ from slack_sdk.models.blocks import Block
 from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
-from gateways.slack.aim import Aim, Place
-from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.drawing.request import request_blocks
 from gateways.slack.drawing.run import Head
 from gateways.slack.forms import verdicts
+from gateways.slack.place import Place
+from people.requests.key import RequestKey
+from people.requests.posted import PostedRequest
 
 HERE = Path(__file__).resolve().parent
 CHANNEL = "approvals"
@@ -25,11 +27,15 @@ CHANNEL = "approvals"
 def page_of(workflow_id: str, request: ApprovalRequest) -> str:
     """Return a page with a run's thread, the request in it, and the form in which it is rejected."""
     head = Head(workflow_id=workflow_id, task=request.task, user_id=request.user_id, links=request.links)
-    place = Place(aim=Aim.at(workflow_id, request), channel=CHANNEL)
+    place = Place(key=RequestKey.of(workflow_id, request), channel=CHANNEL)
     at = datetime.fromisoformat(request.created_at).astimezone(UTC).strftime("%H:%M")
     messages = [
         {"at": at, "thread": False, "blocks": _plain(head.blocks())},
-        {"at": at, "thread": True, "blocks": _plain(request_blocks(Shown(workflow_id=workflow_id, request=request)))},
+        {
+            "at": at,
+            "thread": True,
+            "blocks": _plain(request_blocks(PostedRequest(workflow_id=workflow_id, request=request))),
+        },
     ]
     form: View = verdicts.reject_form(request, place)
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)

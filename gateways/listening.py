@@ -9,12 +9,15 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from backstay.errors import SettingsInvalid
 
 HEAD_S = 10.0
 """How long a connection may take to say what it wants."""
+BODY_S = 10.0
+"""How long its body may take."""
 _MOST_HEAD = 32 * 1024
 _DRAIN_S = 3
 
@@ -52,6 +55,21 @@ def listen(host: str, port: int) -> socket.socket:
     # Its connections inherit this; without it, each answer waits 40 ms for the browser to confirm its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+class TooLong(Exception):
+    """A body has more bytes than are read of it."""
+
+
+async def read_body(request: Request, most: int, within_s: float = BODY_S) -> bytes:
+    """Return the body of a request that anybody may have sent; raises TooLong, or TimeoutError for one that is slow."""
+    body = bytearray()
+    async with asyncio.timeout(within_s):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise TooLong
+    return bytes(body)
 
 
 class Server(uvicorn.Server):

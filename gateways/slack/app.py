@@ -16,7 +16,6 @@ from backstay.errors import SettingsInvalid, Unreachable
 from backstay.settings import Settings
 from gateways.slack.board import Board
 from gateways.slack.commands import Commands
-from gateways.slack.deciding import Desk
 from gateways.slack.following import LOOK_S, following
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import People
@@ -73,7 +72,7 @@ async def open_slack(
     place = Channel(client, store.posts, f"slack-{team}-{channel}", channel)
     board = Board(place, store, backstay, people, settings.url or "")
     app = _app(settings, client)
-    Interactions(client, Desk(backstay, store), board, people).listen(app)
+    Interactions(client, backstay, store, board, people).listen(app)
     Commands(backstay, store, board, people).listen(app)
     async with AsyncExitStack() as stack:
         over_http = await _listen(stack, settings, app)

@@ -1,17 +1,12 @@
 """Keep the channel as the runs are: a thread for each run, and in it its requests, its steps and what is told of it."""
 
-import asyncio
-import zlib
-from contextlib import suppress
 from urllib.parse import quote
 
 from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
-from backstay.canonical import canonical
 from backstay.client import Backstay
-from backstay.errors import BackstayError
 from gateways.slack.drawing.page import section
-from gateways.slack.drawing.request import Shown, headline, request_blocks
+from gateways.slack.drawing.request import request_blocks
 from gateways.slack.drawing.run import (
     NOT_SHOWN,
     STEPS_OF_MESSAGE,
@@ -23,13 +18,12 @@ from gateways.slack.drawing.run import (
 )
 from gateways.slack.people import People
 from gateways.slack.posting import Channel
+from people.decide.looking import posted_request
 from store.notices.posts import Post
 from store.notices.requests import RequestRow
 from store.runs.runs import RunRow
 from store.store import Store
 
-ASKED_S = 5.0
-"""How long a run has to say what it waits for, before it is shown as the store knows it."""
 MOST_MESSAGES = 2
 """How many messages of new steps are drawn at once; of more, the last ones."""
 _ENDLESS = (1 << 31) - 1
@@ -69,28 +63,14 @@ class Board:
         row = await self._store.requests.get(workflow_id, request_id, run_id)
         if row is None:
             return
-        shown = await self._shown(row)
+        shown = await posted_request(self._backstay, row)
         thread = await self.thread(row.run)
         where = {"workflow_id": workflow_id, "run_id": run_id, "request_id": request_id}
         post = self.channel.named("request", f"{workflow_id}/{run_id}/{request_id}", row.run, **where)
-        blocks, votes = request_blocks(shown), _votes(shown.request)
+        blocks, votes = request_blocks(shown), shown.votes
         await self.channel.put(
-            post, headline(shown), blocks, thread=thread, broadcast=True, drawn=row.changed_at, event=votes
+            post, shown.headline, blocks, thread=thread, broadcast=True, drawn=row.changed_at, event=votes
         )
-
-    async def _shown(self, row: RequestRow) -> Shown:
-        """Return a request with the votes that the run has by now; the run says whether it waits."""
-        request = ApprovalRequest.model_validate(row.request)
-        shown = Shown(workflow_id=row.workflow_id, request=request, state=row.state, decision=row.decision)
-        if row.state != "open":
-            return shown
-        with suppress(BackstayError, TimeoutError):
-            async with asyncio.timeout(ASKED_S):
-                status = await self._backstay.run(row.workflow_id).status()
-            same = [live for live in status.pending if live.id == row.request_id and status.run_id == row.run_id]
-            return shown.model_copy(update={"request": same[0]} if same else {"waits": False})
-        # No worker answers; whoever presses a button is told so.
-        return shown
 
     async def votes(self, row: RequestRow) -> None:
         """Show votes on a request that decide nothing yet, which no notice tells of; raises NotTaken."""
@@ -100,7 +80,7 @@ class Board:
             return
         name = f"request/{row.workflow_id}/{row.run_id}/{row.request_id}"
         post = await self._store.posts.get(self.channel.receiver, name)
-        if post is not None and post.event != _votes((await self._shown(row)).request):
+        if post is not None and post.event != (await posted_request(self._backstay, row)).votes:
             await self.request(row.workflow_id, row.run_id, row.request_id)
 
     async def thread(self, run: str, *, started_by: str = "") -> str:
@@ -166,7 +146,7 @@ class Board:
         row = await self._store.requests.get(notice.workflow_id, notice.request_id, notice.run_id)
         if row is None or row.state != "open":
             return
-        shown = await self._shown(row)
+        shown = await posted_request(self._backstay, row)
         if not shown.waits:
             return
         request = shown.request
@@ -215,13 +195,3 @@ def _approvers(request: ApprovalRequest) -> list[str]:
         return [*request.approvers]
     waiting = [part.approvers for part in request.proposal.parts if not part.complete]
     return sorted({person for people in waiting for person in people})
-
-
-def _votes(request: ApprovalRequest) -> int:
-    """Return a checksum of how people have voted, on the whole or on a part; 0 where nobody has.
-
-    A count would not do: of several people who must agree, each may change what they said.
-    """
-    parts = () if request.proposal is None else request.proposal.parts
-    votes = [request.decided, *(part.decided for part in parts)]
-    return zlib.crc32(canonical(votes).encode()) >> 1 if any(votes) else 0

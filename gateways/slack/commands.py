@@ -12,13 +12,14 @@ from backstay.client import Backstay, Run
 from backstay.effects.compensation import Undone
 from backstay.errors import BackstayError, RunNotFound, TaskInvalid
 from backstay.shown import message_line, one_line
-from gateways.slack.aim import event_of
 from gateways.slack.board import Board
 from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.drawing.run import parked_line
 from gateways.slack.people import People
+from gateways.slack.place import event_of
 from gateways.slack.posting import FAILURES
 from people.notices.delivering import NotTaken
+from people.notices.posting import is_first
 from store.runs.runs import RunRow
 from store.store import Store
 
@@ -119,8 +120,7 @@ class Commands:
         """Return whether a command was not delivered before; a later one may find more to undo."""
         channel = self._board.channel
         event = event_of(body["user_id"], body.get("trigger_id"))
-        claimed = await channel.posts.claim(channel.named("command", event, run))
-        return claimed is not None and claimed.tries == 0
+        return await is_first(channel.posts, channel.named("command", event, run))
 
     async def _found(self, name: str, by: str) -> RunRow:
         """Return the only run whose id begins so, or the last one of this person; raises RunNotFound or TaskInvalid."""

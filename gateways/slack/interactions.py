@@ -4,7 +4,7 @@ Slack is told within moments that it was heard; everything else follows.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -14,43 +14,43 @@ from slack_sdk.models.views import View
 from slack_sdk.web.async_client import AsyncWebClient
 
 from backstay.approvals.approval import ApprovalRequest
+from backstay.client import Backstay
 from backstay.errors import BackstayError, DecisionRefused
-from backstay.policies.accepted import remembered_words
 from backstay.shown import message_line
-from gateways.slack.aim import Aim, Place, event_of
 from gateways.slack.board import Board
-from gateways.slack.deciding import Desk
 from gateways.slack.drawing import request as drawn
 from gateways.slack.drawing.page import escaped, literally
 from gateways.slack.forms import answer, choose, edit, verdicts, whole
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.people import People
+from gateways.slack.place import Place, event_of
 from gateways.slack.posting import FAILURES
+from people.decide.deciding import decide_shown, remembered_line
+from people.decide.looking import KnownRequest, arguments_of, look_shown
 from people.notices.delivering import NotTaken
 from people.requests.entered import Entered, EntryRefused
 from people.requests.form import DecisionForm
+from people.requests.key import RequestKey
+from people.requests.posted import PostedRequest
+from store.store import Store
 
 log = structlog.get_logger("backstay.slack")
 FORM_S = 2.0
 """How long a form waits for what the run says to it; Slack gives three seconds, and then it is closed."""
 Body = Mapping[str, Any]
-_CHOICES = {
-    drawn.APPROVE: "approve",
-    drawn.DRY_RUN: "dry_run",
-    drawn.HAPPENED: "happened",
-    drawn.DID_NOT_HAPPEN: "did_not_happen",
-    drawn.RETRY: "retry",
-}
+_AT_ONCE = ("approve", "dry_run", "happened", "did_not_happen", "retry")
+_CHOICES = {drawn.ACTIONS[choice]: choice for choice in _AT_ONCE}
 """What a button chooses by itself."""
 
 
 class Interactions:
     """Act for people who press buttons and send forms."""
 
-    def __init__(self, client: AsyncWebClient, desk: Desk, board: Board, people: People) -> None:
-        """Decide at the desk, and show on the board what became of it."""
+    def __init__(self, client: AsyncWebClient, backstay: Backstay, store: Store, board: Board, people: People) -> None:
+        """`backstay` signs what it sends; the board shows what became of it."""
         self._client = client
-        self._desk = desk
+        self._backstay = backstay
+        self._store = store
         self._board = board
         self._people = people
 
@@ -80,13 +80,13 @@ class Interactions:
         seen = event_of(body.get("container", {}).get("message_ts"), (body.get("message") or {}).get("blocks"))
 
         async def decided() -> None:
-            aim = Aim.read(action.get("value"))
+            key = RequestKey.read(action.get("value"))
             by = await self._person(body)
             try:
                 entered = Entered(_CHOICES[action["action_id"]])
-                await self._desk.decide(aim, await self._desk.look(aim), entered, by=by, once=[seen])
+                await self._decide(key, await self._look(key), entered, by=by, once=[seen])
             finally:
-                await self._redraw(aim)
+                await self._redraw(key)
 
         await self._or_say(decided(), self._answering(respond))
 
@@ -104,16 +104,16 @@ class Interactions:
 
     async def _looked(self, body: Body) -> tuple[ApprovalRequest, Place, str]:
         """Return what a button is about, where it stands, and who pressed it; raises a BackstayError."""
-        aim = Aim.read(body["actions"][0].get("value"))
+        key = RequestKey.read(body["actions"][0].get("value"))
         by = await self._person(body)
         try:
-            request = (await self._desk.look(aim)).waiting
+            request = (await self._look(key)).waiting
         except DecisionRefused:
-            await self._redraw(aim)
+            await self._redraw(key)
             raise
         channel = str((body.get("channel") or {}).get("id") or self._board.channel.id)
         seen = event_of((body.get("message") or {}).get("blocks"))
-        return request, Place(aim=aim, channel=channel, seen=seen), by
+        return request, Place(key=key, channel=channel, seen=seen), by
 
     async def _reject(self, request: ApprovalRequest, place: Place, _by: str) -> View:
         return verdicts.reject_form(request, place)
@@ -133,15 +133,11 @@ class Interactions:
         return edit.which(request, place, by)
 
     async def _edit_call(self, request: ApprovalRequest, place: Place, index: int) -> View:
-        arguments = await self._arguments(request, place.aim, index)
+        arguments = await self._arguments(request, place.key, index)
         return edit.form(request, place.model_copy(update={"call": index}), arguments)
 
-    async def _arguments(self, request: ApprovalRequest, aim: Aim, index: int) -> dict[str, Any]:
-        """Return the arguments of a call, whole; where no call waits, such as one whose outcome is asked, as shown."""
-        try:
-            return await self._desk.backstay.run(aim.w).arguments(request.id, index)
-        except DecisionRefused:
-            return next(call.arguments for call in request.calls if call.index == index)
+    async def _arguments(self, request: ApprovalRequest, key: RequestKey, index: int) -> dict[str, Any]:
+        return await arguments_of(self._backstay.run(key.workflow_id), request, index)
 
     async def _more(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
@@ -151,7 +147,7 @@ class Interactions:
             # Slack lets a modal be opened for three seconds after the click; many arguments may take longer.
             opened = await self._client.views_open(trigger_id=body["trigger_id"], view=whole.loading())
             asked = [call.index for call in request.calls[: whole.MOST_CALLS]]
-            found = {index: await self._arguments(request, place.aim, index) for index in asked}
+            found = {index: await self._arguments(request, place.key, index) for index in asked}
             view: Any = opened["view"]
             await self._client.views_update(view_id=view["id"], view=whole.form(request, place, found))
 
@@ -165,7 +161,7 @@ class Interactions:
         try:
             place = Place.read(view["private_metadata"])
             await self._person(body)
-            request = (await self._desk.look(place.aim)).waiting
+            request = (await self._look(place.key)).waiting
             form = await self._edit_call(request, place, edit.chosen(Filled(view["state"]["values"])))
         except BackstayError as error:
             await ack(response_action="errors", errors={"call": message_line(str(error))})
@@ -187,17 +183,17 @@ class Interactions:
             await asyncio.wait_for(asyncio.shield(deciding), FORM_S)
         except TimeoutError:
             await ack()
-            await self._or_say(self._late(deciding, place.aim, filled, whispering), whispering)
+            await self._or_say(self._late(deciding, place.key, filled, whispering), whispering)
             return
         except BackstayError as error:
             await ack(response_action="errors", errors={_first_input(view): message_line(str(error))})
-            await self._redraw(place.aim)
+            await self._redraw(place.key)
             return
         if filled.errors:
             await ack(response_action="errors", errors=filled.errors)
             return
         await ack()
-        await self._redraw(place.aim)
+        await self._redraw(place.key)
         await self._or_say(self._told(deciding, whispering), whispering)
 
     async def _told(self, deciding: "asyncio.Future[str]", say: Callable[[str], Awaitable[Any]]) -> None:
@@ -206,13 +202,13 @@ class Interactions:
             await say(said)
 
     async def _late(
-        self, deciding: "asyncio.Future[str]", aim: Aim, filled: Filled, say: Callable[[str], Awaitable[Any]]
+        self, deciding: "asyncio.Future[str]", key: RequestKey, filled: Filled, say: Callable[[str], Awaitable[Any]]
     ) -> None:
         """Wait for what became of a form that is closed; raises a BackstayError where nothing was decided."""
         await deciding
         if filled.errors:
             raise DecisionRefused(f"nothing was decided: {'; '.join(filled.errors.values())}; press the button again")
-        await self._redraw(aim)
+        await self._redraw(key)
         await self._told(deciding, say)
 
     async def _decided(self, view: Body, place: Place, body: Body, filled: Filled) -> str:
@@ -220,18 +216,17 @@ class Interactions:
 
         Return what is remembered of it, in words.
         """
-        aim = place.aim
+        key = place.key
         by = await self._person(body)
-        known = await self._desk.look(aim)
+        known = await self._look(key)
         try:
             entered = await self._entered(view["callback_id"], known.waiting, place, filled)
             # The same form sent twice is one decision; one that was corrected is another.
-            answered = await self._desk.decide(aim, known, entered, by=by, once=[view["id"], place.seen])
+            answered = await self._decide(key, known, entered, by=by, once=[view["id"], place.seen])
         except EntryRefused as refused:
             filled.refuse(refused.entries, [str(block["block_id"]) for block in _inputs(view)])
             return ""
-        held = [words for line in answered.get("remembered", ()) for words in remembered_words(line)]
-        return message_line(f"{aim.w} {aim.r}: {'; '.join(held)}", 1500) if held else ""
+        return remembered_line(key, answered)
 
     async def _entered(self, callback: str, request: ApprovalRequest, place: Place, filled: Filled) -> Entered:
         match callback:
@@ -245,21 +240,31 @@ class Interactions:
                 return answer.entered(DecisionForm.of(request), filled)
             case _:
                 call = place.call or 0
-                return edit.entered(call, await self._arguments(request, place.aim, call), filled)
+                return edit.entered(call, await self._arguments(request, place.key, call), filled)
 
     # What both need.
+
+    async def _look(self, key: RequestKey) -> KnownRequest:
+        return await look_shown(self._backstay, self._store, key)
+
+    async def _decide(
+        self, key: RequestKey, known: KnownRequest, entered: Entered, *, by: str, once: Sequence[Any]
+    ) -> dict[str, Any]:
+        hidden = drawn.left_out_of(PostedRequest(workflow_id=key.workflow_id, request=known.waiting))
+        once = ["slack", *once]
+        return await decide_shown(self._backstay, key, known, entered, by=by, hidden=hidden, once=once)
 
     async def _person(self, body: Body) -> str:
         user = body["user"]
         teams = [user.get("team_id"), (body.get("team") or {}).get("id")]
         return await self._people.principal(str(user["id"]), teams)
 
-    async def _redraw(self, aim: Aim) -> None:
+    async def _redraw(self, key: RequestKey) -> None:
         """Show a request as it is now; where that fails, whoever follows the channel does it soon."""
         try:
-            await self._board.request(aim.w, aim.f, aim.r)
+            await self._board.request(key.workflow_id, key.run_id, key.request_id)
         except (BackstayError, NotTaken) as error:
-            log.warning("slack.not_redrawn", request=aim.r, error=str(error))
+            log.warning("slack.not_redrawn", request=key.request_id, error=str(error))
 
     async def _or_say(self, doing: Awaitable[None], say: Callable[[str], Awaitable[Any]]) -> None:
         """Do something, and tell the person alone why it was not done."""

@@ -4,7 +4,6 @@ The place of a message is recorded right after Slack has taken it. Should the pr
 for the message in the channel, by the name that each carries in its metadata, before it posts another.
 """
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
@@ -20,12 +19,11 @@ from slack_sdk.web.async_client import AsyncWebClient
 from backstay.shown import one_line
 from gateways.slack.drawing.page import escaped, section
 from people.notices.delivering import NotTaken
+from people.notices.posting import put
 from store.notices.posts import Post, PostKind, Posts
 
 EVENT = "backstay_post"
 """The type of the metadata that names a message."""
-BUSY_S = 2.0
-"""How soon to try again what another process posts just now."""
 _LOOKED_AT = 200
 _LOOKED_BACK_S = 24 * 3600
 _TOO_MUCH = frozenset({"invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_blocks_format"})
@@ -56,14 +54,6 @@ class Channel:
         self.receiver = receiver
         self.id = channel
 
-    async def claim(self, wanted: Post) -> Post:
-        """Return a post that is ours to write or change; raises NotTaken while another process does."""
-        for _ in range(20):
-            if (post := await self.posts.claim(wanted)) is not None:
-                return post
-            await asyncio.sleep(BUSY_S / 20)
-        raise NotTaken("another process posts this just now", BUSY_S)
-
     def named(self, kind: PostKind, name: str, run: str, **more: Any) -> Post:
         """Return what is to be posted under a name."""
         return Post(receiver=self.receiver, name=f"{kind}/{name}", kind=kind, run=run, **more)
@@ -83,21 +73,17 @@ class Channel:
 
         `shows` is what is to be remembered of it: `drawn` or `event`. Raises NotTaken.
         """
-        post = await self.claim(wanted)
-        try:
+
+        async def write(post: Post) -> str:
             ts = post.ts or await self._found(post, thread)
             if not ts:
-                ts = await self._post(post, text, blocks, thread=thread, broadcast=broadcast)
-            elif not once:
-                ts = await self._change(post, ts, text, blocks)
-        except Exception as error:
-            # Slack may have taken it even so; whoever tries again looks for it first.
-            await self.posts.release(post)
-            if isinstance(error, FAILURES):
-                raise not_taken(error) from None
-            raise
-        await self.posts.release(post, channel=self.id, ts=ts, **shows)
-        return ts
+                return await self._post(post, text, blocks, thread=thread, broadcast=broadcast)
+            return ts if once else await self._change(post, ts, text, blocks)
+
+        try:
+            return await put(self.posts, wanted, write, channel=self.id, **shows)
+        except FAILURES as error:
+            raise not_taken(error) from None
 
     async def _post(self, post: Post, text: str, blocks: Sequence[Block], *, thread: str, broadcast: bool) -> str:
         more: dict[str, Any] = {"thread_ts": thread} if thread else {}

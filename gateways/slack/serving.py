@@ -15,14 +15,12 @@ from starlette.routing import BaseRoute, Route
 
 from backstay.client import Backstay
 from backstay.settings import Settings
-from gateways.listening import Server, address_of, config_of, listen
+from gateways.listening import BODY_S, Server, TooLong, address_of, config_of, listen, read_body
 from gateways.slack.app import open_slack
 from store.store import Store
 
 _MOST_CONNECTIONS = 200
 PATH = "/slack/events"
-BODY_S = 10.0
-"""How long the body of a request may take."""
 MOST_BYTES = 1 << 20
 """What Slack sends at most is a fraction of it; nobody has proved yet that it is Slack who sends."""
 
@@ -31,17 +29,12 @@ def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
     """Return the route; what comes there without Slack's signature of the last five minutes is refused."""
 
     async def heard(request: Request) -> Response:
-        body = bytearray()
         try:
-            async with asyncio.timeout(BODY_S):
-                async for chunk in request.stream():
-                    body += chunk
-                    if len(body) > MOST_BYTES:
-                        return PlainTextResponse("too long", 413)
+            asked = to_async_bolt_request(request, await read_body(request, MOST_BYTES, BODY_S))
+        except TooLong:
+            return PlainTextResponse("too long", 413)
         except TimeoutError:
             return PlainTextResponse("too slow", 408, headers={"Connection": "close"})
-        try:
-            asked = to_async_bolt_request(request, bytes(body))
         except UnicodeDecodeError:
             return PlainTextResponse("not UTF-8", 400)
         return to_starlette_response(await app.async_dispatch(asked))

@@ -10,10 +10,14 @@ from backstay.approvals.deciding import DecisionInvalid, admit
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.verdicts import most_permissive
 from backstay.canonical import canonical
-from backstay.client import Run
+from backstay.client import Backstay, Run
 from backstay.errors import DecisionRefused
-from backstay.shown import one_line
+from backstay.policies.accepted import remembered_words
+from backstay.shown import message_line, one_line
 from people.decide.looking import KnownRequest, require_same
+from people.requests.entered import Entered
+from people.requests.form import DecisionForm, decision_of
+from people.requests.key import RequestKey
 
 
 async def decide(
@@ -56,6 +60,24 @@ async def decide(
     return await run.decide(approval)
 
 
+async def decide_shown(
+    backstay: Backstay,
+    key: RequestKey,
+    known: KnownRequest,
+    entered: Entered,
+    *,
+    by: str,
+    hidden: str,
+    once: Sequence[Any],
+) -> dict[str, Any]:
+    """Decide a request that waits with what a person entered about what they were shown; `backstay` signs it.
+
+    `hidden` and `once`: as of `decide`. Raises DecisionRefused, EntryRefused, NotVerified or Expired.
+    """
+    said = decision_of(DecisionForm.of(known.waiting), entered)
+    return await decide(backstay.run(key.workflow_id), known, said, by=by, shown=key.shown, hidden=hidden, once=once)
+
+
 ASKED_AGAIN = "it is asked again with the change, and nothing is sent before that"
 
 
@@ -69,6 +91,12 @@ def outcome_words(answer: Mapping[str, Any], by: str) -> list[str]:
     """Return what a person is told after they have decided, at whatever door; what is remembered stands apart."""
     said = [f"{state_words(answer)}: {answer.get('verdict')} by {by}"]
     return [one_line(part, 300) for part in (*said, *([ASKED_AGAIN] if answer.get("asked_again") else ()))]
+
+
+def remembered_line(key: RequestKey, answer: Mapping[str, Any]) -> str:
+    """Return what is remembered of a decision, for whoever made it among others; empty where nothing is."""
+    held = [words for line in answer.get("remembered", ()) for words in remembered_words(line)]
+    return message_line(f"{key.workflow_id} {key.request_id}: {'; '.join(held)}", 1500) if held else ""
 
 
 def _event_id(door: str, about: Sequence[Any]) -> str:

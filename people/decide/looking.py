@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.deciding import NOT_OPEN
@@ -12,11 +12,15 @@ from backstay.approvals.proof import ShownRequest
 from backstay.client import Backstay, Run
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
 from backstay.shown import one_line
+from people.requests.key import RequestKey
+from people.requests.posted import PostedRequest
 from store.notices.requests import RequestRow
 from store.store import Store
 
 _CLOSED = {"expired": "nobody decided in time", "withdrawn": "it was no longer needed", "ended": "the run has ended"}
 _MOST_CHANGES = 20
+ASKED_S = 5.0
+"""How long a run has to say what it waits for, before a request is posted as the store knows it."""
 _LOOKS, _LOOK_S = 20, 0.1
 """How often, and how long apart, a run is looked at that is about to ask again."""
 
@@ -120,6 +124,43 @@ def require_same(known: KnownRequest, shown: ShownRequest) -> None:
         why = "it is another request than the one that waits now, or it has changed; look at it again"
     if why:
         raise Stale(f"{NOT_OPEN}{one_line(known.request_id, 40)} as it was shown to you: {why}")
+
+
+async def look_shown(backstay: Backstay, store: Store, key: RequestKey) -> KnownRequest:
+    """Return a request that waits; raises DecisionRefused when it does not, or is not the one that was shown."""
+    known = await look(backstay, store, key.workflow_id, key.request_id, key.run_id)
+    require_same(known, key.shown)
+    _ = known.waiting
+    return known
+
+
+async def posted_request(backstay: Backstay, row: RequestRow) -> PostedRequest:
+    """Return a request with the votes that the run has by now; the run says whether it waits."""
+    request = ApprovalRequest.model_validate(row.request)
+    posted = PostedRequest(workflow_id=row.workflow_id, request=request, state=row.state, decision=row.decision)
+    if row.state != "open":
+        return posted
+    with suppress(BackstayError, TimeoutError):
+        async with asyncio.timeout(ASKED_S):
+            status = await backstay.run(row.workflow_id).status()
+        same = [live for live in status.pending if live.id == row.request_id and status.run_id == row.run_id]
+        return posted.model_copy(update={"request": same[0]} if same else {"waits": False})
+    # No worker answers; whoever presses a button is told so.
+    return posted
+
+
+async def arguments_of(run: Run, request: ApprovalRequest, index: int) -> dict[str, Any]:
+    """Return the arguments of a call, whole; where no call waits, such as one whose outcome is asked, as shown.
+
+    Raises DecisionRefused for a call that is not asked about.
+    """
+    shown = next((call.arguments for call in request.calls if call.index == index), None)
+    if shown is None:
+        raise DecisionRefused(f"{one_line(request.id, 40)} asks about no call {index}; look at it again")
+    try:
+        return await run.arguments(request.id, index)
+    except DecisionRefused:
+        return shown
 
 
 async def asked_again(run: Run) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.approvals.fields import typed_json
 from backstay.canonical import differs
 from backstay.shown import is_visible
@@ -44,6 +45,14 @@ def edited_arguments(arguments: Mapping[str, Any], most: int | None = None) -> I
         if not plain and most is not None and len(text) > most:
             text = json.dumps(value, ensure_ascii=not _is_visible(value))
         yield EditedArgument(name, value, text, as_json=not plain)
+
+
+def change_words(request: ApprovalRequest, call: RequestedCall) -> str:
+    """Return what becomes of a change of a call, for whoever is about to make one."""
+    what = "all calls" if len(request.calls) > 1 else "the call"
+    again = f"you are shown {what} again with the change, and decide then"
+    then = "a changed plan is proposed anew" if request.proposal is not None else again
+    return f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
 
 
 class NothingChanged(EntryRefused):

@@ -2,7 +2,6 @@
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,12 +13,12 @@ from backstay.approvals.proof import ShownRequest
 from backstay.approvals.view import RequestView
 from backstay.errors import DecisionRefused, SettingsInvalid, TaskInvalid, Unreachable
 from backstay.yaml_text import read_yaml
-from gateways.slack.aim import Aim, Place
-from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.drawing.request import request_blocks
 from gateways.slack.forms import answer, choose, edit, verdicts
 from gateways.slack.forms.inputs import Filled
 from gateways.slack.interactions import Interactions
 from gateways.slack.people import read_people
+from gateways.slack.place import Place
 from gateways.terminal.asking.form import fields_from
 from gateways.terminal.flags import json_object
 from gateways.terminal.render import request_lines
@@ -30,12 +29,14 @@ from people.decide.looking import KnownRequest
 from people.requests.editing import edit_between, edit_in_json, edit_of
 from people.requests.entered import Entered, EntryRefused, entry_name
 from people.requests.form import DecisionForm, decision_of
+from people.requests.key import RequestKey
+from people.requests.posted import PostedRequest
 from store.notices.requests import RequestRow
 from tests.requirements import promise
 from tests.slack_blocks import faults_of_view, filled, text_of
 from workflows.view import _Page as page_of
 
-PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
+PLACE = Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
 UNSENT = {"shown": ShownRequest(), "once": ("page", "e1")}
 ARGUMENTS = {"to": "kim@x.example", "n": 1, "tags": ["a"]}
 FORM = {
@@ -433,7 +434,7 @@ def test_no_door_says_of_a_call_that_only_reads_that_it_cannot_be_undone():
         ],
         ["\n".join(line for line, _ in request_lines("w", each)) for each in (asked, writes)],
         [
-            text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=each))])
+            text_of([block.to_dict() for block in request_blocks(PostedRequest(workflow_id="w", request=each))])
             for each in (asked, writes)
         ],
     ]
@@ -464,8 +465,7 @@ class Away:
 @promise("slack:edited")
 async def test_arguments_as_they_are_shown_are_edited_only_where_no_call_waits():
     def opened(error):
-        desk = SimpleNamespace(backstay=Away(error))
-        return Interactions(None, desk, None, None)._arguments(request(), PLACE.aim, 0)
+        return Interactions(None, Away(error), None, None, None)._arguments(request(), PLACE.key, 0)
 
     assert await opened(DecisionRefused("no call waits")) == ARGUMENTS
     with pytest.raises(Unreachable):
@@ -527,7 +527,9 @@ def test_a_plan_waits_for_nobody_once_its_run_says_so_even_before_the_store_know
 @promise("page:plan-parts")
 def test_in_slack_a_plan_that_waits_no_more_is_drawn_as_waiting_for_nobody():
     waits, gone, decided = (
-        json.dumps([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=plan(), **more))])
+        json.dumps(
+            [block.to_dict() for block in request_blocks(PostedRequest(workflow_id="w", request=plan(), **more))]
+        )
         for more in ({}, {"waits": False}, {"state": "decided"})
     )
 

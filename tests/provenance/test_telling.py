@@ -8,8 +8,8 @@ from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Source, Sources
 from backstay.provenance.telling import told_of, told_together
-from gateways.slack.drawing.request import call_lines as slack_lines
 from gateways.terminal.render import call_lines as terminal_lines
+from people.requests.posted import call_lines as slack_lines
 from tests.requirements import promise
 
 ADDRESS = "mallory@evil-desk.example"

@@ -11,11 +11,13 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.notice import Decision
 from backstay.canonical import digest_of
 from backstay.task.event import Event
-from gateways.slack.aim import Aim, Place
 from gateways.slack.drawing.page import Page, escaped, fitting
-from gateways.slack.drawing.request import Shown, headline, request_blocks
+from gateways.slack.drawing.request import request_blocks
 from gateways.slack.drawing.run import Head, step_lines, steps_blocks
 from gateways.slack.forms.verdicts import remember_form
+from gateways.slack.place import Place
+from people.requests.key import RequestKey
+from people.requests.posted import PostedRequest
 from tests.requirements import promise
 from tests.slack_blocks import faults_of, text_of
 
@@ -63,15 +65,15 @@ def drawn(shown):
 def test_text_of_others_makes_no_mention_no_link_no_broadcast_and_no_format():
     decision = Decision(verdict="reject", by=HOSTILE, comment=HOSTILE)
     for shown in (
-        Shown(workflow_id=HOSTILE, request=request()),
-        Shown(workflow_id="w", request=request(), state="decided", decision=decision),
+        PostedRequest(workflow_id=HOSTILE, request=request()),
+        PostedRequest(workflow_id="w", request=request(), state="decided", decision=decision),
     ):
         blocks = drawn(shown)
         assert faults_of(blocks) == []
         said = json.dumps([texts(block) for block in blocks])
         for active in ("<!channel>", "<@U1>", "<https://evil.example"):
             assert active not in said
-            assert active not in escaped(headline(shown))
+            assert active not in escaped(shown.headline)
         for block in blocks:
             for text in texts(block):
                 if text["type"] == "mrkdwn" and "evil.example" in text["text"]:
@@ -115,7 +117,7 @@ def test_calls_like_one_can_be_remembered_where_the_form_says_which_they_are(arg
     asked = request(arguments, calls)
     whole = [call.model_copy(update={"args_digest": digest_of(call.arguments)}) for call in asked.calls]
     asked = asked.model_copy(update={"calls": tuple(whole)})
-    form = remember_form(asked, Place(aim=Aim(w="w", f="f", r="r1"), channel="C1")).to_dict()
+    form = remember_form(asked, Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1"), channel="C1")).to_dict()
     assert faults_of(form["blocks"]) == []
     choices = [option["value"] for block in form["blocks"] for option in block.get("element", {}).get("options", ())]
     assert ("alike" in choices) is offered
@@ -128,7 +130,7 @@ def test_calls_like_one_can_be_remembered_where_the_form_says_which_they_are(arg
 @pytest.mark.parametrize("calls", [1, 3, 60])
 @pytest.mark.parametrize("length", [10, 3000, 20_000])
 def test_what_does_not_fit_is_counted_and_is_not_approved_in_a_message(calls, length):
-    shown = Shown(workflow_id="w", request=request({"body": "&" * length}, calls=calls))
+    shown = PostedRequest(workflow_id="w", request=request({"body": "&" * length}, calls=calls))
     blocks = drawn(shown)
     assert faults_of(blocks) == []
     assert sum(len(text["text"]) for block in blocks for text in texts(block)) < 13_200
@@ -147,7 +149,7 @@ def test_what_goes_on_of_a_long_line_stands_behind_a_mark_and_passes_for_no_line
     for before in range(540, 600):
         # Slack's escapes make the line longer than a block, which somewhere here would break it just before the head.
         body = f"{'&' * before}{head}{'&' * 50}"
-        lines = text_of(drawn(Shown(workflow_id="w", request=request({"body": body})))).split("\n")
+        lines = text_of(drawn(PostedRequest(workflow_id="w", request=request({"body": body})))).split("\n")
         assert sum(line.startswith(head) for line in lines) == head.startswith("[0]")
         assert "".join(line.removeprefix("    ┆ ") for line in lines if line.startswith(("    body:", "    ┆ "))) == (
             escaped(f"    body: {body}")
@@ -188,7 +190,7 @@ def test_a_clipped_text_never_ends_within_an_escape(text, most):
 
 @promise("slack:drawing-buttons")
 def test_an_id_that_no_button_can_carry_leaves_the_request_without_buttons():
-    blocks = drawn(Shown(workflow_id="w" * 3000, request=request()))
+    blocks = drawn(PostedRequest(workflow_id="w" * 3000, request=request()))
     assert faults_of(blocks) == []
     assert "actions" not in [block["type"] for block in blocks]
 

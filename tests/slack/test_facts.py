@@ -8,7 +8,8 @@ import pytest_asyncio
 
 from backstay.approvals.approval import ApprovalRequest, RequestedCall
 from backstay.testing import Reply
-from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.drawing.request import request_blocks
+from people.requests.posted import PostedRequest
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import ended, pending, share_images
 from tests.requirements import promise
@@ -112,7 +113,7 @@ def test_a_drawn_request_warns_only_of_the_argument_that_policy_minds(minded):
         minded=("/to",) if minded else (),
     )
     request = ApprovalRequest(kind="call", question="May it?", calls=(call,))
-    drawn = text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=request))])
+    drawn = text_of([block.to_dict() for block in request_blocks(PostedRequest(workflow_id="w", request=request))])
     said = "(Warning: first seen in the answer of office.inbox, which others write)"
     assert [line.strip() for line in drawn.splitlines() if "Warning" in line] == ([said] if minded else [])
     assert drawn.count("first seen in the answer of office.inbox") == 1 + ("/subject" in call.sources)

@@ -8,11 +8,12 @@ import pytest_asyncio
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.testing import Reply
-from gateways.slack.aim import Aim, Place
 from gateways.slack.forms import answer, edit, whole
 from gateways.slack.forms.inputs import Filled
+from gateways.slack.place import Place
 from people.requests.entered import EntryRefused
 from people.requests.form import DecisionForm, decision_of
+from people.requests.key import RequestKey
 from tests.engine import ended
 from tests.requirements import promise
 from tests.slack.workspace import ANA, ONCE, U1, decisions, open_office
@@ -20,7 +21,7 @@ from tests.slack_blocks import faults_of_view, filled, text_of
 
 SERVERS = Path(__file__).parent.parent / "toolbox" / "servers"
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: allow}"
-PLACE = Place(aim=Aim(w="w", f="f", r="r1", d="d"), channel="C1")
+PLACE = Place(key=RequestKey(workflow_id="w", run_id="f", request_id="r1", digest="d"), channel="C1")
 pytestmark = pytest.mark.timeout(400)
 
 

@@ -134,7 +134,10 @@ async def test_a_message_of_an_earlier_run_or_of_another_request_decides_nothing
     await office.slack.press(old, "backstay.approve", user=U1)
     await office.whisper("of an earlier run of the same name", after=before)
     await office.slack.press(old, "backstay.edit", user=U1)
-    forged = json.loads(old.blocks[-1]["elements"][0]["value"]) | {"f": second.first_execution_run_id, "d": "0" * 64}
+    forged = json.loads(old.blocks[-1]["elements"][0]["value"]) | {
+        "run_id": second.first_execution_run_id,
+        "digest": "0" * 64,
+    }
     before = office.whispers()
     await press_value(office, old, json.dumps(forged))
     await office.whisper("another request than the one that waits", after=before)
@@ -165,11 +168,11 @@ async def test_a_tampered_button_or_form_decides_nothing(office):
     other, other_message = await office.asked(mail("b@ana.example"))
     own, of_other = (json.loads(each.blocks[-1]["elements"][0]["value"]) for each in (message, other_message))
     tampered = {
-        "of an earlier run of the same name": own | {"w": of_other["w"]},
-        "another request than the one that waits": of_other | {"d": own["d"]},
-        "no longer waits": own | {"r": "r9"},
-        "there is no run": own | {"w": "no-such-run"},
-        "of another version": {"w": own["w"], "by": BO},
+        "of an earlier run of the same name": own | {"workflow_id": of_other["workflow_id"]},
+        "another request than the one that waits": of_other | {"digest": own["digest"]},
+        "no longer waits": own | {"request_id": "r9"},
+        "there is no run": own | {"workflow_id": "no-such-run"},
+        "of another version": {"workflow_id": own["workflow_id"], "by": BO},
     }
     for said, value in tampered.items():
         before = office.whispers()
@@ -181,8 +184,8 @@ async def test_a_tampered_button_or_form_decides_nothing(office):
     place = json.loads(view.body["private_metadata"])
     forms = {
         "this form is of another version": "no JSON at all",
-        "of an earlier run": json.dumps(place | {"aim": own | {"w": of_other["w"]}}),
-        "another request than the one that waits": json.dumps(place | {"aim": of_other | {"d": own["d"]}}),
+        "of an earlier run": json.dumps(place | {"key": own | {"workflow_id": of_other["workflow_id"]}}),
+        "another request than the one that waits": json.dumps(place | {"key": of_other | {"digest": own["digest"]}}),
     }
     for said, metadata in forms.items():
         refused = await office.slack.submit(replace(view, body=view.body | {"private_metadata": metadata}), {})

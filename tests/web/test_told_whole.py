@@ -5,7 +5,7 @@ import re
 
 import pytest_asyncio
 
-from gateways.slack.forms.inputs import options_of
+from people.requests.posted import call_options
 from tests.engine import Scripts, ended, engine, pending, update
 from tests.requirements import promise
 from tests.web.pages import ANA, behind_a_proxy, listed, served_page
@@ -47,7 +47,7 @@ async def test_a_step_is_told_with_its_authors_words_marked_and_known_by_whom_it
     assert f"the plan says: {SUMMARY}" in shown
     # A plan's arguments come in the order of the alphabet.
     assert "include 1 mail.send_email" in shown
-    offered = options_of([type("Call", (), call) for call in ({**each} for each in request["calls"])])
+    offered = call_options([type("Call", (), call) for call in ({**each} for each in request["calls"])])
     assert [text.partition(", ")[0] for _, text in offered] == [
         "[0] mail.send_email a@told.example",
         "[1] mail.send_email b@told.example",

@@ -10,7 +10,6 @@ from slack_sdk.models.views import View
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.fields import FormField, as_typed
 from backstay.shown import LINE_BREAK
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import (
     LONGEST,
@@ -21,6 +20,7 @@ from gateways.slack.forms.inputs import (
     several_input,
     text_input,
 )
+from gateways.slack.place import Place
 from people.requests.entered import Entered, Typed
 from people.requests.form import DecisionForm
 

@@ -4,11 +4,12 @@ from slack_sdk.models.blocks import Block
 from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, choice_input, modal, options_of, several_input, text_input
+from gateways.slack.forms.inputs import MOST_OPTIONS, Filled, choice_input, modal, several_input, text_input
+from gateways.slack.place import Place
 from people.requests.entered import Entered
 from people.requests.form import DecisionForm
+from people.requests.posted import call_options
 
 CALLBACK = "backstay.choose"
 _OUT, _PROCESSES, _COMMENT = "leave_out", "processes", "comment"
@@ -17,7 +18,7 @@ _OUT, _PROCESSES, _COMMENT = "leave_out", "processes", "comment"
 def form(request: ApprovalRequest, place: Place, by: str) -> View:
     """Return the modal for a person, whose own parts of a plan are offered."""
     asked = DecisionForm.of(request)
-    offered = options_of(asked.own_calls(by))
+    offered = call_options(asked.own_calls(by))
     what = "calls" if asked.proposal is None else "steps"
     blocks: list[Block] = [section(f"All {what} are approved, without those that you leave out.")]
     if offered:

@@ -8,12 +8,13 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.shown import one_line
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
-from gateways.slack.forms.inputs import LONGEST, Filled, choice_input, modal, options_of, text_input
-from people.requests.editing import edit_of, edited_arguments
+from gateways.slack.forms.inputs import LONGEST, Filled, choice_input, modal, text_input
+from gateways.slack.place import Place
+from people.requests.editing import change_words, edit_of, edited_arguments
 from people.requests.entered import Entered
 from people.requests.form import DecisionForm
+from people.requests.posted import call_options
 
 CALLBACK = "backstay.edit"
 CHOICE = "backstay.edit.which"
@@ -24,7 +25,7 @@ _NAME = 200
 
 def which(request: ApprovalRequest, place: Place, by: str) -> View:
     """Return the modal that asks a person which of the calls that they decide is to be changed."""
-    offered = options_of(DecisionForm.of(request).own_calls(by))
+    offered = call_options(DecisionForm.of(request).own_calls(by))
     blocks = [choice_input(_CALL, "Which one is to be changed?", offered, initial=offered[0][0] if offered else None)]
     return modal("Edit", "Next", blocks, place, CHOICE)
 
@@ -37,11 +38,7 @@ def chosen(filled: Filled) -> int:
 def form(request: ApprovalRequest, place: Place, arguments: Mapping[str, Any]) -> View:
     """Return the modal with the arguments of one call, whole."""
     call = next(call for call in request.calls if call.index == place.call)
-    several = len(request.calls) > 1
-    again = f"you are shown {'all calls' if several else 'the call'} again with the change, and decide then"
-    then = "a changed plan is proposed anew" if request.proposal is not None else again
-    told = f"{call.tool}: what you change is checked and ruled on again. Nothing is sent yet: {then}."
-    blocks: list[Block] = [section(told)]
+    blocks: list[Block] = [section(change_words(request, call))]
     left: list[str] = []
     for at, (name, _, text, as_json) in enumerate(edited_arguments(arguments, LONGEST)):
         if len(text) > LONGEST or at >= _MOST_INPUTS:

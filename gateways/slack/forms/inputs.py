@@ -14,12 +14,9 @@ from slack_sdk.models.blocks import (
 )
 from slack_sdk.models.views import View
 
-from backstay.approvals.approval import RequestedCall
 from backstay.errors import DecisionRefused
-from backstay.policies.companions import is_recipient
-from backstay.shown import one_line
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import MOST_MODAL_BLOCKS, fitting, plain
+from gateways.slack.place import Place
 from people.requests.entered import Entry, entry_name
 
 LONGEST = 3000
@@ -131,18 +128,6 @@ def several_input(
     first = [option for option in made if option.value in initial]
     element = StaticMultiSelectElement(action_id=block, options=made, initial_options=first or None)
     return _input(block, label, element, optional=optional, hint=hint)
-
-
-def options_of(calls: Sequence[RequestedCall]) -> list[tuple[str, str]]:
-    """Return calls as options, each with to whom it goes first: of a long one, the rest may not fit."""
-    return [
-        (str(call.index), one_line(f"[{call.index}] {call.tool} {', '.join(map(str, _telling_first(call)))}", 70))
-        for call in calls
-    ]
-
-
-def _telling_first(call: RequestedCall) -> list[Any]:
-    return [call.arguments[name] for name in sorted(call.arguments, key=lambda name: not is_recipient(name))]
 
 
 def _options(options: Sequence[tuple[str, str]]) -> list[Option]:

@@ -4,11 +4,12 @@ from slack_sdk.models.views import View
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.shown import LINE_BREAK, one_line
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import section
 from gateways.slack.forms.inputs import Filled, choice_input, modal, text_input
+from gateways.slack.place import Place
 from people.requests.entered import Entered, remembering
 from people.requests.form import DecisionForm
+from people.requests.posted import remember_options
 
 REJECT = "backstay.reject"
 REMEMBER = "backstay.always"
@@ -17,12 +18,6 @@ _THEN, _HOW, _WHICH = "then", "remember", "arguments"
 _GO_ON, _STOP = "go_on", "stop"
 _MOST_WORDS = 2500
 """A section of Slack takes 3000 characters."""
-_HOW_LONG = {
-    "run": "Approve, for the rest of this run",
-    "session": "Approve, for this session",
-    "always": "Approve, in every run of this user",
-    "never": "Reject, in every run of this user",
-}
 
 
 def reject_form(request: ApprovalRequest, place: Place) -> View:
@@ -48,7 +43,7 @@ def rejected(filled: Filled) -> Entered:
 def remember_form(request: ApprovalRequest, place: Place) -> View:
     """Return the modal that asks for how long, and for which calls, a decision is to hold."""
     tools = ", ".join(dict.fromkeys(call.tool for call in request.calls))
-    offered = [(how, _HOW_LONG[how]) for how in request.may_remember]
+    offered = remember_options(request)
     which, alike = [("these", "The same arguments only"), ("any", "Any arguments")], _alike(request)
     if alike:
         # What Slack lets a person choose is too short to say it.

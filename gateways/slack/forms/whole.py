@@ -11,8 +11,8 @@ from backstay.approvals.approval import ApprovalRequest
 from backstay.approvals.layout import argument_lines
 from backstay.approvals.proposal_words import more_words
 from backstay.shown import clipped_words, one_line, shown_arguments
-from gateways.slack.aim import Place
 from gateways.slack.drawing.page import MODAL, MOST_MODAL_BLOCKS, Page, section
+from gateways.slack.place import Place
 
 CALLBACK = "backstay.more"
 MOST_CALLS = 20
@@ -30,7 +30,7 @@ def form(request: ApprovalRequest, place: Place, arguments: Mapping[int, dict[st
     page = Page(characters=MODAL, most_blocks=MOST_MODAL_BLOCKS - 2)
     shown = [call for call in request.calls if call.index in arguments]
     page.code(line for call in shown for line in _lines(call.index, call.tool, arguments[call.index]))
-    run, calls = one_line(place.aim.w, 300), len(request.calls) - len(shown)
+    run, calls = one_line(place.key.workflow_id, 300), len(request.calls) - len(shown)
     page.end()
     page.fine(
         f"{clipped_words(page.hidden)} even here; see: backstay show {run}" if page.hidden else "",

@@ -9,12 +9,13 @@ from backstay.approvals.proposal import PlanToggles, Proposal, ProposedStep
 from backstay.approvals.view import RequestView
 from backstay.policies.accepted import HOLDS, remembered_words
 from backstay.task.result import Result, Undone
-from gateways.slack.drawing.request import Shown, request_blocks
+from gateways.slack.drawing.request import request_blocks
 from gateways.slack.drawing.run import parked_line
 from gateways.terminal.render import ending_lines, remembered_lines, request_lines
 from gateways.web.deciding import outcome_line
 from gateways.web.identity import Visitor
 from people.requests.form import DecisionForm
+from people.requests.posted import PostedRequest
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
@@ -32,7 +33,7 @@ def page(request):
 
 
 def slack(request):
-    return text_of([block.to_dict() for block in request_blocks(Shown(workflow_id="w", request=request))])
+    return text_of([block.to_dict() for block in request_blocks(PostedRequest(workflow_id="w", request=request))])
 
 
 @promise("plans:told-alike")

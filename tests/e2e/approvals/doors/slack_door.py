@@ -37,7 +37,7 @@ class SlackDoor:
         """Wait for the message of a request with buttons."""
 
         def found():
-            return next((each for each in self.slack.standing() if _aims(each, handle.id, request["id"])), None)
+            return next((each for each in self.slack.standing() if _is_about(each, handle.id, request["id"])), None)
 
         return await self.slack.until(found, 60)
 
@@ -87,7 +87,7 @@ class SlackDoor:
             (view,) = [
                 each
                 for each in self.slack.views.values()
-                if each.body["callback_id"] == "backstay.edit" and _aim(each) == _aim(view)
+                if each.body["callback_id"] == "backstay.edit" and _key(each) == _key(view)
             ]
         try:
             await self._sent(view, _typed(view, edit))
@@ -150,9 +150,7 @@ class SlackDoor:
 
         def opened():
             views = [view for number, view in self.slack.views.items() if number not in before]
-            return next(
-                (view for view in views if about["r"] == _aim(view)["r"] and about["w"] == _aim(view)["w"]), None
-            )
+            return next((view for view in views if _named(about) == _named(_key(view))), None)
 
         return await self.slack.until(opened, 60)
 
@@ -229,8 +227,12 @@ def _picked(element: dict[str, Any], field: Field) -> Any:
     )
 
 
-def _aim(view: Any) -> dict[str, str]:
-    return json.loads(view.body["private_metadata"] or '{"aim": {"r": "", "w": ""}}')["aim"]
+def _key(view: Any) -> dict[str, str]:
+    return json.loads(view.body["private_metadata"] or '{"key": {}}')["key"]
+
+
+def _named(key: dict[str, str]) -> tuple[str | None, str | None]:
+    return key.get("workflow_id"), key.get("request_id")
 
 
 def _value(message: Any, action: str) -> dict[str, str]:
@@ -241,11 +243,11 @@ def _value(message: Any, action: str) -> dict[str, str]:
     raise NotHere
 
 
-def _aims(message: Any, workflow_id: str, request_id: str) -> bool:
+def _is_about(message: Any, workflow_id: str, request_id: str) -> bool:
     """Return whether the buttons of a message are about a request."""
     buttons = [each for block in message.blocks for each in block.get("elements", ()) if each.get("type") == "button"]
-    aims = [json.loads(each["value"]) for each in buttons if each.get("value")]
-    return any((aim["w"], aim["r"]) == (workflow_id, request_id) for aim in aims)
+    keys = [json.loads(each["value"]) for each in buttons if each.get("value")]
+    return any(_named(key) == (workflow_id, request_id) for key in keys)
 
 
 def _lines(blocks: list[dict[str, Any]]) -> list[str]:
