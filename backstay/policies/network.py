@@ -45,10 +45,10 @@ class Site(NamedTuple):
 def site(said: object) -> Site:
     """Read `host` or `host:port`, in lower case and without a dot at the end; raises ValueError, which says the fix."""
     if not isinstance(said, str):
-        raise ValueError("not a text; name a host such as pypi.org")  # noqa: TRY004 - pydantic takes no other
+        raise ValueError("not a text; name a host such as example.org")  # noqa: TRY004 - pydantic takes no other
     host, sign, port = said.partition(":")
     if not _is_name(host):
-        raise ValueError(f"{one_line(said, 80)!a} is no name of a host; write one such as pypi.org, in lower case")
+        raise ValueError(f"{one_line(said, 80)!a} is no name of a host; write one such as example.org, in lower case")
     if host.rpartition(".")[2] in _NEAR:
         raise ValueError(f"{one_line(said, 80)!a} is a name of something near, which is never reached")
     if not sign:
@@ -77,7 +77,7 @@ class NetworkPolicy(Frozen):
     """List the hosts that commands may reach; about others a person is asked, or they are denied."""
 
     allow: Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Field(max_length=500)] = ()
-    """Hosts such as `pypi.org`, `*.pythonhosted.org` for all names below it, or `example.com:8443`."""
+    """Hosts such as `example.org`, `*.example.net` for all names below it, or `example.com:8443`."""
     others: Literal["ask", "deny"] = "ask"
 
     def lists(self, wanted: Site) -> bool:
@@ -97,7 +97,7 @@ def sites_of(arguments: dict[str, Any]) -> tuple[Site, ...]:
     if given is None:
         return ()
     if not isinstance(given, list):
-        raise ValueError("not a list; write the names of hosts, such as [pypi.org]")  # noqa: TRY004 - as above
+        raise ValueError("not a list; write the names of hosts, such as [example.org]")  # noqa: TRY004 - as above
     return tuple(dict.fromkeys(map(site, given)))
 
 

@@ -27,7 +27,7 @@ class Reached(Frozen):
 
     @property
     def words(self) -> str:
-        """Return this in words: `pypi.org:443 (sent 1,204 bytes, received 88,100)`."""
+        """Return this in words: `example.org:443 (sent 1,204 bytes, received 88,100)`."""
         return f"{self.host}:{self.port} (sent {self.sent:,} bytes, received {self.received:,})"
 
 

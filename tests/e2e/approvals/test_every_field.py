@@ -339,7 +339,7 @@ LEFT_OUT = {
     **{(door, "request.id"): ONE_REQUEST for door in ("page", *_CHATS)},
     **{(door, "request.created_at"): WHEN for door in ("terminal", *_CHATS)},
     **{(door, "call.asked"): TICK for door in ("terminal", *_CHATS)},
-    **{(door, "form.alike"): NO_LIKE for door in _CHATS},
+    ("teams", "form.alike"): NO_LIKE,
     ("page", "call.args_digest"): OF_PROGRAMS,
     **{("mail", name): A_LINK for name in _BESIDE_A_LINK.split()},
     **{("web ui", name): FIVE_FACTS for name in _BESIDE_FIVE_FACTS.split()},
