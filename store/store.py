@@ -1,8 +1,9 @@
 """Keep what the engine remembers outside Temporal."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -26,7 +27,7 @@ from store.ledger.auditing import Auditing
 from store.ledger.reading import Chains
 from store.ledger.roots import Roots
 from store.ledger.writing import ChainWriter
-from store.memory.items import MemoryItems
+from store.memory.items import MemoryItems, Remembered
 from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
@@ -140,6 +141,18 @@ class Store:
         in it, `outbox.tell_here` wakes those who wait for them.
         """
         return await write(self._database, work)
+
+    async def close_run(
+        self, run: str, result: Mapping[str, Any], *, context: str | None, remembered: Sequence[Remembered] = ()
+    ) -> str | None:
+        """Keep how a run ended, and what its user's memory is to know of it; return the head of its chain."""
+
+        def close(transaction: Transaction) -> str | None:
+            if remembered:
+                self.memory.items.keep.within(transaction, run, remembered)
+            return self.runs.closed.within(transaction, run, result, context=context)
+
+        return await self.write(close)
 
     async def write_later(
         self, work: Callable[[Transaction], Answer], then: Callable[[Answer], Awaitable[None]]

@@ -56,7 +56,10 @@ class Remembering(Activities):
         row = await self.row(run)
         if row is None or row.result is None or not await self.store.forgetting.has_forgotten(run):
             return None
-        told = {name: row.result.get(name) for name in ("ledger_head", "effects", "effects_ref", "events_ref")}
+        told = {
+            name: row.result.get(name)
+            for name in ("ledger_head", "effects", "effects_ref", "events_total", "events_ref")
+        }
         return calls.Closed.model_validate(told)
 
     async def of(self, ask: calls.CloseRun, events: Sequence[Event], result: Mapping[str, Any]) -> list[Remembered]:

@@ -49,7 +49,6 @@ from backstay.task.event import Event, as_drafts
 from backstay.task.result import KEPT, KEPT_EVENTS, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
-from store.database.transactions import Transaction
 from store.runs.runs import RunRow
 from toolbox.catalog.catalog import Catalog
 
@@ -398,13 +397,7 @@ class Runs(Activities):
         ended = result.model_copy(update=more).plain()
         await self.notifications.write_later(ask, ask.run, ask.notices, ended)
         remembered = await self.remembering.of(ask, events, ended)
-
-        def close(transaction: Transaction) -> str | None:
-            if remembered:
-                self.store.memory.items.keep.within(transaction, ask.run, remembered)
-            return self.store.runs.closed.within(transaction, ask.run, ended, context=context)
-
-        head = await self.store.write(close)
+        head = await self.store.close_run(ask.run, ended, context=context, remembered=remembered)
         await self._release_workspace(ask)
         return calls.Closed(ledger_head=head, **kept, **more)
 

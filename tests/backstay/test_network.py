@@ -72,9 +72,11 @@ def test_only_who_accepted_the_very_same_call_has_accepted_its_hosts():
     "said",
     [
         "127.0.0.1", "169.254.169.254", "[::1]", "::ffff:10.0.0.1", "2130706433", "0x7f.0.0.1", "localhost",
-        "box.local", "metadata.google.internal", "1.0.0.127.in-addr.arpa", "Example.org", "example.org.", "a:b@example.org",
+        "box.local", "metadata.google.internal", "1.0.0.127.in-addr.arpa", "Example.org", "example.org.",
+        "a:b@example.org",
         "http://example.org", "example.org/simple", "ex\u0430mple.org", "*.org", "*", "", ".org", "a..b.org", "-a.org",
-        "example.org:0", "example.org:65536", "example.org:443:443", "example.org:0443", "example.org:", "example.org:\u0664",
+        "example.org:0", "example.org:65536", "example.org:443:443", "example.org:0443", "example.org:",
+        "example.org:\u0664",
         "${steps.0.result.host}", "secret:mail/token:5a0cf7", "example.org\nevil.test", f"{'a' * 64}.org", 7, None,
     ],
 )  # fmt: skip

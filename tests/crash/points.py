@@ -34,7 +34,7 @@ PLACES = {
     "store.together": "store.database.waiting:Waiting.write",
     "runs.opened": "store.runs.runs:Runs.opened",
     "runs.add_execution": "store.runs.runs:Runs.add_execution",
-    "runs.closed": "store.runs.runs:Runs.closed",
+    "runs.closed": "store.store:Store.close_run",
     "events.append": "store.runs.events:Events.append",
     "accepted_lines.keep": "store.accepted_lines:AcceptedLines.keep",
     "outbox.write": "store.notices.outbox:Outbox.write",

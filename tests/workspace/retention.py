@@ -29,11 +29,17 @@ def reachable_place() -> Iterator[Path]:
 
 
 async def rewritten(temporal, nursery, place: Path, *, runs: int) -> list[int]:
-    """Let runs rewrite a file; the last one lies within the window. Return the bytes on the disk after each pruning."""
+    """Let runs rewrite a file; the last one lies within the window. Return the bytes on the disk after each pruning.
+
+    What a new store takes before anything is in it does not count.
+    """
     home = share_images(place / "home")
     workspaces = await open_workspaces(WorkspaceSettings(home=home, workspaces=place / "workspaces"))
     environment = bare(BACKSTAY_HOME=str(home), TEMPORAL_ADDRESS=temporal.service_client.config.target_host)
     sizes = []
+    async with open_store(database_url=None, home=home):
+        pass
+    new = sum(file.stat().st_size for file in kept(home))
     for number in range(runs):
         run = await recorded(home, number)
         for n in range(1, A_RUN + 1):
@@ -50,7 +56,7 @@ async def rewritten(temporal, nursery, place: Path, *, runs: int) -> list[int]:
         workspaces.release("w", f"run-{number}")
         done = await forked(nursery, "prune", "--output", "json", environment=environment, folder=place)
         assert (done.code, json.loads(done.out)["runs"]) == (0, min(number, 1)), done.err
-        sizes.append(sum(file.stat().st_size for file in kept(home)))
+        sizes.append(sum(file.stat().st_size for file in kept(home)) - new)
     undo = WorkspaceCall(workspace="w", run="undo", tool="restore", arguments={"effect": f"{run}/{A_RUN}"})
     assert "ok" in await workspaces.call(undo)
     assert (place / "workspaces/w/file.txt").read_text().startswith(f"{runs - 1} {A_RUN - 1} ")

@@ -314,12 +314,14 @@ class Stroll:
         return {"verdict": self.dice.choice(["approve", "approve", "reject"])}
 
     def _said_of_plan(self, request):
+        # A call that was changed before is changed anew: the same change again is refused.
+        changed = {"given": f"more of {request['id']}"}
         index = str(self.dice.choice([call["index"] for call in request["calls"]]))
         said = {
             "approve": {"verdict": "approve"},
             "per_step": {"option": "approve_per_step", "calls": {index: {"verdict": "reject"}}, "verdict": "approve"},
             "left_out": {"verdict": "approve", "calls": {index: {"verdict": "reject"}}},
-            "modify": {"verdict": "modify", "calls": {index: {"verdict": "modify", "arguments": {"given": "more"}}}},
+            "modify": {"verdict": "modify", "calls": {index: {"verdict": "modify", "arguments": changed}}},
             "reject": {"verdict": "reject"},
             "stop": {"verdict": "reject", "stop": True},
             "dry_run": {"verdict": "approve", "option": "dry_run_only"},
