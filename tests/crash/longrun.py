@@ -1,7 +1,7 @@
 """One run of very many steps on a worker of its own process, watched step by step."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -139,12 +139,24 @@ def bytes_by_step(histories: Sequence[WorkflowHistory]) -> list[int]:
     """
     sizes = [0]
     for history in histories:
+        carried: set[int] = set()
         for event in history.events:
             if asks_model(event):
                 sizes.append(0)
-            if not _continues(event):
+            if _carries(event, carried):
+                carried.add(event.event_id)
+            elif not _continues(event):
                 sizes[-1] += event.ByteSize()
     return sizes
+
+
+def _carries(event: HistoryEvent, carried: Collection[int]) -> bool:
+    """Return whether an event is of an activity that hands the state on; `carried` are the earlier ones."""
+    if event.HasField("activity_task_scheduled_event_attributes"):
+        return event.activity_task_scheduled_event_attributes.activity_type.name in {"carry_over", "load_carried"}
+    kinds = ("started", "completed", "failed", "timed_out")
+    fields = [f"activity_task_{kind}_event_attributes" for kind in kinds]
+    return any(event.HasField(name) and getattr(event, name).scheduled_event_id in carried for name in fields)
 
 
 def bytes_of_switches(histories: Sequence[WorkflowHistory]) -> list[int]:
