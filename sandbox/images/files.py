@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -61,9 +62,22 @@ def plan_review(place: str, libraries: Libraries) -> Plan:
 def _planned(extra: str, place: str, libraries: Libraries, ships: Callable[[Path], bool]) -> Plan:
     return {
         f"{place}/{file}": path
-        for name in _PACKAGES[extra].split()
+        for name in _with_needed(_PACKAGES[extra].split())
         for file, path in _package(name, extra, libraries, ships)
     }
+
+
+def _with_needed(names: Iterable[str]) -> list[str]:
+    """Return packages, and what their installed versions need besides: older ones may need more than newer ones."""
+    found = list(names)
+    for name in found:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            # What is needed only on some systems, or for an extra, is left out.
+            for line in importlib.metadata.requires(name) or ():
+                needed = re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0]).lower()
+                if ";" not in line and needed not in found:
+                    found.append(needed)
+    return found
 
 
 def _package(name: str, extra: str, libraries: Libraries, ships: Callable[[Path], bool]) -> Iterator[tuple[str, Path]]:

@@ -337,7 +337,7 @@ class Stroll:
         self.result = await self._asked("result")
         assert_no_task_failure(await self.handle.fetch_history())
         moves = defaultdict(list)
-        for event in self.result["events"]:
+        for event in (await self._asked("timeline"))["events"]:
             if event["name"] == "plan.changed":
                 data = event["data"]
                 moves[data["plan"]].append(data["state"])
