@@ -45,7 +45,7 @@ _RUFF = "bin/ruff"
 
 def plan_data(place: str, libraries: Libraries) -> Plan:
     """List what programs may import beside the standard library. Raises ImageMissing when it is not installed."""
-    return _planned("data", place, libraries, lambda file: len(file.parts) > 1 and _is_library(file))
+    return _planned("data", place, libraries, lambda file: _is_library(file) and _is_imported(file))
 
 
 def plan_review(place: str, libraries: Libraries) -> Plan:
@@ -102,6 +102,11 @@ def _is_library(file: Path) -> bool:
     if file.parts[0].endswith(".dist-info"):
         return file.name == "METADATA"
     return file.suffix not in ENDINGS_OUT and not set(file.parts) & (FOLDERS_OUT | _NOT_RUN)
+
+
+def _is_imported(file: Path) -> bool:
+    """Return whether a file is a module, or lies in a package."""
+    return len(file.parts) > 1 or file.suffix == ".py"
 
 
 def _is_stub(file: Path) -> bool:
