@@ -76,6 +76,9 @@ class Transcript:
     pieces: int = 0
     """Of how many stored pieces it was read."""
 
+    older: str = field(default="", compare=False)
+    """Ref of the one that it was extended from; empty where it was read."""
+
     def earlier(self, system: Iterable[Item]) -> "Transcript":
         """Return what the run that follows this one is shown of it, after its own prompt."""
         items = (*system, *as_earlier(self.items))
@@ -238,7 +241,10 @@ class Transcripts:
             piece["said"] = extended.unstored_said
         ref = await blobs.put_json(piece)
         pieces = 1 if piece["older"] is None else transcript.pieces + 1
-        return self._kept(run, replace(extended, ref=ref, unstored=(), unstored_said=(), pieces=pieces))
+        # Of a run only the newest are asked for; each of a long one holds all that its model was ever told.
+        self.recent.pop((run, transcript.older), None)
+        own = replace(extended, ref=ref, older=transcript.ref, unstored=(), unstored_said=(), pieces=pieces)
+        return self._kept(run, own)
 
     async def items_of(self, run: str, append: tuple[ContextItem, ...]) -> list[Item]:
         """Turn what the workflow appends into items, resolving refs to digests and hits.

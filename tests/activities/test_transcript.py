@@ -29,6 +29,19 @@ async def test_a_chain_reads_the_same_from_disk_as_from_memory(opened):
         assert [item["text"] for item in fresh.items] == ["t", "0", "1", "2", "3", "4"]
 
 
+@promise("context:bounded-memory")
+async def test_of_a_long_run_only_the_newest_transcripts_stay_in_memory(opened):
+    async with opened() as (_, _, transcripts):
+        transcript = await transcripts.load(RUN, await transcripts.begin(RUN, [{"kind": "task", "text": "t"}]))
+        refs = []
+        for number in range(50):
+            transcript = await transcripts.extend(RUN, transcript, [{"kind": "note", "text": str(number)}])
+            refs.append(transcript.ref)
+        assert [ref for _, ref in transcripts.recent] == refs[-2:]
+        # An older one, such as for a step that is asked again, is read from the store.
+        assert [item["text"] for item in (await transcripts.load(RUN, refs[2])).items] == ["t", "0", "1", "2"]
+
+
 @promise("context:addressed")
 async def test_extending_by_nothing_writes_nothing(opened):
     async with opened() as (_, _, transcripts):
