@@ -154,6 +154,24 @@ async def test_every_file_that_a_worker_reads_is_watched(settings, tmp_path):
 
 
 @promise("clients:reload")
+async def test_a_folder_that_cannot_be_listed_just_now_ends_no_watch(tmp_path):
+    file, away = tmp_path / "policy.yaml", []
+    file.write_text("one")
+
+    def files():
+        if away:
+            raise PermissionError(away.pop())
+        return [file]
+
+    watch = Watch(files, lambda _: "")
+    away += ["now", "and then"]
+    changing = asyncio.create_task(watch.changed())
+    await asyncio.sleep(0)
+    file.write_text("two")
+    assert await asyncio.wait_for(changing, 30) == ([file], "")
+
+
+@promise("clients:reload")
 def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(settings, tmp_path):
     policy = tmp_path / "policy.yaml"
     assert fault_of(settings, [policy]) == ""

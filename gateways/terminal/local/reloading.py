@@ -27,6 +27,7 @@ class Watch:
         """`files` returns what to look at; `fault` says why changed ones may not be obeyed, and is empty otherwise."""
         self._files = files
         self._fault = fault
+        self._known: Mapping[Path, Stamp] = {}
         self._known = self._stamps()
 
     async def changed(self) -> tuple[list[Path], str]:
@@ -49,7 +50,12 @@ class Watch:
 
     def _stamps(self) -> Mapping[Path, Stamp]:
         found: dict[Path, Stamp] = {}
-        for path in self._files():
+        try:
+            files = self._files()
+        except OSError:
+            # A folder that cannot be listed just now is looked at again.
+            return self._known
+        for path in files:
             try:
                 seen = path.stat()
             except OSError:
