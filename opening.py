@@ -6,7 +6,7 @@ A room is imported where it is opened: a command opens one of these, and the san
 model, a tool or a database.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,22 +86,27 @@ def require_files(settings: Settings) -> None:
     load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
 
 
-def operator_files(settings: Settings) -> list[Path]:
-    """Return the files that a worker reads when it starts, the code of Python tools among them; some may be missing."""
+def operator_files(settings: Settings, modules: Sequence[str]) -> list[Path]:
+    """Return the files that a worker reads at its start, the code of these modules included; some may be missing."""
     from activities.definitions import definition_files
     from activities.endpoints.models_file import place_of
-    from toolbox.configuration.load import load
     from toolbox.python_tools.load import source_files
 
     found = [settings.toolbox, settings.policy, settings.profiles]
     found += definition_files(settings.definitions)
     with suppress(BackstayError):
         found.append(place_of(settings) or settings.models)
+    return [*found, *source_files(modules, settings.toolbox.absolute().parent)]
+
+
+def tool_modules(settings: Settings) -> list[str]:
+    """Return the modules of Python tools and checks that the toolbox names; none where it cannot be read."""
+    from toolbox.configuration.load import load
+
     with suppress(BackstayError):
         configuration, _ = load(settings.toolbox, settings.environment, optional=True)
-        named = [entry.module for entry in configuration.python.values() if entry.module]
-        found += source_files([*named, *configuration.safety], settings.toolbox.absolute().parent)
-    return found
+        return [entry.module for entry in configuration.python.values() if entry.module] + [*configuration.safety]
+    return []
 
 
 def open_endpoints(settings: Settings) -> AbstractAsyncContextManager["Endpoints"]:

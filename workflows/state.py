@@ -20,7 +20,7 @@ from backstay.responses import NOT_OPENED, Opened
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
-from backstay.task.result import KEPT_EVENTS as RESULT_EVENTS
+from backstay.task.result import RESULT_EVENTS
 from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall

@@ -46,7 +46,7 @@ from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.event import Event, as_drafts
-from backstay.task.result import KEPT, KEPT_EVENTS, Result
+from backstay.task.result import KEPT, RESULT_EVENTS, Result
 from backstay.task.task import Task
 from backstay.tools.tool import Safety, WorkspaceLimits
 from store.runs.runs import RunRow
@@ -390,7 +390,7 @@ class Runs(Activities):
             "events_total": len(events),
             "events_ref": events_ref,
         }
-        result = ask.result.model_copy(update={**kept, "events": tuple(events[-KEPT_EVENTS:])})
+        result = ask.result.model_copy(update={**kept, "events": tuple(events[-RESULT_EVENTS:])})
         outputs = await self._apart(ask.run, result) or await self._with_answers(ask, result)
         more: dict[str, Any] = {} if outputs is None else {"raw_outputs": outputs}
         context = await self.following.leave(ask)

@@ -14,7 +14,7 @@ from backstay.frozen import Frozen
 from backstay.task.event import Event
 
 KEPT = 100
-KEPT_EVENTS = 20
+RESULT_EVENTS = 20
 """How many effects, and how many events, a Result holds at most: the last ones."""
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -24,38 +24,33 @@ def worker(
     reload:
         when the toolbox, the policy or another file that it reads changes, start another worker, which takes over
     """
-    command = [sys.executable, str(house() / "worker.py"), "--role", role]
     # A safe path would hide the packages beside the script.
     variables = {name: value for name, value in process_environment().items() if name != "PYTHONSAFEPATH"}
     if reload and role == "sandbox":
         raise SettingsInvalid("--reload: the sandbox role reads no file that could change; leave it out")
     if not reload:
+        command = [sys.executable, str(house() / "worker.py"), "--role", role]
         os.execve(sys.executable, command, variables)  # noqa: S606 - to become the worker is the purpose
     import asyncio
 
-    return asyncio.run(_reloading(command, variables))
+    return asyncio.run(_reloading(role, variables))
 
 
-async def _reloading(command: Sequence[str], variables: Mapping[str, str]) -> int:
+async def _reloading(role: str, variables: Mapping[str, str]) -> int:
     """Keep a worker running, and another in its place when its files change, until a signal comes."""
     import asyncio
     from functools import partial
 
     from backstay.settings import Settings
-    from gateways.terminal.local.keeping import KeptPart, stop_on_signal
-    from gateways.terminal.local.reloading import watch_of
+    from gateways.terminal.local.keeping import REPLACED_S, stop_on_signal
+    from gateways.terminal.local.parts import kept_worker, start_worker
     from gateways.terminal.terminal import Terminal
-    from system.child import Child
 
-    settings, terminal = Settings.load(), Terminal()
-    log = settings.home / "logs" / "worker.log"
+    settings = Settings.load()
     # A worker that nobody keeps writes there, too.
     shown = partial(print, file=sys.stderr, flush=True)
-    start = partial(
-        Child.start, "worker", command, environment=variables, log=log, ready="backstay worker ready:", heard=shown
-    )
-    together = settings.metrics_address is None
-    part = KeptPart(terminal, start, lambda _: None, watch_of(settings), together=together, stop_s=45.0)
+    start = partial(start_worker, settings.home, variables, role=role, heard=shown)
+    part = kept_worker(Terminal(), settings, start, lambda _: None, stop_s=REPLACED_S)
     keeping = asyncio.create_task(part.run())
     stopping = asyncio.create_task(stop_on_signal().wait())
     try:

@@ -9,6 +9,7 @@ from backstay.errors import SettingsInvalid, StoreUnavailable, WorkerMisfit
 from store.fitness import Belongings
 from store.opening import open_store
 from tests.requirements import promise
+from tests.store.sharing import assert_shared
 
 LARGE = b"l" * 300_000
 
@@ -27,16 +28,7 @@ async def test_hosts_without_a_shared_folder_read_each_others_payloads_and_those
     options, tmp_path
 ):
     async with open_store(home=tmp_path / "a", **options) as here, open_store(home=tmp_path / "b", **options) as there:
-        first, second = here.blobs.of("w/1"), there.blobs.of("w/2")
-        refs = [await first.put(data) for data in (b"small", LARGE)]
-        sealed = [await first.seal(data) for data in (b"small", LARGE)]
-        await second.follow("w/1")
-        await second.share()
-        for blobs in (there.blobs.of("w/1"), second):
-            assert [await blobs.get(ref) for ref in refs] == [b"small", LARGE]
-            assert [await blobs.unseal(ref) for ref in sealed] == [b"small", LARGE]
-        with pytest.raises(WorkerMisfit):
-            await there.blobs.of("w/3").get(refs[0])
+        await assert_shared(here, there, LARGE)
         freed = await here.pruning.free_payloads(["w/1"])
         assert (freed.payloads, freed.bytes > 2 * len(LARGE)) == (4, True)
     assert files(tmp_path) == []

@@ -18,6 +18,7 @@ from store.fitness import Belongings
 from store.opening import open_store
 from tests.requirements import promise
 from tests.s3_server import ACCESS, KEY, SECRET
+from tests.store.sharing import assert_shared
 
 LARGE = b"l" * 300_000
 BROUGHT = Belongings(keys={"BACKSTAY_ENCRYPTION_KEYS": []})
@@ -51,16 +52,7 @@ async def test_hosts_read_each_others_payloads_and_the_bucket_holds_the_large_on
     # With SQLite they are two processes of one host.
     homes = (tmp_path / "a", tmp_path / "b") if database_url else (tmp_path / "a", tmp_path / "a")
     async with open_store(home=homes[0], **options) as here, open_store(home=homes[1], **options) as there:
-        first, second = here.blobs.of("w/1"), there.blobs.of("w/2")
-        refs = [await first.put(data) for data in (b"small", LARGE)]
-        sealed = [await first.seal(data) for data in (b"small", LARGE)]
-        await second.follow("w/1")
-        await second.share()
-        for blobs in (there.blobs.of("w/1"), second):
-            assert [await blobs.get(ref) for ref in refs] == [b"small", LARGE]
-            assert [await blobs.unseal(ref) for ref in sealed] == [b"small", LARGE]
-        with pytest.raises(WorkerMisfit):
-            await there.blobs.of("w/3").get(refs[1])
+        refs, sealed = await assert_shared(here, there, LARGE)
         lying = s3_server.objects(bucket)
         assert lying.keys() == {key("w/1", refs[1]), key("w/1", f"{sealed[1]}.sealed")}
         assert lying[key("w/1", refs[1])] == LARGE

@@ -12,7 +12,7 @@ from system.child import Child
 
 DRAIN_S = 8.0
 """How long a part may take to end."""
-_REPLACED_S = 45.0
+REPLACED_S = 45.0
 """The same for one that another has replaced: the activities of a worker end within 35 seconds."""
 _READY_S = 60.0
 _LONGEST_PAUSE_S = 30.0
@@ -120,7 +120,7 @@ class KeptPart:
 
     def _replace(self, old: Child) -> None:
         """Let a part end its work while another one serves."""
-        ending = asyncio.create_task(self._stop(old, _REPLACED_S))
+        ending = asyncio.create_task(self._stop(old, REPLACED_S))
         self._replaced.add(ending)
         ending.add_done_callback(self._replaced.discard)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,11 +52,12 @@ async def start_worker(
     home: Path,
     environment: Mapping[str, str],
     *,
+    role: str = "all",
     folder: Path | None = None,
     heard: Callable[[str], None] | None = None,
 ) -> Child:
     """Start a worker as a process of its own; wait for it with `Child.is_ready`. `heard` gets every line it says."""
-    command = [sys.executable, str(house() / "worker.py")]
+    command = [sys.executable, str(house() / "worker.py"), "--role", role]
     log = home / "logs" / "worker.log"
     options: dict[str, Any] = {"environment": environment, "log": log, "folder": folder, "heard": heard}
     return await Child.start("worker", command, ready=_READY, **options)
@@ -69,6 +70,19 @@ async def start_page(home: Path, environment: Mapping[str, str], port: int, *, f
     # Only who acts for runs signs what the ledger says of them.
     own = {name: value for name, value in environment.items() if name.upper() != "BACKSTAY_LEDGER_KEY"}
     return await Child.start("page", command, environment=own, log=log, ready=_PAGE_READY, folder=folder)
+
+
+def kept_worker(
+    terminal: Terminal,
+    settings: Settings,
+    start: Callable[[], Awaitable[Child]],
+    ready: Callable[[str], None],
+    **options: float,
+) -> KeptPart:
+    """Return a worker that is kept running, and replaced when its files change; it begins with `run`."""
+    # Two processes cannot offer their metrics at one address.
+    together = settings.metrics_address is None
+    return KeptPart(terminal, start, ready, watch_of(settings), together=together, **options)
 
 
 async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
@@ -85,9 +99,7 @@ async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
                 parts.terminal.say(f"tools       {provider}")
 
     start = partial(start_worker, home, environment, heard=hear)
-    # Two processes cannot offer their metrics at one address.
-    together = parts.settings.metrics_address is None
-    await KeptPart(parts.terminal, start, tell, watch_of(parts.settings), together=together).run()
+    await kept_worker(parts.terminal, parts.settings, start, tell).run()
 
 
 async def keep_page(parts: Parts, port: int) -> None:

@@ -49,6 +49,7 @@ class Watch:
             return changed, await asyncio.to_thread(self._fault, [path for path in changed if path in now])
 
     def _stamps(self) -> Mapping[Path, Stamp]:
+        """Return the stamps of all files that are there."""
         found: dict[Path, Stamp] = {}
         try:
             files = self._files()
@@ -56,19 +57,39 @@ class Watch:
             # A folder that cannot be listed just now is looked at again.
             return self._known
         for path in files:
-            try:
-                seen = path.stat()
-            except OSError:
-                continue
-            found[path] = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+            if (seen := _stamp(path)) is not None:
+                found[path] = seen
         return found
+
+
+class _WorkerFiles:
+    """Name the files of a worker at every look; what the toolbox names is read again only when that has changed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._read: Stamp | None = None
+        self._modules: list[str] = []
+
+    def __call__(self) -> list[Path]:
+        from opening import operator_files, tool_modules
+
+        seen = _stamp(self._settings.toolbox)
+        if seen != self._read:
+            self._read, self._modules = seen, tool_modules(self._settings)
+        return operator_files(self._settings, self._modules)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
 def watch_of(settings: Settings) -> Watch:
     """Return the watch over all files that a worker of these settings reads."""
-    from opening import operator_files
-
-    return Watch(lambda: operator_files(settings), lambda changed: fault_of(settings, changed))
+    return Watch(_WorkerFiles(settings), lambda changed: fault_of(settings, changed))
 
 
 def policy_watch(settings: Settings) -> Watch:
