@@ -12,7 +12,7 @@ from backstay.rooms import house
 from backstay.variables import process_environment
 
 
-def worker(
+async def worker(
     *, role: Literal["all", "runs", "sandbox"] = "all", reload: Annotated[bool, Parameter(negative="")] = False
 ) -> int:
     """Run a worker until SIGTERM or Ctrl-C; activities that have started finish first.
@@ -31,9 +31,7 @@ def worker(
     if not reload:
         command = [sys.executable, str(house() / "worker.py"), "--role", role]
         os.execve(sys.executable, command, variables)  # noqa: S606 - to become the worker is the purpose
-    import asyncio
-
-    return asyncio.run(_reloading(role, variables))
+    return await _reloading(role, variables)
 
 
 async def _reloading(role: str, variables: Mapping[str, str]) -> int:

@@ -12,6 +12,7 @@ from gateways.terminal.local.keeping import KeptPart
 from gateways.terminal.local.reloading import Watch, fault_of, watch_of
 from gateways.terminal.terminal import Terminal
 from system.child import Child
+from tests.cli.commands import bare, forked
 from tests.requirements import promise
 
 PART = """
@@ -190,3 +191,12 @@ def test_files_that_others_could_write_and_that_say_nonsense_are_not_obeyed(sett
     policy.unlink()
     policy.write_text("defualt: {}")
     assert "defualt" in fault_of(settings, [policy])
+
+
+@promise("clients:reload")
+async def test_the_command_refuses_the_role_without_files_and_says_why_its_worker_cannot_start(nursery, tmp_path):
+    environment = bare(BACKSTAY_HOME=str(tmp_path / "home"), TEMPORAL_ADDRESS="127.0.0.1:9")
+    refused = await forked(nursery, "worker", "--reload", "--role", "sandbox", environment=environment, folder=tmp_path)
+    assert (refused.code, "--reload: the sandbox role reads no file" in refused.err) == (2, True)
+    ended = await forked(nursery, "worker", "--reload", environment=environment, folder=tmp_path)
+    assert (ended.code, "Temporal cannot be reached at 127.0.0.1:9" in ended.err.splitlines()[-1]) == (2, True)
