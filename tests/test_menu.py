@@ -13,8 +13,8 @@ from backstay.calls import MENU
 from backstay.frozen import Frozen
 from backstay.requests import OfRun
 from tests.requirements import promise
-from workflows.activity_calls import name_of
-from workflows.options import TABLE
+from workflows.dispatch.activity_calls import name_of
+from workflows.dispatch.options import TABLE
 
 
 class Unopened:

@@ -16,12 +16,12 @@ from backstay.task.event import Event
 from backstay.task.ledger.anchors import MEMO
 from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
-from workflows.activity_calls import error_of, fitting
-from workflows.model_calls import ModelCalls
-from workflows.rollback import Rollback
-from workflows.run_context import RunContext
-from workflows.state import RunState
-from workflows.work import EndedWork
+from workflows.calls.model_calls import ModelCalls
+from workflows.calls.rollback import Rollback
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import error_of, fitting
+from workflows.state.state import RunState
+from workflows.state.work import EndedWork
 
 WITHHELD = (
     "the effects are kept, because the policy names who may decide and a cancellation does not prove who asks; "

@@ -18,14 +18,14 @@ from backstay.shown import one_line
 from backstay.task.event import Timeline
 from backstay.task.result import usage_shown
 from backstay.task.status import State, Status
-from workflows.activity_calls import Stopped, answer_of, as_application_error
 from workflows.asking.approvals import identity_of
 from workflows.asking.hiding import words_without_secrets
 from workflows.asking.said import Said, reading_of, said_in
-from workflows.carrying import Carrying
-from workflows.rollback import Rollback
-from workflows.run_context import RunContext
-from workflows.state import RunState
+from workflows.calls.rollback import Rollback
+from workflows.context.carrying import Carrying
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import Stopped, answer_of, as_application_error
+from workflows.state.state import RunState
 from workflows.view import SearchAttributes, details
 
 MOST_CHECKED = 4

@@ -11,8 +11,8 @@ from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.task.reading import Reading
 from backstay.task.task import Task
-from workflows.activity_calls import as_application_error
-from workflows.run_context import RunContext
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import as_application_error
 
 
 class ReadRequest(Reading):

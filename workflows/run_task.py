@@ -32,19 +32,19 @@ from backstay.task.result import Outcome
 from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import DECIDED_BY, ToolResult
-from workflows.activity_calls import as_application_error
-from workflows.carrying import Carried, Carrying, carried_by, take_over
-from workflows.consent import refused, rejected
+from workflows.calls.lifelines import count_failure
+from workflows.calls.model_calls import ModelCalls
+from workflows.calls.tool_calls import ToolCalls, answer_to
+from workflows.consent.consent import refused, rejected
+from workflows.context.carrying import Carried, Carrying, carried_by, take_over
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import as_application_error
 from workflows.ending import Ended, Ending, ended_before, ended_by, ended_with
-from workflows.lifelines import count_failure
 from workflows.messages import UNREAD, Messages
-from workflows.model_calls import ModelCalls
 from workflows.plans.plans import Plans
-from workflows.programs import Programs
-from workflows.run_context import RunContext
-from workflows.state import RunState
-from workflows.tool_calls import ToolCalls, answer_to
-from workflows.work import Work
+from workflows.programs.programs import Programs
+from workflows.state.state import RunState
+from workflows.state.work import Work
 
 Value = TypeVar("Value")
 EFFECTS = "done_and_stands_do_not_repeat"

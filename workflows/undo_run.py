@@ -24,13 +24,14 @@ from backstay.shown import counted, one_line
 from backstay.task.result import Outcome, Result
 from backstay.task.status import State
 from backstay.task.task import Task
-from workflows import carrying, rollback
-from workflows.activity_calls import as_application_error, fitting
 from workflows.asking.hiding import without_secrets
-from workflows.consent import rejected
+from workflows.calls import rollback
+from workflows.consent.consent import rejected
+from workflows.context import carrying
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import as_application_error, fitting
 from workflows.ending import ended_by
 from workflows.handlers import Handlers
-from workflows.run_context import RunContext
 
 
 class UndoRequest(Frozen):

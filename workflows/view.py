@@ -24,7 +24,7 @@ from backstay.shown import (
     unseen_words,
 )
 from backstay.task.status import State
-from workflows.state import RunState
+from workflows.state.state import RunState
 
 STATE = SearchAttributeKey.for_keyword("BackstayState")
 USER = SearchAttributeKey.for_keyword("BackstayUser")

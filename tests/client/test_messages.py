@@ -14,7 +14,7 @@ from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.e2e.sessions.test_continuing import continued
 from tests.engine import Scripts, engine, pending
 from tests.requirements import promise
-from workflows import carrying
+from workflows.context import carrying
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}

@@ -13,7 +13,7 @@ from typing import Any
 import worker
 from activities import retrying
 from store.notices import outbox
-from workflows import options
+from workflows.dispatch import options
 
 TASK = timedelta(seconds=4)
 """How long a workflow task may take: a worker that died with one is missed after it."""

@@ -24,7 +24,7 @@ from store.database.sqlite import SqliteDatabase
 from store.database.transactions import Operation
 from tests.crash import waits
 from tests.crash.points import PLACES
-from workflows import carrying
+from workflows.context import carrying
 
 SENDS = ("send_email", "recall_email")
 

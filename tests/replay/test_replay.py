@@ -17,11 +17,12 @@ from tests.replay.shapes import SHAPES, rules
 from tests.replay.steps import ended, options
 from tests.requirements import promise
 from tests.sizes import FULL, spread
-from workflows import model_calls, run_task
+from workflows import run_task
 from workflows.asking.approvals import Approvals
-from workflows.reconcile import Reconcile
-from workflows.rollback import Rollback
-from workflows.tool_calls import ToolCalls
+from workflows.calls import model_calls
+from workflows.calls.reconcile import Reconcile
+from workflows.calls.rollback import Rollback
+from workflows.calls.tool_calls import ToolCalls
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 SANDBOXED = spread(HISTORIES, 6)

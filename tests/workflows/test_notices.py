@@ -7,10 +7,10 @@ from backstay.approvals.notice import NoticeDraft, Told
 from backstay.canonical import canonical
 from backstay.task.task import Task
 from tests.requirements import promise
-from workflows.activity_calls import ActivityCalls
 from workflows.asking.notices import Notices
-from workflows.state import RunState
-from workflows.stopwatch import Stopwatch
+from workflows.dispatch.activity_calls import ActivityCalls
+from workflows.state.state import RunState
+from workflows.state.stopwatch import Stopwatch
 
 
 @promise("approvals:told-batch")

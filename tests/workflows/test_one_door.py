@@ -14,12 +14,12 @@ from tests.requirements import promise
 HOUSE = Path(__file__).resolve().parents[2]
 ROOMS = ("backstay", "workflows", "activities", "toolbox", "sandbox", "store", "system", "people", "gateways")
 PRODUCT = (*ROOMS, "opening.py", "worker.py", "starter.py")
-REQUEST = ("workflows/tool_calls.py", "ToolCalls._request_for")
+REQUEST = ("workflows/calls/tool_calls.py", "ToolCalls._request_for")
 """What makes the request for a call."""
-DOOR = ("workflows/tool_calls.py", "ToolCalls._order")
-TOGETHER = ("workflows/tool_calls.py", "ToolCalls._act_and_ask")
+DOOR = ("workflows/calls/tool_calls.py", "ToolCalls._order")
+TOGETHER = ("workflows/calls/tool_calls.py", "ToolCalls._act_and_ask")
 """What hands the calls of one decision over together, with the question to the model that follows."""
-READING = ("workflows/tool_calls.py", "ToolCalls._call_together")
+READING = ("workflows/calls/tool_calls.py", "ToolCalls._call_together")
 """What hands reads over that travel together."""
 
 ASKING = "activities/programs/fetched_blobs.py"
@@ -85,7 +85,7 @@ def test_one_function_orders_the_activity_that_calls_a_tool():
     # The body that implements the activity names it too, and orders nothing.
     assert places(is_menu_entry) == {DOOR, ("activities/tools/tools.py", "Tools.@call_tool")}
     assert places(lambda node: is_menu_entry(node, "act_and_ask")) == {
-        ("workflows/model_calls.py", "ModelCalls.ask_after"),
+        ("workflows/calls/model_calls.py", "ModelCalls.ask_after"),
         ("activities/steps.py", "Steps.@act_and_ask"),
     }
     assert places(lambda node: is_menu_entry(node, "call_together")) == {
@@ -94,7 +94,7 @@ def test_one_function_orders_the_activity_that_calls_a_tool():
     }
     orders = {"execute_activity", "start_activity"}
     assert places(lambda node: any(named(node, name) for name in orders) and not passes_on(node)) == {
-        ("workflows/activity_calls.py", "ActivityCalls.execute_once"),
+        ("workflows/dispatch/activity_calls.py", "ActivityCalls.execute_once"),
         ("backstay/client/standalone.py", "execute_standalone"),
     }
     # Without a workflow only payloads are asked for, and nothing of the menu.

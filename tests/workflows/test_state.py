@@ -24,9 +24,9 @@ from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import Tool, ToolCall, ToolResult
 from tests.requirements import promise
-from workflows.carrying import packed, unpacked
-from workflows.state import KEPT_ANSWERS, KEPT_WRITES, RunState, Write, write_key
-from workflows.work import (
+from workflows.context.carrying import packed, unpacked
+from workflows.state.state import KEPT_ANSWERS, KEPT_WRITES, RunState, Write, write_key
+from workflows.state.work import (
     MOST_HELD,
     BegunBatch,
     BegunCall,

@@ -1,4 +1,4 @@
 """Ask people, take their decisions, and tell what becomes of both.
 
-May import: backstay, workflows.activity_calls, workflows.state, workflows.work.
+May import: backstay, workflows.dispatch, workflows.state.
 """

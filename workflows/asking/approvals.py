@@ -31,13 +31,13 @@ from backstay.quoting import named
 from backstay.shown import one_line
 from backstay.task.lane import ASIDE, is_lane
 from backstay.tools.tool import ToolCall
-from workflows.activity_calls import ActivityCalls
 from workflows.asking.hiding import decision_without_secrets
 from workflows.asking.notices import Notices
 from workflows.asking.opening import left_of, opened_request
 from workflows.asking.remembering import Remembering
-from workflows.state import RunState
-from workflows.work import Decided, OpenRequest
+from workflows.dispatch.activity_calls import ActivityCalls
+from workflows.state.state import RunState
+from workflows.state.work import Decided, OpenRequest
 
 EXPIRED = "expired"
 WITHDRAWN = "withdrawn"

@@ -6,7 +6,7 @@ from typing import Any
 from backstay import calls, errors
 from backstay.approvals.approval import Approval, ApprovalRequest, RequestKind
 from backstay.approvals.deciding import DecisionInvalid
-from workflows.activity_calls import ActivityCalls
+from workflows.dispatch.activity_calls import ActivityCalls
 
 SHORTEST = 5
 """A shorter text holds no secret that anything would find."""

@@ -10,8 +10,8 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls
 from backstay.approvals.notice import NoticeDraft, Told
 from backstay.canonical import canonical
-from workflows.activity_calls import ActivityCalls
-from workflows.state import RunState
+from workflows.dispatch.activity_calls import ActivityCalls
+from workflows.state.state import RunState
 
 RETRY_AFTER = timedelta(minutes=1)
 """How long to wait when the store did not take notices for longer than a transient fault lasts."""

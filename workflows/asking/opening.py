@@ -10,7 +10,7 @@ from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.canonical import digest_of
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line
-from workflows.state import RunState
+from workflows.state.state import RunState
 
 BESIDE_THE_DIGEST = {
     *("may_remember", "task", "user_id", "session_id", "step", "links", "sequence"),

@@ -11,8 +11,8 @@ from backstay.approvals.approval import Approval
 from backstay.authority import Authority
 from backstay.policies.accepted import HOLDS, AcceptedLine
 from backstay.shown import one_line
-from workflows.activity_calls import ActivityCalls, Stopped
-from workflows.state import RunState
+from workflows.dispatch.activity_calls import ActivityCalls, Stopped
+from workflows.state.state import RunState
 
 NOBODY_ACCEPTS = (
     "for later runs it waits until somebody who can write policy.yaml accepts it (`backstay policy accept`)"

@@ -19,7 +19,7 @@ from backstay.task.plan import (
     step_named,
 )
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
-from workflows.run_context import RunContext
+from workflows.context.run_context import RunContext
 
 
 class Checking:

@@ -13,15 +13,15 @@ from backstay.plans.plan_run import PlanRun, StepReason, StepRun, StepStatus
 from backstay.policies.glob import matches
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent import Consented
+from workflows.calls.reconcile import Performed
+from workflows.calls.rollback import Rollback
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.consent import Consented
+from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of, written
 from workflows.plans.resolving import may_be_made, refers
-from workflows.reconcile import Performed
-from workflows.rehearsals import as_foretold
-from workflows.rollback import Rollback
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
-from workflows.work import PlanWork
+from workflows.programs.rehearsals import as_foretold
+from workflows.state.work import PlanWork
 
 UNCERTAIN = frozenset({"OutcomeUnknown", "EffectConflict", DOUBTFUL})
 """After these a step may have taken effect, so it is never made again."""

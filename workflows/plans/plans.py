@@ -18,17 +18,17 @@ from backstay.task.decision import Finish, ProposePlan
 from backstay.task.plan import Plan
 from backstay.task.status import State
 from backstay.tools.tool import BUILTIN, DECIDED_BY, ToolCall, ToolResult
-from workflows.changing import edits_of
-from workflows.consent import rejected
+from workflows.calls.rollback import Rollback
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.changing import edits_of
+from workflows.consent.consent import rejected
+from workflows.context.run_context import RunContext
 from workflows.plans.checking import Checking
 from workflows.plans.executing import Executing
 from workflows.plans.proposing import Agreed, Proposing
 from workflows.plans.rehearsing import Rehearsing
 from workflows.plans.reviewing import Reviewing, corrections, told_of, waiting_above
-from workflows.rollback import Rollback
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
-from workflows.work import Decided, PlanWork
+from workflows.state.work import Decided, PlanWork
 
 ANSWERS = (errors.StepFailed, errors.ArgumentsInvalid, errors.ToolNotFound, errors.TaskInvalid, errors.Denied)
 """What a model is told of its plan, so that it can decide anew; anything else ends the run."""

@@ -18,13 +18,13 @@ from backstay.shown import one_line
 from backstay.task.plan import has_references, steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
-from workflows.changing import checked_change, edits_of
-from workflows.consent import DECISIONS, Answered, Consent, denied, refused
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled, tools_of
+from workflows.consent.changing import checked_change, edits_of
+from workflows.consent.consent import DECISIONS, Answered, Consent, denied, refused
+from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of
 from workflows.plans.showing import ShownPlan, parts_of, shown_plan, size_of
-from workflows.run_context import RunContext
-from workflows.work import Decided
+from workflows.state.work import Decided
 
 Rehearse = Callable[[Answered, frozenset[int]], Awaitable[PlanRun]]
 """Rehearses the calls of a plan that may be made, where that is wanted; some of them a rule asks about."""

@@ -10,12 +10,12 @@ from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.task.plan import steps_named
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent import Answered, Consented, denied
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.consent import Answered, Consented, denied
+from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of
 from workflows.plans.resolving import could_differ, ruled_late
-from workflows.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
+from workflows.programs.rehearsals import MOST_REHEARSED, end_rehearsal, rehearse_call
 
 
 class Rehearsing:

@@ -11,7 +11,7 @@ from backstay.task.plan import references_in
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
-from workflows.consent import Consent, Consented, Ruled, denied
+from workflows.consent.consent import Consent, Consented, Ruled, denied
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from backstay.requests import PlanWork
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.consent import rejected
-from workflows.model_calls import ModelCalls
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
+from workflows.calls.model_calls import ModelCalls
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.consent import rejected
+from workflows.context.run_context import RunContext
 
 _SHOWN, _LEAST_SHOWN = 40_000, 80
 """How much of all steps, and of each, is handed to a model for its verdict."""

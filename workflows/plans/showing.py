@@ -13,7 +13,7 @@ from backstay.plans.plan_run import PlanRun
 from backstay.shown import one_line
 from backstay.task.plan import PlanStep
 from backstay.tools.tool import BUILTIN, ToolCall, WorkspaceLimits
-from workflows.asked_calls import SHOWN_CHARACTERS, Ruled, shown_call, shown_ruled
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled, shown_call, shown_ruled
 
 SIDE_EFFECTS = 40
 """How many of the estimated side effects are named."""

@@ -10,8 +10,8 @@ from backstay.testing import Reply
 from tests.engine import Scripts, engine, pending
 from tests.requirements import promise
 from workflows import ending
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
+from workflows.calls.tool_calls import ToolCalls
+from workflows.context.run_context import RunContext
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: ask}"
 MAIL = Reply(calls=[("mail__send_email", {"to": "a@x.example", "subject": "s", "body": "b"})])

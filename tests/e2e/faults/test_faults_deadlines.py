@@ -13,7 +13,8 @@ from store.database.database import BUSY_TIMEOUT_S
 from tests.requirements import promise
 from toolbox.mcp import connection
 from toolbox.mcp import provider as mcp_provider
-from workflows import model_calls, options, reconcile
+from workflows.calls import model_calls, reconcile
+from workflows.dispatch import options
 
 MINUTE = 60
 SLACK = 5

@@ -19,7 +19,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.testing import Reply
 from tests.engine import Scripts, assert_no_task_failure, engine, pending
 from tests.requirements import promise
-from workflows import options
+from workflows.dispatch import options
 
 KEY, OTHER = ("0" * 43 + "=", "1" * 42 + "0=")
 POLICY = "default: {read_only: allow, write_safe: ask, restricted_write: ask}\n"

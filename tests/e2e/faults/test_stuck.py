@@ -8,7 +8,7 @@ from tests.e2e.loop.test_endless import executions_of
 from tests.e2e.sessions.test_continuing import asked, mail, run_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer
 from tests.requirements import promise
-from workflows import carrying
+from workflows.context import carrying
 
 POLICY = "default: {read_only: allow, write_safe: allow, restricted_write: ask}\nundo: {default: allow}"
 STEPS = 12

@@ -300,7 +300,7 @@ async def test_a_pause_ends_no_run_whose_activity_no_worker_has_begun(temporal, 
 @promise("runs:one-activity")
 @pytest.mark.thorough
 async def test_calls_that_are_too_large_together_are_made_by_themselves(temporal, tmp_path, monkeypatch):
-    monkeypatch.setattr("workflows.activity_calls.PAYLOAD", 9_000)
+    monkeypatch.setattr("workflows.dispatch.activity_calls.PAYLOAD", 9_000)
     large = Reply(calls=[("desk__pay", {"n": n, "many": list(range(1_200))}) for n in range(2)])
     server = ScriptedServer(tmp_path / "desk.json", [writes("pay")], {"pay": {"data": {"id": "p1"}}})
     site = {"policy": POLICY, "toolbox": toolbox_of_servers(tmp_path, desk=server), "replayed": False}

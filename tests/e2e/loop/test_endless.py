@@ -13,7 +13,7 @@ from store.opening import open_store
 from tests import signing
 from tests.engine import Scripts, assert_no_task_failure, engine, pending, replayer, through_switches, update
 from tests.requirements import promise
-from workflows import carrying
+from workflows.context import carrying
 
 KEY = "the key that workers and gateways share"
 ANA = "ana@example.com"

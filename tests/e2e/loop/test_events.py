@@ -21,7 +21,7 @@ from tests.e2e.loop.test_endless import executions_of
 from tests.engine import ROOT, Scripts, ended, engine, pending, replayer
 from tests.requirements import promise
 from tests.sizes import spread
-from workflows import carrying
+from workflows.context import carrying
 
 POLICY = """
 default: {read_only: allow, write_safe: allow, restricted_write: ask}

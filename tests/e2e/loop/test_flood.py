@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.flooding import HUGE, Flood, flooded
 from tests.requirements import promise
 from tests.sizes import sized, spread
-from workflows.carrying import MOST_BYTES
+from workflows.context.carrying import MOST_BYTES
 
 MESSAGES, PAUSES = sized(300, 24), sized(50, 6)
 ONLY_PAUSES = sized(300, 20)

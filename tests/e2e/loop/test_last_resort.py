@@ -8,7 +8,7 @@ from tests.e2e.scripted_server import toolbox_of_servers
 from tests.engine import assert_no_task_failure, ended, engine, pending
 from tests.requirements import promise
 from tests.turns import Turns, calls, finished
-from workflows import activity_calls
+from workflows.dispatch import activity_calls
 
 ASK = calls(("ask_person", {"question": "Which one?"}))
 MOST = 12_000

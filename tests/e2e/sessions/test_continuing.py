@@ -14,7 +14,7 @@ from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, engine, replayer, reset, toolbox_of
 from tests.requirements import promise
-from workflows import carrying
+from workflows.context import carrying
 
 KEY = "the key that workers and gateways share"
 ANA, BOB = "ana@example.com", "bob@example.com"

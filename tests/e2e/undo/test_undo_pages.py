@@ -22,8 +22,9 @@ from tests import signing
 from tests.e2e.loop.test_endless import executions_of
 from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, replayer, through_switches, update
 from tests.requirements import promise
-from workflows import carrying, rollback
-from workflows.tool_calls import ToolCalls
+from workflows.calls import rollback
+from workflows.calls.tool_calls import ToolCalls
+from workflows.context import carrying
 
 KEY = "the key that workers and gateways share"
 ANA, BO, EVE = "ana@example.com", "bo@example.com", "eve@example.com"

@@ -26,16 +26,16 @@ from backstay.task.result import Failure
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
-from workflows.activity_calls import TooLarge
-from workflows.asked_calls import shown_call
 from workflows.asking.approvals import never
-from workflows.calls_in_flight import BatchInFlight, CallInFlight, parts_of
-from workflows.changing import commented
-from workflows.consent import Answered, Consent, refused, rejected, ruling_of
-from workflows.model_calls import Ahead, ModelCalls
-from workflows.reconcile import Performed, Reconcile
-from workflows.run_context import RunContext
-from workflows.work import Decided
+from workflows.calls.model_calls import Ahead, ModelCalls
+from workflows.calls.reconcile import Performed, Reconcile
+from workflows.consent.asked_calls import shown_call
+from workflows.consent.changing import commented
+from workflows.consent.consent import Answered, Consent, refused, rejected, ruling_of
+from workflows.context.calls_in_flight import BatchInFlight, CallInFlight, parts_of
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import TooLarge
+from workflows.state.work import Decided
 
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""

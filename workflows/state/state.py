@@ -24,7 +24,7 @@ from backstay.task.result import RESULT_EVENTS
 from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
-from workflows.work import Work
+from workflows.state.work import Work
 
 KEPT_EVENTS = 100
 MOST_UNWRITTEN = 1000

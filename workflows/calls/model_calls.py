@@ -19,9 +19,9 @@ from backstay.shown import one_line
 from backstay.task.context import answers_first
 from backstay.task.decision import Decision, Finish, Perception
 from backstay.task.status import State
-from workflows.activity_calls import BUG, LOST, Interrupted, TooLarge, error_of
-from workflows.lifelines import progress_line
-from workflows.run_context import RunContext
+from workflows.calls.lifelines import progress_line
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import BUG, LOST, Interrupted, TooLarge, error_of
 
 TRIES = 3
 WAITS = 10

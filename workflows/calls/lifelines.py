@@ -6,7 +6,7 @@ from backstay.errors import LifelinesExhausted
 from backstay.shown import one_line
 from backstay.task.decision import Decision
 from backstay.task.status import StepProgress
-from workflows.run_context import RunContext
+from workflows.context.run_context import RunContext
 
 _PROGRESS = 400
 

@@ -13,9 +13,9 @@ from backstay.shown import one_line
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
-from workflows.consent import refused
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.consent import refused
+from workflows.context.run_context import RunContext
 
 PAGE = 200
 """How many effects are read from the store at once."""

@@ -16,8 +16,8 @@ from backstay.canonical import canonical, longer_than
 from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.status import State
-from workflows.run_context import RunContext
-from workflows.state import RunState
+from workflows.context.run_context import RunContext
+from workflows.state.state import RunState
 
 MOST_EVENTS = 4_000
 """The server ends a run at 51,200 events; replaying even 10,000 takes longer than a workflow task may."""

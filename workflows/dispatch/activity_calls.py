@@ -20,9 +20,9 @@ from backstay.requests import CallTool, OfRun
 from backstay.shown import one_line
 from backstay.task.result import Failure, Outcome, Result
 from backstay.task.task import LAST, URGENT, USUAL
-from workflows.options import Options, options_for
-from workflows.state import RunState
-from workflows.stopwatch import Stopwatch
+from workflows.dispatch.options import Options, options_for
+from workflows.state.state import RunState
+from workflows.state.stopwatch import Stopwatch
 
 Answer = TypeVar("Answer")
 TRANSIENT = frozenset(

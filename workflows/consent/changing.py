@@ -9,8 +9,8 @@ from backstay.errors import DecisionRefused
 from backstay.policies.ruling import Ruling
 from backstay.shown import one_line, shown_arguments
 from backstay.tools.tool import ByPerson, ToolCall
-from workflows.run_context import RunContext
-from workflows.work import Decided
+from workflows.context.run_context import RunContext
+from workflows.state.work import Decided
 
 TOLD_CHARACTERS = 4000
 """How much of what was sent with other arguments the model is told."""

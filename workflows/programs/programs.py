@@ -21,14 +21,21 @@ from backstay.task.event import summary_drafts
 from backstay.task.status import State
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
-from workflows.activity_calls import LOST, TRANSIENT
-from workflows.calls_in_flight import CallInFlight
-from workflows.consent import Consented
-from workflows.reconcile import Performed
-from workflows.rehearsals import MOST_REHEARSED, Foretold, as_foretold, ask_about_forecast, end_rehearsal, rehearse_call
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
-from workflows.work import ProgramWork
+from workflows.calls.reconcile import Performed
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.consent import Consented
+from workflows.context.calls_in_flight import CallInFlight
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import LOST, TRANSIENT
+from workflows.programs.rehearsals import (
+    MOST_REHEARSED,
+    Foretold,
+    as_foretold,
+    ask_about_forecast,
+    end_rehearsal,
+    rehearse_call,
+)
+from workflows.state.work import ProgramWork
 
 RUN_PROGRAM = Tool(name="engine.run_program", safety=Safety.READ_ONLY)
 """A program changes nothing by itself: each of its calls is ruled on when it is made."""

@@ -21,12 +21,12 @@ from backstay.task.event import EventDraft
 from backstay.task.status import State
 from backstay.task.task import Task
 from backstay.tools.tool import ToolCall
-from workflows.activity_calls import ActivityCalls, Stopped
 from workflows.asking.approvals import Approvals, CheckAnswer, never
-from workflows.calls_in_flight import BatchInFlight
-from workflows.state import RunState
-from workflows.stopwatch import Stopwatch
-from workflows.work import Decided
+from workflows.context.calls_in_flight import BatchInFlight
+from workflows.dispatch.activity_calls import ActivityCalls, Stopped
+from workflows.state.state import RunState
+from workflows.state.stopwatch import Stopwatch
+from workflows.state.work import Decided
 
 
 class RunContext:

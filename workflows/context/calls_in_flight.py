@@ -12,7 +12,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from backstay.tools.trying import TOGETHER
 from workflows.asking.approvals import never
-from workflows.work import BegunBatch, BegunCall
+from workflows.state.work import BegunBatch, BegunCall
 
 MOST_TOGETHER = TOGETHER
 """How many calls share one activity at most; all of them are under way at the same time."""

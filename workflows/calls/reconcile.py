@@ -13,10 +13,10 @@ from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
-from workflows.asked_calls import shown_call
-from workflows.calls_in_flight import CallInFlight
-from workflows.changing import commented
-from workflows.run_context import RunContext
+from workflows.consent.asked_calls import shown_call
+from workflows.consent.changing import commented
+from workflows.context.calls_in_flight import CallInFlight
+from workflows.context.run_context import RunContext
 
 VERIFY_BACKOFF_S = (1, 2)
 VERIFY_TIMEOUT_S = 15

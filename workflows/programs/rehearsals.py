@@ -14,11 +14,11 @@ from backstay.plans.rehearsal import Rehearsal, RehearsedCall
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asked_calls import SHOWN_CHARACTERS, Ruled
 from workflows.asking.approvals import never
-from workflows.consent import Answered, Consent, Consented, denied, refused
-from workflows.run_context import RunContext
-from workflows.tool_calls import ToolCalls
+from workflows.calls.tool_calls import ToolCalls
+from workflows.consent.asked_calls import SHOWN_CHARACTERS, Ruled
+from workflows.consent.consent import Answered, Consent, Consented, denied, refused
+from workflows.context.run_context import RunContext
 
 MOST_REHEARSED = 100
 """How many calls of one plan or program are rehearsed; people see them in one request."""

@@ -32,7 +32,8 @@ from backstay.task.plan import has_references, holds_notation
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import ToolCall, ToolResult
-from workflows.asked_calls import (
+from workflows.asking.approvals import never
+from workflows.consent.asked_calls import (
     PROGRAM_SHOWN,
     SHOWN_CHARACTERS,
     Ruled,
@@ -42,11 +43,10 @@ from workflows.asked_calls import (
     shown_call,
     shown_ruled,
 )
-from workflows.asking.approvals import never
-from workflows.changing import changed, checked_change, said_of
-from workflows.run_context import RunContext
-from workflows.state import write_key
-from workflows.work import Decided
+from workflows.consent.changing import changed, checked_change, said_of
+from workflows.context.run_context import RunContext
+from workflows.state.state import write_key
+from workflows.state.work import Decided
 
 DECISIONS = (Verdict.APPROVE.value, Verdict.MODIFY.value, Verdict.REJECT.value)
 WHOLE_DECISIONS = (Verdict.APPROVE.value, Verdict.REJECT.value)
