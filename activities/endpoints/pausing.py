@@ -6,6 +6,7 @@ the limit of most endpoints.
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Callable
 
 from backstay.errors import ModelUnavailable, StoreUnavailable
@@ -30,6 +31,7 @@ class Pausing:
         self._dice = dice
         self._until: dict[str, float] = {}
         self._looked: dict[str, float] = {}
+        self._looking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def wait(self, endpoint: str) -> None:
         """Return once a request may be sent; raises ModelUnavailable, unbilled, where that takes longer."""
@@ -58,13 +60,18 @@ class Pausing:
             return
 
     async def _left(self, endpoint: str) -> float:
+        # Those who come while one looks wait for what it finds, or they would send on what was known before.
+        async with self._looking[endpoint]:
+            if uptime() - self._looked.get(endpoint, float("-inf")) >= LOOK_S:
+                await self._look(endpoint)
+        return max(0.0, self._until.get(endpoint, 0.0) - uptime())
+
+    async def _look(self, endpoint: str) -> None:
+        try:
+            left = await self._pauses.left(endpoint)
+        except StoreUnavailable:
+            left = 0.0
         now = uptime()
-        if now - self._looked.get(endpoint, float("-inf")) >= LOOK_S:
-            self._looked[endpoint] = now
-            try:
-                left = await self._pauses.left(endpoint)
-            except StoreUnavailable:
-                left = 0.0
-            # What only this worker knows, since the store was away, still counts.
-            self._until[endpoint] = max(self._until.get(endpoint, 0.0), now + left)
-        return max(0.0, self._until.get(endpoint, 0.0) - now)
+        self._looked[endpoint] = now
+        # What only this worker knows, since the store was away, still counts.
+        self._until[endpoint] = max(self._until.get(endpoint, 0.0), now + left)

@@ -71,6 +71,36 @@ async def test_a_pause_is_waited_for_here_where_it_is_short_and_by_the_run_where
 
 
 @promise("models:pause-of-all")
+async def test_who_asks_while_another_looks_waits_for_what_that_one_finds(tmp_path, monkeypatch):
+    asked = asyncio.Event()
+
+    async with open_store(database_url=None, home=tmp_path) as store:
+
+        async def slow(endpoint):
+            asked.set()
+            await asyncio.sleep(0.05)
+            return await found(endpoint)
+
+        found = store.pauses.left
+        await Pausing(store.pauses).note("m at e", 3600)
+        monkeypatch.setattr(store.pauses, "left", slow)
+        here = Pausing(store.pauses)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(waited(here))
+            await asked.wait()
+            second = group.create_task(waited(here))
+    assert (first.result(), second.result()) == ("held up", "held up")
+
+
+async def waited(pausing):
+    try:
+        await pausing.wait("m at e")
+    except ModelUnavailable:
+        return "held up"
+    return "sent"
+
+
+@promise("models:pause-of-all")
 async def test_where_the_store_is_away_a_worker_keeps_to_what_it_was_told_itself(tmp_path, monkeypatch):
     async def away(*_):
         raise StoreUnavailable("away")
