@@ -1,6 +1,5 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, NamedTuple
 
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 from backstay.budgets.budget import TopUp
 from backstay.canonical import digest_of
 from backstay.client import Run
-from backstay.effects.effect import EffectState, Touch
+from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import counted, shell_words
@@ -17,11 +16,10 @@ from backstay.task.result import KEPT, Outcome, Result
 from gateways.terminal.flags import By, Output, Workflow, Yes
 from gateways.terminal.render import preview_lines, undone_line
 from gateways.terminal.run import follow
-from gateways.terminal.session import account_name, session_of, stored_run
+from gateways.terminal.session import account_name, session_of, sources_of, stored_run
 from gateways.terminal.terminal import Terminal
 
 Reason = Annotated[str, Parameter(help="Why; operators see it.")]
-STANDING = frozenset({"applied", "doubtful", "kept", "unknown", "dispatched"})
 _NEVER_HAPPENED = frozenset({EffectState.PLANNED, EffectState.NOT_SENT, EffectState.FAILED})
 _NO_EFFECT = "the run has no effect that could be taken back"
 
@@ -69,9 +67,9 @@ async def undo(
     """
     settings, terminal, name = Settings.load(), Terminal(), by or account_name()
     _refuse_misfits(done, comment, alone=not preview and to_step is None)
+    if preview:
+        return _shown(terminal, await _preview(settings, workflow, to_step), output)
     async with session_of(workflow, settings) as run:
-        if preview:
-            return _shown(terminal, await _preview(settings, run, to_step), output)
         if await _is_open(run, settings):
             return await _undo_open(terminal, run, to_step, done, name)
         if done is None and await _did_nothing(run):
@@ -182,9 +180,7 @@ class Previewed(NamedTuple):
 
 async def previewed(workflow: str, *, silent: bool = False) -> Previewed:
     """Show what an undo would take back now, and return it."""
-    settings = Settings.load()
-    async with session_of(workflow, settings) as run:
-        found = await _preview(settings, run, None)
+    found = await _preview(Settings.load(), workflow, None)
     if not silent:
         _shown(Terminal(), found, "text")
     return found
@@ -197,26 +193,16 @@ def _shown(terminal: Terminal, found: Previewed, output: Output) -> int:
     return 0
 
 
-async def _preview(settings: Settings, run: Run, to_step: int | None) -> Previewed:
+async def _preview(settings: Settings, workflow: str, to_step: int | None) -> Previewed:
     """Return the effects of later steps, from the store if it knows the run, else as the run itself shows them."""
-    first = 0 if to_step is None else to_step + 1
-    async with stored_run(settings, run.id) as (store, row):
-        if row is None:
-            slots = [slot for slot in (await run.preview()).get("effects", []) if slot["step"] >= first]
-            rows = [_row(slot["effect"], slot["tool"], slot.get("arguments"), slot.get("shown")) for slot in slots]
+    async with sources_of(workflow, settings) as (sources, found):
+        if found.row is None:
+            first = 0 if to_step is None else to_step + 1
+            told = await sources.asked().run(found.workflow_id).preview()
+            rows = [slot for slot in told.get("effects", []) if slot["step"] >= first]
         else:
-            row.require_not_pruned()
-            effects = [e for e in await store.effects.of_run(row.run) if e.step >= first]
-            standing = [e for e in effects if not e.undo and e.state.value in STANDING]
-            asked = await store.events.requests(row.run, [e.n for e in standing])
-            later = await store.touching.later(row.run, standing)
-            rows = [_row(e.n, e.tool, asked.get(e.n), e.undo_shown, later.get(e.n, ())) for e in standing]
-    rows.sort(key=lambda row: row["effect"], reverse=True)
-    return Previewed(rows, digest_of([run.id if row is None else row.run, rows]))
+            from people.runs.looking import undo_of
 
-
-def _row(
-    effect: int, tool: str, arguments: str | None, shown: str | None, later: Sequence[Touch] = ()
-) -> dict[str, Any]:
-    row = {"effect": effect, "tool": tool, "arguments": arguments or "", "shown": shown}
-    return row | {"later": [touch.plain() for touch in later]} if later else row
+            found.row.require_not_pruned()
+            rows = (await undo_of(sources, found, to_step, most=None))["effects"]
+    return Previewed(rows, digest_of([found.run, rows]))

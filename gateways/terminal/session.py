@@ -5,7 +5,7 @@ import getpass
 import logging
 import re
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
@@ -15,7 +15,7 @@ from backstay.authority import principal
 from backstay.client.connecting import connect, connected, traced
 from backstay.client.executions import RUNS
 from backstay.client.failures import error_from_rpc
-from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid
+from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.local.serving import place_of_temporal
@@ -23,6 +23,7 @@ from gateways.terminal.local.serving import place_of_temporal
 if TYPE_CHECKING:
     from backstay.approvals.approval import ApprovalRequest
     from backstay.client import Backstay, Run
+    from people.runs.finding import KnownRun, Sources
     from store.store import Store
 
 _TASKS = "WorkflowType = 'RunTask'"
@@ -133,6 +134,34 @@ def require_store(settings: Settings) -> None:
     """Raise SettingsInvalid where there is no store; a command that maintains a store must not create one."""
     if not has_store(settings):
         raise SettingsInvalid(f"BACKSTAY_HOME: there is no store in {settings.home}; name the worker's home")
+
+
+@asynccontextmanager
+async def sources_of(workflow: str, settings: Settings) -> AsyncGenerator[tuple["Sources", "KnownRun"]]:
+    """Find a run as `session_of` does, and open what it is looked at with: Temporal or the store, if possible both.
+
+    Raises RunNotFound for a run that neither knows, Unreachable when no store is left to ask.
+    """
+    async with AsyncExitStack() as opened:
+        backstay, fault = None, ""
+        try:
+            backstay = await opened.enter_async_context(session(settings))
+            run = await find(backstay, workflow)
+            workflow = run.id
+            if not has_store(settings):
+                await run.is_open()
+        except Unreachable as error:
+            fault = str(error)
+        store = None
+        if has_store(settings):
+            with contextlib.suppress(StoreUnavailable):
+                store = await opened.enter_async_context(open_store(settings))
+        if backstay is None and store is None:
+            raise Unreachable(fault)
+        from people.runs import finding
+
+        sources = finding.Sources(backstay, store, None, fault)
+        yield sources, await finding.find(sources, account_name(), workflow)
 
 
 @asynccontextmanager

@@ -1,18 +1,15 @@
 """The command `show`: the state of one run."""
 
-import contextlib
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
-from backstay.client import Run
 from backstay.effects.effect import EffectState
-from backstay.errors import BackstayError, RunNotFound, StoreUnavailable, TaskInvalid, Unreachable
-from backstay.frozen import Frozen
+from backstay.errors import TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import one_line, shell_words
 from backstay.task.result import Result
@@ -26,8 +23,11 @@ from gateways.terminal.render import (
     state_words,
     undone_line,
 )
-from gateways.terminal.session import open_request, session_of, stored_run
+from gateways.terminal.session import account_name, open_request, session_of, sources_of
 from gateways.terminal.terminal import Terminal
+
+if TYPE_CHECKING:
+    from people.runs.looking import RunView
 
 Whole = Annotated[str | None, Parameter(help="ID of an open request, such as r1, to show whole.")]
 
@@ -41,34 +41,43 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
     if request is not None:
         await _show_request(settings, terminal, workflow, request, output)
         return
-    try:
-        async with session_of(workflow, settings) as run:
-            workflow, seen = run.id, await _seen(run)
-        with contextlib.suppress(StoreUnavailable):
-            async with stored_run(settings, workflow) as (store, row):
-                if row is not None and row.pruned_at is not None:
-                    # What the run itself still shows can no longer be undone.
-                    seen = seen | {"undo": {}, "pruned": minute(row.pruned_at)}
-                elif row is not None:
-                    seen["decisions"] = [decision.plain() for decision in await store.decisions.of_run(row.run)]
-                    seen["undo"] = await _as_it_is(seen["undo"], store, row.run)
-    except (RunNotFound, Unreachable) as error:
-        async with stored_run(settings, workflow) as (store, row):
-            if row is None:
-                raise error from None
-            seen = await _seen_in_store(store, row)
-        terminal.say(f"{error}; shown from the store", "yellow")
-    plain = {name: value.plain() if isinstance(value, Frozen) else value for name, value in seen.items()}
-    terminal.results(output, plain, _lines(terminal, workflow, seen))
+    async with sources_of(workflow, settings) as (sources, found):
+        from people.runs.looking import look
+
+        seen = await look(sources, found, account_name(), whole=True)
+    if seen.fault or found.execution is None:
+        terminal.say(f"{seen.fault or 'Temporal no longer knows the run'}; shown from the store", "yellow")
+    terminal.results(output, _data(seen), _lines(terminal, seen))
 
 
-async def _seen_in_store(store: Any, row: Any) -> dict[str, Any]:
-    """Return what the store knows of a run that cannot be asked."""
-    if row.pruned_at is not None:
-        return {"open": False, "pruned": minute(row.pruned_at)}
-    decisions = [decision.plain() for decision in await store.decisions.of_run(row.run)]
-    result = Result.model_validate(row.result) if row.result else None
-    return {"open": row.state == "open", "result": result, "decisions": decisions}
+def _data(seen: "RunView") -> dict[str, Any]:
+    """Return what is known of a run for programs."""
+    row = seen.found.row
+    data: dict[str, Any] = {"open": seen.found.is_open}
+    if seen.status is not None:
+        data |= {"status": seen.status.plain(), "budget": seen.budget}
+    if row is not None:
+        data["decisions"] = [decision.plain() for decision in seen.decisions]
+    if row is not None and row.pruned_at is not None:
+        data["pruned"] = minute(row.pruned_at)
+    if seen.result is not None:
+        data["result"] = seen.result
+    if isinstance(seen.failure, TaskInvalid):
+        data["invalid"] = str(seen.failure)
+    elif seen.failure is not None:
+        data["error"] = f"{type(seen.failure).__name__}: {seen.failure}"
+    return data | {"undo": _undo(seen)}
+
+
+def _undo(seen: "RunView") -> dict[str, Any]:
+    """Return what an undo would do now, and what was taken back by now."""
+    standing = [
+        effect | ({"parked": True} if effect["effect"] in seen.parked else {})
+        for effect in seen.undo.get("effects", [])
+    ]
+    gone = [row for row in seen.effects if not row.undo and row.state is EffectState.COMPENSATED]
+    back = [{"effect": row.n, "tool": row.tool, "arguments": seen.arguments.get(row.n, "")} for row in gone]
+    return seen.undo | {"effects": standing, "taken_back": back}
 
 
 async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:
@@ -81,44 +90,6 @@ async def _show_request(settings: Settings, terminal: Terminal, workflow: str, r
         call |= {"arguments": whole[call["index"]], "clipped": 0, "left_out": 0}
     lines = request_lines(run.id, with_all(request, hidden))
     terminal.results(output, data, (part for line, _ in lines for part in terminal.wrapped(line)))
-
-
-async def _seen(run: Run) -> dict[str, Any]:
-    """Query the run; for an ended one, add its Result or the error that it failed with."""
-    seen: dict[str, Any] = {"open": await run.is_open()}
-    seen["status"] = await run.status()
-    seen["budget"] = await run.budget()
-    seen["undo"] = await run.preview()
-    if not seen["open"]:
-        try:
-            seen["result"] = await run.result()
-        except TaskInvalid as error:
-            seen["invalid"] = str(error)
-        except BackstayError as error:
-            seen["error"] = f"{type(error).__name__}: {error}"
-    return seen
-
-
-async def _as_it_is(undo: dict[str, Any], store: Any, run: str) -> dict[str, Any]:
-    """Return what undo would do today: an undo after the end leaves the run's own answer as it was."""
-    rows = await store.effects.of_run(run)
-    gone = {e.n: e.tool for e in rows if not e.undo and e.state is EffectState.COMPENSATED}
-    parked = await store.parked.of_run(run)
-    asked = await store.events.requests(run, sorted(gone))
-    back = [{"effect": n, "tool": tool, "arguments": asked.get(n, "")} for n, tool in sorted(gone.items())]
-    standing = [
-        effect | ({"parked": True} if effect["effect"] in parked else {})
-        for effect in undo.get("effects", [])
-        if effect["effect"] not in gone
-    ]
-    return (
-        undo
-        | {"count": undo.get("count", 0) - len(undo.get("effects", [])) + len(standing)}
-        | {
-            "effects": standing,
-            "taken_back": back,
-        }
-    )
 
 
 def _decision_lines(decision: dict[str, Any]) -> Iterator[str]:
@@ -134,33 +105,43 @@ def _decision_lines(decision: dict[str, Any]) -> Iterator[str]:
         yield from (f"      {line}" for line in changed["lines"])
 
 
-def _lines(terminal: Terminal, workflow: str, seen: dict[str, Any]) -> Iterator[str]:
-    if invalid := seen.get("invalid"):
+def _lines(terminal: Terminal, seen: "RunView") -> Iterator[str]:
+    data, workflow = _data(seen), seen.found.workflow_id
+    if invalid := data.get("invalid"):
         yield f"{workflow}: invalid"
         yield f"invalid: {invalid}"
         return
-    yield f"{workflow}: {'open' if seen['open'] else 'ended'}"
-    if pruned := seen.get("pruned"):
+    yield f"{workflow}: {'open' if data['open'] else 'ended'}"
+    if pruned := data.get("pruned"):
         yield f"pruned {pruned}: its records were removed, and it can no longer be undone"
-    if status := seen.get("status"):
+    if (status := seen.status) is not None:
         yield f"state {state_words(status)}"
-        yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen["budget"]["budget"], status.usage))
-        for request in status.pending:
-            for line, _ in request_lines(workflow, request, status.pending):
-                yield from terminal.wrapped(line)
-            yield from (f"    {command}" for command in commands(workflow, request))
-    for decision in seen.get("decisions", []):
+        yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen.budget["budget"], status.usage))
+    for request in seen.pending:
+        for line, _ in request_lines(workflow, request, seen.pending):
+            yield from terminal.wrapped(line)
+        yield from (f"    {command}" for command in commands(workflow, request))
+    for decision in data.get("decisions", []):
         yield from _decision_lines(decision)
-    undo = seen.get("undo", {})
-    if effects := undo.get("effects", []):
-        yield f"can be undone, newest first (backstay undo {shell_words(workflow)}):"
-        yield from (f"  {line}" for effect in effects for line in preview_lines(effect))
-    for effect in undo.get("taken_back", []):
-        yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
-    if result := seen.get("result"):
-        yield f"outcome {result.outcome}"
-        back = {effect["effect"] for effect in undo.get("taken_back", [])}
-        yield from (f"undo of {undone_line(u)}" for u in result.undone if u.by_hand and u.effect not in back)
-        yield result_text(result)
-    if error := seen.get("error"):
+    yield from _ending_lines(seen, data["undo"])
+    if error := data.get("error"):
         yield error
+
+
+def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
+    """Yield what an undo would do, what was taken back, and how the run ended."""
+    result = None if seen.result is None else Result.model_validate(seen.result)
+    back = {effect["effect"] for effect in undo["taken_back"]}
+    left = [] if result is None else [u for u in result.undone if u.by_hand and u.effect not in back]
+    # The Result says better why an undo has failed.
+    said = {undone.effect: {"parked": False} for undone in left}
+    if effects := undo["effects"]:
+        yield f"can be undone, newest first (backstay undo {shell_words(seen.found.workflow_id)}):"
+        told = (effect | said.get(effect["effect"], {}) for effect in effects)
+        yield from (f"  {line}" for effect in told for line in preview_lines(effect))
+    for effect in undo["taken_back"]:
+        yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
+    if result is not None:
+        yield f"outcome {result.outcome}"
+        yield from (f"undo of {undone_line(undone)}" for undone in left)
+        yield result_text(result)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from backstay.authority import principal
 from backstay.client import Backstay
 from backstay.client.executions import Execution, undo_id
-from backstay.errors import RunNotFound, TaskInvalid, Transient
-from backstay.shown import NOBODY
+from backstay.errors import RunNotFound, TaskInvalid, Transient, Unreachable
+from backstay.shown import NOBODY, one_line
 from people.decide.seeing import Seeing
 from store.runs.runs import RunRow
 from store.store import Store
@@ -17,11 +17,26 @@ UNDO = "UndoRun"
 
 
 class Sources(NamedTuple):
-    """Hold what a run is looked at with: who may see it, what the store has of it, and Temporal."""
+    """Hold what a run is looked at with: Temporal, what the store has of it, and who may see it."""
 
-    backstay: Backstay
-    store: Store
-    seeing: Seeing
+    backstay: Backstay | None
+    """None where Temporal does not answer."""
+    store: Store | None
+    """None where there is no store to read."""
+    seeing: Seeing | None
+    """None for those who can read both by themselves, and so see everything."""
+    fault: str = ""
+    """Why Temporal does not answer."""
+
+    def asked(self) -> Backstay:
+        """Return Temporal for a run that it has answered about."""
+        if self.backstay is None:
+            raise Unreachable(self.fault)
+        return self.backstay
+
+    async def row(self, workflow_id: str, run_id: str | None = None) -> RunRow | None:
+        """Return what the store has of a run, by default of the newest one of its name."""
+        return None if self.store is None else await self.store.runs.get(workflow_id, run_id)
 
 
 @dataclass(frozen=True)
@@ -67,20 +82,29 @@ class KnownRun:
 
 
 async def find(sources: Sources, by: str, workflow_id: str, run_id: str | None = None) -> KnownRun:
-    """Return a run that a person may see, by default the newest one of its name; raises RunNotFound for others."""
+    """Return a run that a person may see, by default the newest one of its name; raises RunNotFound for others.
+
+    Those who see everything find undos after the end by their own names, too.
+    """
     found = await _found(sources, workflow_id, run_id or None)
-    if found is None or not await sources.seeing.run(by, found.run, found.user_id):
+    seeing = sources.seeing
+    if seeing is None:
+        if found is None:
+            unknown = RunNotFound(f"there is no run {one_line(workflow_id, 200)}; `backstay list` shows the runs")
+            raise unknown if sources.backstay is not None else Unreachable(sources.fault)
+        return found
+    if found is None or not await seeing.run(by, found.run, found.user_id):
         # Whoever may not see a run is not told that there is one.
         raise RunNotFound("there is no such run, or it is not yours to see")
     return found
 
 
 async def _found(sources: Sources, workflow_id: str, run_id: str | None) -> KnownRun | None:
-    newest = await sources.store.runs.get(workflow_id)
-    row = newest if run_id is None else await sources.store.runs.get(workflow_id, run_id)
+    newest = await sources.row(workflow_id)
+    row = newest if run_id is None else await sources.row(workflow_id, run_id)
     execution, fault = None, ""
     try:
-        execution = await sources.backstay.execution(workflow_id)
+        execution = await sources.asked().execution(workflow_id)
     except RunNotFound:
         if row is None:
             return None
@@ -88,7 +112,7 @@ async def _found(sources: Sources, workflow_id: str, run_id: str | None) -> Know
         fault = str(error)
     if execution is not None and newest is not None and newest.workflow_run_id != execution.first_run_id:
         # The name was used again, and the newest run of that name may not have begun yet.
-        newest = await sources.store.runs.get(workflow_id, execution.first_run_id)
+        newest = await sources.row(workflow_id, execution.first_run_id)
         row = newest if run_id is None else row
     if row is not None:
         is_older = newest is None or newest.run != row.run
@@ -103,16 +127,18 @@ async def _found(sources: Sources, workflow_id: str, run_id: str | None) -> Know
             fault=fault,
             is_older=is_older,
         )
-    if execution is None or execution.kind == UNDO or run_id not in {None, execution.first_run_id}:
+    if execution is None or run_id not in {None, execution.first_run_id}:
         return None
-    return await _not_begun(sources, execution)
+    if execution.kind == UNDO and sources.seeing is not None:
+        return None
+    return await _without_row(sources.asked(), execution)
 
 
-async def _not_begun(sources: Sources, execution: Execution) -> KnownRun | None:
-    """Return a run that only Temporal knows."""
+async def _without_row(backstay: Backstay, execution: Execution) -> KnownRun:
+    """Return what only Temporal knows: a run that has not begun, or an undo after the end of one."""
     task = {}
     with contextlib.suppress(TaskInvalid):
-        task = await sources.backstay.task_of(execution.workflow_id, execution.first_run_id)
+        task = await backstay.task_of(execution.workflow_id, execution.first_run_id)
     session = task.get("session_id")
     return KnownRun(
         workflow_id=execution.workflow_id,

@@ -1,13 +1,14 @@
 """Look at one run: what the store has of it and, while it is open, what the run itself says."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.client import Run
-from backstay.errors import BackstayError, Transient
+from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, Transient
 from backstay.task.event import Event
 from backstay.task.status import Status
 from people.runs.finding import KnownRun, Sources
@@ -15,10 +16,13 @@ from store.effects.types import EffectRow
 from store.notices.requests import RequestRow
 from store.runs.plans import KeptPlan
 from store.runs.runs import RunRow
+from store.store import Store
 
+PLAN_CHANGED = "plan.changed"
 FIRST_LATE = 1_000_000_000
 """Events with such numbers came after the outcome of their call was settled; they stand outside the count."""
 MOST_EVENTS = 300
+MOST_EFFECTS = 100
 MOST_UNDO = 100
 _LOOK_S = 8.0
 """How long the answers of an open run may take; then it is shown as the store knows it."""
@@ -33,6 +37,8 @@ class RunView:
     earlier_events: bool = False
     """Whether there are events before those."""
     effects: list[EffectRow] = field(default_factory=list[EffectRow])
+    arguments: dict[int, str] = field(default_factory=dict[int, str])
+    """What the calls behind the newest effects were asked, by the numbers of the effects."""
     parked: set[int] = field(default_factory=set[int])
     """The effects whose undo failed, as far as the store knows."""
     requests: list[RequestRow] = field(default_factory=list[RequestRow])
@@ -41,13 +47,13 @@ class RunView:
     before: Sequence[RunRow] = ()
     after: Sequence[RunRow] = ()
     status: Status | None = None
-    """None for a run that has ended, and for one that did not answer."""
+    """None for a run that did not answer, and for one that has ended and was not asked."""
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
     plans: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """By id, as the run itself tells how far they are."""
     undo: dict[str, Any] = field(default_factory=dict[str, Any])
     result: dict[str, Any] | None = None
-    failure: str = ""
+    failure: BackstayError | None = None
     """Why a run ended without a Result."""
     undoing: bool = False
     """Whether an undo after the end is under way."""
@@ -62,40 +68,62 @@ class RunView:
         return [ApprovalRequest.model_validate(row.request) for row in self.requests if row.state == "open"]
 
 
-async def look(sources: Sources, found: KnownRun, by: str, *, before: int | None = None) -> RunView:
+async def look(
+    sources: Sources,
+    found: KnownRun,
+    by: str,
+    *,
+    before: int | None = None,
+    most_events: int = MOST_EVENTS,
+    whole: bool = False,
+) -> RunView:
     """Return what is known of a run, with those of its requests that a person may see.
 
-    `before`: only events with lower numbers.
+    `before`: only events with lower numbers. `whole`: a run that has ended is asked, too, and what the store at hand
+    does not have is read through the run.
     """
     seen = RunView(found, fault=found.fault)
-    if found.row is not None:
-        await _from_store(sources, seen, found.row, before)
-    if found.is_open and not found.fault:
+    if sources.store is not None and found.row is not None:
+        await _from_store(sources.store, seen, found.row, before, most_events)
+    if (found.is_open or (whole and found.execution is not None)) and not found.fault:
+        run = sources.asked().run(found.workflow_id)
         try:
-            async with asyncio.timeout(_LOOK_S):
-                await _from_run(sources.backstay.run(found.workflow_id), seen, newest=before is None)
+            async with asyncio.timeout(None if whole else _LOOK_S):
+                if whole and found.row is None:
+                    seen.events = await _read_through(run)
+                await _from_run(run, seen, newest=before is None)
         except TimeoutError:
             seen.fault = "the run does not answer at the moment"
         except BackstayError as error:
             seen.fault = str(error)
-    seen.requests = [request for request in seen.requests if sources.seeing.request(by, request)]
-    if seen.status is not None:
-        pending = tuple(asked for asked in seen.status.pending if sources.seeing.asked(by, asked, found.user_id))
-        seen.status = seen.status.model_copy(update={"pending": pending})
-    if not seen.undo:
+    _show_only_to(sources, seen, by)
+    if not seen.undo or (found.row is not None and not found.is_open):
+        # What was taken back after the end of a run stands in the store alone.
         seen.undo = await undo_of(sources, found)
     await _ended(sources, seen)
     return seen
 
 
-async def _from_store(sources: Sources, seen: RunView, row: RunRow, before: int | None) -> None:
-    store = sources.store
+def _show_only_to(sources: Sources, seen: RunView, by: str) -> None:
+    """Leave out the requests that a person may not see."""
+    seeing = sources.seeing
+    if seeing is None:
+        return
+    seen.requests = [request for request in seen.requests if seeing.request(by, request)]
+    if seen.status is not None:
+        pending = tuple(asked for asked in seen.status.pending if seeing.asked(by, asked, seen.found.user_id))
+        seen.status = seen.status.model_copy(update={"pending": pending})
+
+
+async def _from_store(store: Store, seen: RunView, row: RunRow, before: int | None, most_events: int) -> None:
     last = await store.events.last(row.run, below=min(before or FIRST_LATE, FIRST_LATE))
-    first = max(0, last - MOST_EVENTS)
+    first = max(0, last - most_events)
     events = await store.events.of_run(row.run, after=first)
     seen.events = [event for event in events if event.n <= last or (before is None and event.n >= FIRST_LATE)]
     seen.earlier_events = first > 0
     seen.effects = await store.effects.of_run(row.run)
+    newest = [effect.n for effect in seen.effects if not effect.undo][-MOST_EFFECTS:]
+    seen.arguments = await store.events.requests(row.run, newest)
     seen.parked = await store.parked.of_run(row.run)
     for asking in (row.workflow_id, seen.found.undo_id):
         seen.requests += await store.requests.of_workflow(asking, run=row.run)
@@ -104,6 +132,12 @@ async def _from_store(sources: Sources, seen: RunView, row: RunRow, before: int 
     seen.before = (await store.runs.earlier(row))[:-1]
     seen.after = await store.runs.later(row.run)
     seen.result = row.result
+
+
+async def _read_through(run: Run) -> list[Event]:
+    with contextlib.suppress(ArgumentsInvalid, RunNotFound):
+        return [event async for event in run.stored_events()]
+    return []
 
 
 async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
@@ -115,24 +149,29 @@ async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
         # What the run has not handed to the store yet.
         seen.events += [event for event in (await run.timeline(known)).events if event.n > known]
     last = await run.plan()
-    names = [kept.plan.id for kept in seen.kept_plans] + ([] if last is None else [str(last["plan"]["id"])])
+    changed = [str(event.data["plan"]) for event in seen.events if event.name == PLAN_CHANGED]
+    names = [kept.plan.id for kept in seen.kept_plans] + changed
+    names += [] if last is None else [str(last["plan"]["id"])]
     for name in dict.fromkeys(names):
         shown = last if last is not None and last["plan"]["id"] == name else await run.plan(name)
         if shown is not None:
             seen.plans[name] = shown
 
 
-async def undo_of(sources: Sources, found: KnownRun, to_step: int | None = None) -> dict[str, Any]:
+async def undo_of(
+    sources: Sources, found: KnownRun, to_step: int | None = None, *, most: int | None = MOST_UNDO
+) -> dict[str, Any]:
     """Return what an undo would take back now, last first, as the run itself would say it.
 
-    `to_step`: only what came after that step.
+    `to_step`: only what came after that step; `most`: how many effects it names, None for all.
     """
-    if found.row is None or found.row.pruned_at is not None:
+    store = sources.store
+    if store is None or found.row is None or found.row.pruned_at is not None:
         return {"count": 0, "effects": []}
-    count, _ = await sources.store.effects.authorities_of_open(found.run, to_step=to_step)
-    rows = await sources.store.effects.open_of_run(found.run, to_step=to_step, limit=MOST_UNDO)
-    asked = await sources.store.events.requests(found.run, [row.n for row in rows])
-    later = await sources.store.touching.later(found.run, rows)
+    count, _ = await store.effects.authorities_of_open(found.run, to_step=to_step)
+    rows = await store.effects.open_of_run(found.run, to_step=to_step, limit=most)
+    asked = await store.events.requests(found.run, [row.n for row in rows])
+    later = await store.touching.later(found.run, rows)
     effects = [
         {
             "effect": row.n,
@@ -153,18 +192,19 @@ async def _ended(sources: Sources, seen: RunView) -> None:
     found = seen.found
     if found.is_open or found.fault or found.is_older:
         return
+    backstay = sources.asked()
     try:
-        seen.undoing = (await sources.backstay.execution(found.undo_id)).is_open
+        seen.undoing = (await backstay.execution(found.undo_id)).is_open
     except BackstayError:
         seen.undoing = False
     if seen.result is not None or found.execution is None:
         return
     try:
         async with asyncio.timeout(_LOOK_S):
-            seen.result = (await sources.backstay.run(found.workflow_id).result()).plain()
+            seen.result = (await backstay.run(found.workflow_id).result()).plain()
     except TimeoutError:
         seen.fault = "the run does not answer at the moment"
     except Transient as error:
         seen.fault = str(error)
     except BackstayError as error:
-        seen.failure = str(error)
+        seen.failure = error

@@ -235,7 +235,7 @@ async def test_a_run_is_held_resumed_topped_up_previewed_taken_back_and_cancelle
     assert (await run("resume", "steered")).code == 0
     preview = await run("undo", "steered", "--preview")
     assert preview.out.startswith(
-        '1. mail.send_email {"body":"b","subject":"s","to":"one@free.example"}: mail.recall_em'
+        '1. mail.send_email {"body":"b","subject":"s","to":"one@free.example"} (step 1): mail.recall_em'
     )
     undone = await run("undo", "steered", "--by", "ana")
     target = 'mail.send_email {"body":"b","subject":"s","to":"one@free.example"}'
@@ -512,7 +512,7 @@ async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, open
     # Whether the users of jails may enter the folder above the home depends on who made it.
     assert states.pop("workspaces") in {"ok", "note"}
     assert done.code == 0, done.out
-    parts = ["temporal", "search", "worker", "store", "policy", "profiles", "server", "model", "price"]
+    parts = ["temporal", "search", "worker", "store", "payloads", "policy", "profiles", "server", "model", "price"]
     assert states == dict.fromkeys(parts, "ok")
     assert len(opened.model.requests) == asked_before
     assert "missing  worker             no worker polls task queue" in late.out

@@ -9,7 +9,7 @@ from backstay.errors import TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.flags import Output, OutputFile, Workflow
-from gateways.terminal.plans.gathering import Gathered, chosen, gather
+from gateways.terminal.plans.gathering import Stories, chosen, stories_of_run
 from gateways.terminal.plans.telling import change_lines, markdown, story_lines
 from gateways.terminal.reading import write_text
 from gateways.terminal.terminal import Terminal
@@ -20,20 +20,18 @@ Format = Annotated[Literal["json", "markdown"], Parameter(help="json, or markdow
 
 async def show(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
     """Show a plan of a run: its steps and how far each came, what people were shown of it, and who decided what."""
-    gathered = await gather(Settings.load(), workflow)
-    stories = gathered.stories()
-    story = chosen(stories, plan_id)
+    found = await stories_of_run(Settings.load(), workflow)
+    story = chosen(found.plans, plan_id)
     terminal = Terminal()
-    for line in _around(gathered, stories, story):
+    for line in _around(found, story):
         terminal.say(line, "dim")
-    data = {"workflow_id": gathered.workflow_id, "open": gathered.is_open, **story}
+    data = {"workflow_id": found.workflow_id, "open": found.is_open, **story}
     terminal.results(output, data, (part for line in story_lines(story) for part in terminal.wrapped(line)))
 
 
 async def diff(workflow: Workflow, plan_id: PlanId = "last", *, output: Output = "text") -> None:
     """Show what a plan changes of the plan that it replaced, step by step; by default the newest that replaced one."""
-    gathered = await gather(Settings.load(), workflow)
-    stories = gathered.stories()
+    stories = (await stories_of_run(Settings.load(), workflow)).plans
     amended = [story for story in stories if story["parent"]]
     story = amended[-1] if plan_id == "last" and amended else chosen(stories, plan_id)
     if story["parent"] is None:
@@ -50,19 +48,18 @@ async def export(workflow: Workflow, *, format: Format = "json", output_file: Ou
 
     Results are named by their refs. Secrets are replaced as everywhere.
     """
-    gathered = await gather(Settings.load(), workflow)
-    stories, terminal = gathered.stories(), Terminal()
+    found, terminal = await stories_of_run(Settings.load(), workflow), Terminal()
     undone = [
         {"effect": step["effect"], "tool": step["action"], "state": step["undone"]}
-        for story in stories
+        for story in found.plans
         for step in story["steps"]
         if step["undone"]
     ]
-    about: dict[str, Any] = {"workflow_id": gathered.workflow_id, "open": gathered.is_open, "pruned": gathered.pruned}
+    about: dict[str, Any] = {"workflow_id": found.workflow_id, "open": found.is_open, "pruned": found.pruned}
     if format == "markdown":
-        text = markdown(gathered.workflow_id, stories, undone)
+        text = markdown(found.workflow_id, found.plans, undone)
     else:
-        text = json.dumps(about | {"plans": stories, "undone": undone}, indent=2)
+        text = json.dumps(about | {"plans": [*found.plans], "undone": undone}, indent=2)
     if output_file is None:
         terminal.result(text)
     else:
@@ -70,8 +67,8 @@ async def export(workflow: Workflow, *, format: Format = "json", output_file: Ou
         terminal.say(f"written to {output_file}", "green")
 
 
-def _around(gathered: Gathered, stories: list[dict[str, Any]], story: dict[str, Any]) -> list[str]:
+def _around(found: Stories, story: dict[str, Any]) -> list[str]:
     """Return what is to be said beside the plan: that the run was pruned, and which other plans it has."""
-    lines = ["the run was pruned; this is what is kept of its plans"] if gathered.pruned else []
-    others = [f"{other['plan_id']} ({other['state']})" for other in stories if other is not story]
-    return [*lines, *([f"other plans of {gathered.workflow_id}: {', '.join(others)}"] if others else [])]
+    lines = ["the run was pruned; this is what is kept of its plans"] if found.pruned else []
+    others = [f"{other['plan_id']} ({other['state']})" for other in found.plans if other is not story]
+    return [*lines, *([f"other plans of {found.workflow_id}: {', '.join(others)}"] if others else [])]

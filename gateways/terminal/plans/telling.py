@@ -1,7 +1,7 @@
 """Tell the stories of plans: as lines at the terminal, and as Markdown for those who keep records."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backstay.approvals.layout import argument_lines
@@ -125,7 +125,7 @@ def change_lines(changes: dict[str, Any]) -> Iterator[str]:
         yield "nothing"
 
 
-def markdown(workflow_id: str, stories: list[dict[str, Any]], undone: list[dict[str, Any]]) -> str:
+def markdown(workflow_id: str, stories: Sequence[dict[str, Any]], undone: list[dict[str, Any]]) -> str:
     """Return the stories of all plans of a run as one document; whatever others wrote is escaped."""
     lines = [f"# Plans of {markdown_line(workflow_id, 300)}", ""]
     for story in stories:

@@ -13,12 +13,11 @@ from backstay.shown import one_line
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State
-from people.runs.looking import FIRST_LATE, RunView
+from people.runs.looking import FIRST_LATE, MOST_EFFECTS, RunView
 from people.runs.plans import plans_of
 from people.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
-MOST_EFFECTS = 100
 NOT_TAKEN_BACK = "not taken back"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(rf'({_STRING}):({_STRING}|"(?:[^"\\]|\\.)*$|-?[0-9.eE+-]+|true|false|null)(?:,|(?=}}|$))')
@@ -221,13 +220,11 @@ def _event(seen: RunView, event: Event) -> dict[str, Any]:
 
 def _effects(seen: RunView) -> list[dict[str, Any]]:
     """Return what the run did to the world, the newest first."""
-    made = [event.data for event in seen.events if event.data.keys() >= {"effect", "request"}]
-    asked = {data["effect"]: str(data["request"]) for data in made}
     own = [row for row in reversed(seen.effects) if not row.undo]
     # The store does not know yet what an open run has told since it last handed its events over.
     told = {event.data.get("effect"): event.data.get("state") for event in seen.events if event.name == "undo.ran"}
     parked = (seen.parked - told.keys()) | {n for n, state in told.items() if state == "parked"}
-    return [_effect(row, asked.get(row.n, ""), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
+    return [_effect(row, seen.arguments.get(row.n, ""), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
 
 
 def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
