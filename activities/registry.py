@@ -11,6 +11,7 @@ from activities.runs.pages import Pages
 from activities.runs.recalling import Recalling
 from activities.runs.runs import Runs
 from activities.steps import Steps
+from activities.tools.checks import Checks
 from activities.tools.outcomes import Outcomes
 from activities.tools.reviews import Reviews
 from activities.tools.searches import Searches
@@ -22,6 +23,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     transcripts = Transcripts(resources.records, resources.settings.context_tokens)
     searches = Searches(resources)
     runs = Runs(resources, transcripts, searches)
+    checks = Checks(resources)
     tools = Tools(resources)
     batches = Batches(resources, tools)
     model = Model(resources, transcripts)
@@ -33,8 +35,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         Pages(resources).read_page,
         searches.read_result,
         Recalling(resources, transcripts).recall,
-        tools.check_call,
-        tools.preview_calls,
+        checks.check_call,
+        checks.preview_calls,
         runs.keep_plan,
         tools.call_tool,
         batches.call_together,

@@ -12,7 +12,7 @@ PLACES = {
     "search_tools": "activities.tools.searches:Searches.found",
     "read_result": "activities.tools.searches:Searches.read_result",
     "ask_model": "activities.model.model:Model.asked",
-    "check_call": "activities.tools.tools:Tools.check_call",
+    "check_call": "activities.tools.checks:Checks.check_call",
     "call_tool.read": "activities.tools.tools:Tools.performed",
     "call_tool.send": "activities.tools.tools:Tools.performed",
     "call_tool.verify": "activities.tools.tools:Tools.performed",

@@ -1,0 +1,118 @@
+"""Use what the toolbox declares for an effect that was sent: its check, and the call that takes it back."""
+
+from contextlib import suppress
+from typing import Any
+
+from activities.resources import require_valid, workspace_access_of
+from activities.tools.finding import ToolActivities, caller_of, variables_of, vouching
+from backstay import calls
+from backstay.canonical import canonical, digest_of
+from backstay.effects.effect import EffectState
+from backstay.errors import ArgumentsInvalid, CompensationFailed, OutcomeUnknown, ToolNotFound, ToolUnavailable
+from backstay.shown import one_line
+from backstay.tools.tool import ToolResult
+from store.effects.types import BoundUndo, EffectRow
+from toolbox.catalog.catalog import Catalog
+from toolbox.catalog.definition import Definition
+from toolbox.configuration.template import holds, render
+from toolbox.providers.answer import Answer
+from toolbox.providers.provider import NotSent
+
+
+class Declared(ToolActivities):
+    """Run declared checks, and fill in declared compensations."""
+
+    async def bound(
+        self, run: str, catalog: Catalog, definition: Definition, variables: dict[str, Any], answer: Answer
+    ) -> BoundUndo | None:
+        """Render the compensation over the answer as read, else as meant; None where it cannot be undone."""
+        declared, found = definition.declaration.undo, catalog.undo_of(definition)
+        if declared is None or found is None:
+            return None
+        for result in (answer.data, answer.meant):
+            with suppress(ArgumentsInvalid):
+                arguments = render(declared.arguments, variables | {"result": result})
+                await require_valid(found, arguments)
+                break
+        else:
+            return None
+        shown = await self.records.show(run, arguments, found.provider)
+        line = f"{found.name}({', '.join(f'{key}={canonical(value)}' for key, value in shown.payload.items())})"
+        sealed_ref = await self.store.blobs.of(run).seal_json(arguments)
+        return BoundUndo(tool=found.name, sealed_ref=sealed_ref, shown=one_line(line, 300))
+
+    async def verify(self, ask: calls.CallTool) -> ToolResult:
+        """Run the check that the tool of an effect, or of its compensation, declares.
+
+        A positive check records the effect, or the compensation, as applied.
+        """
+        undo = ask.purpose == "verify_undo"
+        row = await self.row(ask, undo=undo)
+        catalog, definition = await self.definition(ask, row.tool)
+        declared, checker = definition.declaration.verify, catalog.verify_of(definition)
+        if declared is None or checker is None:
+            raise ToolNotFound(f"{row.tool} declares no check")
+        arguments = (await self.compensation(ask))[1] if undo else await self._sent_arguments(row)
+        if undo and digest_of(arguments) != row.args_digest:
+            # What takes the effect back was declared anew since it was sent, so nothing is known of that call.
+            return ToolResult(success=True)
+        variables = variables_of(row.effect_id, arguments)
+        answer = await self._checked(ask, checker, render(declared.arguments, variables))
+        if answer is None:
+            return ToolResult(success=True)
+        seen = variables | {"result": answer.meant}
+        if not holds(declared.applied_if, seen):
+            return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
+        if declared.result is not None:
+            answer = Answer(success=True, data=render(declared.result, seen))
+        asked = vouching(definition, arguments)
+        ref = (await self.records.keep(ask.run, row.tool, answer.data, definition.provider, asked=asked)).ref
+        bound = None if undo else await self.bound(ask.run, catalog, definition, variables, answer)
+        settled = await self.store.effects.resolve(
+            row.effect_id,
+            state=EffectState.APPLIED,
+            outcome="the declared check says it happened",
+            result_ref=ref,
+            undo=bound,
+        )
+        return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
+
+    async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Answer | None:
+        if await checker.check(arguments) is not None:
+            return None
+        try:
+            answer = await self.toolbox.call(
+                checker,
+                arguments,
+                deadline_s=ask.deadline_s,
+                workspace_access=workspace_access_of(ask),
+                caller=caller_of(ask),
+            )
+        except (NotSent, OutcomeUnknown, ToolUnavailable):
+            return None
+        return answer if answer.success and answer.data is not None else None
+
+    async def compensation(self, ask: calls.CallTool) -> tuple[str, dict[str, Any]]:
+        """Return the tool that takes an effect back, and the arguments it is called with."""
+        row = await self.row(ask)
+        if row.undo_tool is not None and row.undo_sealed is not None:
+            return row.undo_tool, await self.store.blobs.of(ask.run).unseal_json(row.undo_sealed)
+        catalog, definition = await self.definition(ask, row.tool)
+        declared, found = definition.declaration.undo_by_effect_id, catalog.undo_by_effect_id_of(definition)
+        if declared is None or found is None:
+            raise CompensationFailed("no compensation was recorded for it")
+        variables = variables_of(row.effect_id, await self._sent_arguments(row))
+        return found.name, render(declared.arguments, variables)
+
+    async def row(self, ask: calls.CallTool, *, undo: bool = False) -> EffectRow:
+        """Return what is recorded of the effect, or with `undo` of its compensation; raises ArgumentsInvalid."""
+        effect_id = f"{ask.run}/{ask.effect}{'/undo' if undo else ''}"
+        row = await self.store.effects.get(effect_id)
+        if row is None:
+            raise ArgumentsInvalid(f"no effect {effect_id} is recorded in this store")
+        return row
+
+    async def _sent_arguments(self, row: EffectRow) -> dict[str, Any]:
+        return (
+            {} if row.arguments_sealed is None else await self.store.blobs.of(row.run).unseal_json(row.arguments_sealed)
+        )
