@@ -1,12 +1,11 @@
 """The commands that change a run itself: top up, undo, pause, resume, cancel."""
 
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from backstay.budgets.budget import TopUp
-from backstay.canonical import digest_of
 from backstay.client import Run
 from backstay.effects.effect import EffectState
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound, TaskInvalid
@@ -18,6 +17,9 @@ from gateways.terminal.render import preview_lines, undone_line
 from gateways.terminal.run import follow
 from gateways.terminal.session import account_name, session_of, sources_of, stored_run
 from gateways.terminal.terminal import Terminal
+
+if TYPE_CHECKING:
+    from people.runs.undoing import UndoPreview
 
 Reason = Annotated[str, Parameter(help="Why; operators see it.")]
 _NEVER_HAPPENED = frozenset({EffectState.PLANNED, EffectState.NOT_SENT, EffectState.FAILED})
@@ -170,15 +172,7 @@ async def _did_nothing(run: Run) -> bool:
     return all(effect.state in _NEVER_HAPPENED for effect in result.effects)
 
 
-class Previewed(NamedTuple):
-    """Hold what an undo would take back, last first, and what cannot be taken back."""
-
-    rows: list[dict[str, Any]]
-    digest: str
-    """What names exactly that, so that a person agrees to what they saw."""
-
-
-async def previewed(workflow: str, *, silent: bool = False) -> Previewed:
+async def previewed(workflow: str, *, silent: bool = False) -> "UndoPreview":
     """Show what an undo would take back now, and return it."""
     found = await _preview(Settings.load(), workflow, None)
     if not silent:
@@ -186,23 +180,16 @@ async def previewed(workflow: str, *, silent: bool = False) -> Previewed:
     return found
 
 
-def _shown(terminal: Terminal, found: Previewed, output: Output) -> int:
-    terminal.results(output, found.rows, (line for row in found.rows for line in preview_lines(row)))
-    if not found.rows:
+def _shown(terminal: Terminal, found: "UndoPreview", output: Output) -> int:
+    rows = found.undo["effects"]
+    terminal.results(output, rows, (line for row in rows for line in preview_lines(row)))
+    if not rows:
         terminal.say("nothing to undo")
     return 0
 
 
-async def _preview(settings: Settings, workflow: str, to_step: int | None) -> Previewed:
-    """Return the effects of later steps, from the store if it knows the run, else as the run itself shows them."""
+async def _preview(settings: Settings, workflow: str, to_step: int | None) -> "UndoPreview":
     async with sources_of(workflow, settings) as (sources, found):
-        if found.row is None:
-            first = 0 if to_step is None else to_step + 1
-            told = await sources.asked().run(found.workflow_id).preview()
-            rows = [slot for slot in told.get("effects", []) if slot["step"] >= first]
-        else:
-            from people.runs.looking import undo_of
+        from people.runs.undoing import preview
 
-            found.row.require_not_pruned()
-            rows = (await undo_of(sources, found, to_step, most=None))["effects"]
-    return Previewed(rows, digest_of([found.run, rows]))
+        return await preview(sources, found, to_step, most=None)

@@ -25,12 +25,13 @@ from gateways.web.page import Page
 from gateways.web.sent import Sent
 from people.decide.deciding import state_words
 from people.decide.looking import Stale, hindrance, look
+from people.requests.entered import Entered
 from store.notices.requests import RequestRow
 
 MOST = 200
 """How many requests can be decided at once."""
 _AT_ONCE = 8
-_VERDICTS = frozenset({"approve", "reject"})
+_CHOICES = frozenset({"approve", "reject"})
 
 
 class Pick(NamedTuple):
@@ -79,15 +80,14 @@ def routes(page: Page) -> list[BaseRoute]:
         if sent.json is not None:
             raise HTTPException(415)
         picks = [_pick(text, sent.get("e")[:80]) for text in dict.fromkeys(sent.all("pick"))]
-        verdict = sent.get("verdict")
-        if not picks or len(picks) > MOST or verdict not in _VERDICTS:
+        choice = sent.get("verdict")
+        if not picks or len(picks) > MOST or choice not in _CHOICES:
             raise DecisionInvalid(f"pick: tick 1 to {MOST} requests, and approve or reject them")
-        if verdict == "approve" and any(unseen(first) for first in await _requests(page, picks)):
+        if choice == "approve" and any(unseen(first) for first in await _requests(page, picks)):
             raise DecisionInvalid("pick: not all of these requests is shown here; open each of them to approve it")
-        said = {"verdict": verdict} | ({"comment": comment} if (comment := sent.get("comment").strip()) else {})
-        outcomes = await _all_decided(page, visitor, picks, said)
+        outcomes = await _all_decided(page, visitor, picks, Entered(choice, sent.get("comment")))
         status = 200 if all(outcome.state != "refused" for outcome in outcomes) else 409
-        return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=verdict)
+        return page.render(request, visitor, "outcomes.html", status, outcomes=outcomes, verdict=choice)
 
     return [page.get("/alike/{alike}", show), page.post("/alike", act)]
 
@@ -128,22 +128,22 @@ async def _equal(page: Page, visitor: Visitor, picks: Sequence[Pick]) -> list[Re
     return rows
 
 
-async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], said: dict[str, Any]) -> list[Outcome]:
+async def _all_decided(page: Page, visitor: Visitor, picks: Sequence[Pick], entered: Entered) -> list[Outcome]:
     """Decide some requests, a few of them at the same time."""
     rows, bounded = await _equal(page, visitor, picks), asyncio.Semaphore(_AT_ONCE)
 
     async def in_turn(pick: Pick, row: RequestRow) -> Outcome:
         async with bounded:
-            return await _decided(page, visitor, pick, row, said)
+            return await _decided(page, visitor, pick, row, entered)
 
     return await asyncio.gather(*(in_turn(pick, row) for pick, row in zip(picks, rows, strict=True)))
 
 
-async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, said: dict[str, Any]) -> Outcome:
+async def _decided(page: Page, visitor: Visitor, pick: Pick, row: RequestRow, entered: Entered) -> Outcome:
     named = (row.workflow_id, row.request_id)
     try:
-        known = await look(page.backstay, page.store, *named)
-        answer = await decided(page, visitor, known, said, pick.shown, nonce=pick.nonce)
+        known = await look(page.backstay.run(row.workflow_id), page.store, row.request_id)
+        answer = await decided(page, visitor, known, entered, pick.shown, nonce=pick.nonce)
     except BackstayError as error:
         return Outcome(*named, "refused", one_line(str(error), 300))
     return Outcome(*named, str(answer.get("state", "decided")), state_words(answer))

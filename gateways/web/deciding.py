@@ -13,13 +13,14 @@ from gateways.web.page import Page
 from gateways.web.sent import text_in, without_names
 from people.decide.deciding import decide, outcome_words
 from people.decide.looking import KnownRequest, look
+from people.requests.entered import Entered
 
 
 async def decided(
     page: Page,
     visitor: Visitor,
     known: KnownRequest,
-    said: Mapping[str, Any],
+    said: Mapping[str, Any] | Entered,
     shown: ShownRequest,
     *,
     nonce: str = "",
@@ -31,12 +32,13 @@ async def decided(
     has ended, repeats its answer.
     """
     once, run = ("page", nonce) if nonce else (), page.backstay.run(known.workflow_id)
-    shown_again = {"hidden": hidden, "instead": "open the request again"}
-    answer = await decide(run, known, said, by=visitor.by, shown=shown, once=once, **shown_again)
+    answer = await decide(
+        run, known, said, by=visitor.by, shown=shown, once=once, hidden=hidden, instead="open the request again"
+    )
     if answer.get("state") == "recorded":
         # The vote counts whether or not the store hears of it now.
         with suppress(BackstayError):
-            await look(page.backstay, page.store, known.workflow_id, known.request_id)
+            await look(run, page.store, known.request_id)
     return answer
 
 

@@ -27,8 +27,17 @@ from gateways.web.inbox import wire
 from gateways.web.page import Page, request_path
 from gateways.web.sent import Sent
 from gateways.web.showing import reminders
-from people.decide.looking import KnownRequest, Stale, asked_again, differences, hindrance, look, require_same
-from people.requests.form import DecisionForm, decision_of
+from people.decide.looking import (
+    KnownRequest,
+    Stale,
+    asked_again,
+    differences,
+    hindrance,
+    look,
+    not_shown,
+    require_same,
+)
+from people.requests.form import DecisionForm
 
 MOST_EDITED = 50
 """How many calls can be changed in one form."""
@@ -78,7 +87,8 @@ class Requests:
 
     async def _known(self, request: Request, visitor: Visitor, run_id: str | None) -> KnownRequest:
         """Return a request that the visitor may see; another's is as if there were none."""
-        known = await look(self._page.backstay, self._page.store, *_names(request), run_id or None)
+        workflow_id, request_id = _names(request)
+        known = await look(self._page.backstay.run(workflow_id), self._page.store, request_id, run_id or None)
         seen = known.row is not None and self._page.seeing.request(visitor.by, known.row)
         if known.row is None and known.live is not None:
             seen = self._page.seeing.asked(visitor.by, known.live)
@@ -96,12 +106,12 @@ class Requests:
         if not was.run_id or request is None:
             raise DecisionInvalid("f: the form does not say which run it is about; open the request again")
         require_same(known, was)
-        form, edits = DecisionForm.of(request), ()
+        edits = ()
         if chosen := sent.all("edited"):
             edits = edits_in(sent, await self._wholes(known, _calls(request, chosen)))
-        said = decision_of(form, entered_in(sent, form, edits))
-        hidden = "" if sent.get("w") == request.digest else unseen(request)
-        return await decided(self._page, visitor, known, said, was, nonce=sent.get("e")[:80], hidden=hidden)
+        entered = entered_in(sent, DecisionForm.of(request), edits)
+        hidden = not_shown(request, {sent.get("w")})
+        return await decided(self._page, visitor, known, entered, was, nonce=sent.get("e")[:80], hidden=hidden)
 
     async def _wholes(self, known: KnownRequest, calls: Sequence[RequestedCall]) -> dict[int, dict[str, Any]]:
         """Return the arguments of calls, whole; they are changed as they are, not as they are shown."""

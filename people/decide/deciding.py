@@ -5,14 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backstay.approvals.approval import Verdict
+from backstay.approvals.approval import Approval, ApprovalRequest, Verdict
 from backstay.approvals.deciding import DecisionInvalid, admit
 from backstay.approvals.proof import ShownRequest
 from backstay.approvals.verdicts import most_permissive
 from backstay.canonical import canonical
 from backstay.client import Backstay, Run
 from backstay.errors import DecisionRefused
-from backstay.policies.accepted import remembered_words
+from backstay.policies.accepted import AcceptedLine, remembered_words
+from backstay.policies.learning.alike import Alike
 from backstay.shown import message_line, one_line
 from people.decide.looking import KnownRequest, require_same
 from people.requests.entered import Entered
@@ -23,26 +24,29 @@ from people.requests.key import RequestKey
 async def decide(
     run: Run,
     known: KnownRequest,
-    said: Mapping[str, Any],
+    said: Mapping[str, Any] | Entered,
     *,
     by: str,
     shown: ShownRequest,
     hidden: str = "",
     instead: str = "open it on the page",
     once: Sequence[Any] = (),
+    by_name: bool = False,
 ) -> dict[str, Any]:
     """Decide a request in a person's name; the run signs where its handle has the key of approvers.
 
-    `said` are fields of an Approval. `hidden` is what the person was not shown of the request, in words, and `instead`
-    what shows them all of it. `once` names what was done at a door, which does nothing again when it comes again: the
-    door, and what is its own.
-    Raises Stale, DecisionRefused, DecisionInvalid or NotVerified.
+    `said`: what the person entered, or fields of an Approval as a program sends them. `hidden`: what they were not
+    shown of the request, in words, and `instead` what shows them all of it. `once`: what was done at a door, and does
+    nothing again: the door, and what is its own. `by_name`: they named the request; only `shown` says what they saw.
+    Raises Stale, DecisionRefused, DecisionInvalid, EntryRefused or NotVerified.
     """
     require_same(known, shown)
     bound = _bound(known, shown)
+    said = decision_of(DecisionForm.of(known.request), said) if isinstance(said, Entered) else said
     if said.get("request_id", known.request_id) != known.request_id:
         raise DecisionInvalid(f"request_id: this address decides {one_line(known.request_id, 40)}; leave it out")
-    decision = {"args_digest": bound.args_digest or None, **said, "request_id": known.request_id, "by": by}
+    seen = shown if by_name else bound
+    decision = {"args_digest": seen.args_digest or None, **said, "request_id": known.request_id, "by": by}
     approval = admit(decision)
     if once:
         # Whoever copies a form of others, or changes what theirs says, gets no answer that was given before.
@@ -53,11 +57,14 @@ async def decide(
             f"verdict: all of it must be shown before it is approved, and this was not: {hidden}; {instead}, or at a "
             "terminal with backstay attach"
         )
-    if run.signs and bound.run_id:
-        payload = json.loads(approval.model_dump_json(exclude_defaults=True))
-        proven = await run.sign("decide", payload, shown=bound)
-        approval = approval.model_copy(update={"proof": proven["proof"]})
-    return await run.decide(approval)
+    return await run.decide(await _proven(run, approval, bound))
+
+
+async def _proven(run: Run, approval: Approval, bound: ShownRequest) -> Approval:
+    if not run.signs or not bound.run_id:
+        return approval
+    proven = await run.sign("decide", json.loads(approval.model_dump_json(exclude_defaults=True)), shown=bound)
+    return approval.model_copy(update={"proof": proven["proof"]})
 
 
 async def decide_shown(
@@ -70,12 +77,9 @@ async def decide_shown(
     hidden: str,
     once: Sequence[Any],
 ) -> dict[str, Any]:
-    """Decide a request that waits with what a person entered about what they were shown; `backstay` signs it.
-
-    `hidden` and `once`: as of `decide`. Raises DecisionRefused, EntryRefused, NotVerified or Expired.
-    """
-    said = decision_of(DecisionForm.of(known.waiting), entered)
-    return await decide(backstay.run(key.workflow_id), known, said, by=by, shown=key.shown, hidden=hidden, once=once)
+    """Decide a request that a chat shows, as `decide` does; `backstay` signs it."""
+    run = backstay.run(key.workflow_id)
+    return await decide(run, known, entered, by=by, shown=key.shown, hidden=hidden, once=once)
 
 
 ASKED_AGAIN = "it is asked again with the change, and nothing is sent before that"
@@ -97,6 +101,21 @@ def remembered_line(key: RequestKey, answer: Mapping[str, Any]) -> str:
     """Return what is remembered of a decision, for whoever made it among others; empty where nothing is."""
     held = [words for line in answer.get("remembered", ()) for words in remembered_words(line)]
     return message_line(f"{key.workflow_id} {key.request_id}: {'; '.join(held)}", 1500) if held else ""
+
+
+def is_remembered_so(workflow_id: str, request: ApprovalRequest, how: str, arguments: str, line: AcceptedLine) -> bool:
+    """Return whether a line says what a person has said about these calls.
+
+    `how` and `arguments`: what they chose for `remember` and `remember_arguments`.
+    """
+    shown = {(call.tool, call.args_digest if arguments == "these" else "") for call in request.calls}
+    found = DecisionForm.of(request).alike if arguments == "alike" else None
+    conditions = (found.when, found.only) if isinstance(found, Alike) else (None, ())
+    return (line.when, line.only) == conditions and (
+        (line.tool, line.args_digest) in shown
+        and (line.verdict, line.scope) == (("deny", "always") if how == "never" else ("allow", how))
+        and line.request == f"{workflow_id} {request.id}"
+    )
 
 
 def _event_id(door: str, about: Sequence[Any]) -> str:

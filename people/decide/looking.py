@@ -1,17 +1,18 @@
 """Look at a request as the store and its run know it, and tell whether it is still the one that a person was shown."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
-from backstay.approvals.deciding import NOT_OPEN
+from backstay.approvals.deciding import NOT_OPEN, DecisionInvalid
 from backstay.approvals.layout import changed_lines
 from backstay.approvals.proof import ShownRequest
+from backstay.approvals.whole import unseen
 from backstay.client import Backstay, Run
 from backstay.errors import BackstayError, DecisionRefused, RunNotFound
-from backstay.shown import one_line
+from backstay.shown import one_line, shell_words
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
 from store.notices.requests import RequestRow
@@ -84,12 +85,13 @@ class KnownRequest(NamedTuple):
         return self.trouble or "this request no longer waits"
 
 
-async def look(
-    backstay: Backstay, store: Store, workflow_id: str, request_id: str, run_id: str | None = None
-) -> KnownRequest:
-    """Return a request as the store keeps it and as its run says that it is now; the store is told of new votes."""
-    row, run = await store.requests.get(workflow_id, request_id, run_id), backstay.run(workflow_id)
-    known = KnownRequest(workflow_id, request_id, row, None)
+async def look(run: Run, store: Store | None, request_id: str, run_id: str | None = None) -> KnownRequest:
+    """Return a request as the store keeps it and as its run says that it is now; the store is told of new votes.
+
+    `store` is None at a door that has none; `run_id` is that of the run which asked, by default of the newest one.
+    """
+    row = None if store is None else await store.requests.get(run.id, request_id, run_id)
+    known = KnownRequest(run.id, request_id, row, None)
     try:
         if not await run.is_open():
             # What has ended still answers queries, as it stood at its end.
@@ -106,7 +108,8 @@ async def look(
         # Another run has this workflow id now; of the one that was asked for there is nothing to ask.
         live = None if run_id else live
         row = row if run_id else None
-    if live is not None and row is not None and row.request.get("decided", []) != (votes := [*live.decided]):
+    votes = [] if live is None else [*live.decided]
+    if store is not None and row is not None and live is not None and row.request.get("decided", []) != votes:
         await store.requests.keep_votes(row, votes)
     return known._replace(row=row, live=live, run_id=status.run_id)
 
@@ -126,9 +129,30 @@ def require_same(known: KnownRequest, shown: ShownRequest) -> None:
         raise Stale(f"{NOT_OPEN}{one_line(known.request_id, 40)} as it was shown to you: {why}")
 
 
+async def require_digest(run: Run, known: KnownRequest, given: str | None) -> None:
+    """Raise DecisionInvalid, saying what it is of, for a digest of arguments that is none of a request that waits."""
+    request = known.live
+    if request is None or given in {None, request.args_digest}:
+        return
+    look_at = f"look at it with: backstay show {shell_words(run.id)} {shell_words(request.id)}"
+    if given and request.args_digest.startswith(given):
+        raise DecisionInvalid(f"args_digest: it is cut; give all {len(request.args_digest)} characters")
+    same = next((other.id for other in await run.pending() if other.args_digest == given), None)
+    if same is not None:
+        raise DecisionInvalid(f"args_digest: it is that of {same}, and not of {request.id}; {look_at}")
+    what = "asks about no arguments; leave it out, or" if not request.args_digest else "is about other arguments;"
+    which = f"{request.id} of {one_line(run.id, 100)}"
+    raise DecisionInvalid(f"args_digest: stale, or of another request or run: {which} {what} {look_at}")
+
+
+def not_shown(request: ApprovalRequest, shown_whole: Collection[str]) -> str:
+    """Return in words what a person was not shown of a request; `shown_whole` are digests of what they saw whole."""
+    return "" if request.digest in shown_whole else unseen(request)
+
+
 async def look_shown(backstay: Backstay, store: Store, key: RequestKey) -> KnownRequest:
     """Return a request that waits; raises DecisionRefused when it does not, or is not the one that was shown."""
-    known = await look(backstay, store, key.workflow_id, key.request_id, key.run_id)
+    known = await look(backstay.run(key.workflow_id), store, key.request_id, key.run_id)
     require_same(known, key.shown)
     _ = known.waiting
     return known

@@ -12,6 +12,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, Transi
 from backstay.task.event import Event
 from backstay.task.status import Status
 from people.runs.finding import KnownRun, Sources
+from people.runs.undoing import undo_of
 from store.effects.types import EffectRow
 from store.notices.requests import RequestRow
 from store.runs.plans import KeptPlan
@@ -23,7 +24,6 @@ FIRST_LATE = 1_000_000_000
 """Events with such numbers came after the outcome of their call was settled; they stand outside the count."""
 MOST_EVENTS = 300
 MOST_EFFECTS = 100
-MOST_UNDO = 100
 _LOOK_S = 8.0
 """How long the answers of an open run may take; then it is shown as the store knows it."""
 
@@ -156,35 +156,6 @@ async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
         shown = last if last is not None and last["plan"]["id"] == name else await run.plan(name)
         if shown is not None:
             seen.plans[name] = shown
-
-
-async def undo_of(
-    sources: Sources, found: KnownRun, to_step: int | None = None, *, most: int | None = MOST_UNDO
-) -> dict[str, Any]:
-    """Return what an undo would take back now, last first, as the run itself would say it.
-
-    `to_step`: only what came after that step; `most`: how many effects it names, None for all.
-    """
-    store = sources.store
-    if store is None or found.row is None or found.row.pruned_at is not None:
-        return {"count": 0, "effects": []}
-    count, _ = await store.effects.authorities_of_open(found.run, to_step=to_step)
-    rows = await store.effects.open_of_run(found.run, to_step=to_step, limit=most)
-    asked = await store.events.requests(found.run, [row.n for row in rows])
-    later = await store.touching.later(found.run, rows)
-    effects = [
-        {
-            "effect": row.n,
-            "tool": row.tool,
-            "step": row.step,
-            "arguments": asked.get(row.n, ""),
-            "shown": row.undo_shown,
-            "unknown": row.effect().unknown,
-            "later": [touch.plain() for touch in later.get(row.n, ())],
-        }
-        for row in rows
-    ]
-    return {"count": count, "effects": effects}
 
 
 async def _ended(sources: Sources, seen: RunView) -> None:

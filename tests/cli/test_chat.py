@@ -246,6 +246,12 @@ async def test_who_leaves_comes_back_to_a_run_that_went_on(chat, turns):
         await screen.shows("2 turns")
         await ready(screen)
         await leave(screen)
+    async with chat("--session", "coming-back") as screen:
+        shown = await screen.shows("and on")
+        assert "it went on alone" in shown
+        assert next_text in shown.partition("it went on alone")[2]
+        await ready(screen)
+        await leave(screen)
 
 
 @promise("sessions:looks")

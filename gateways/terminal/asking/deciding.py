@@ -1,14 +1,11 @@
 """Have requests decided by the room that knows how: what a person entered at the terminal is read there."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest
-from backstay.approvals.deciding import DecisionInvalid
 from backstay.approvals.proof import ShownRequest
 from backstay.canonical import read_json
 from backstay.client import Run
-from backstay.shown import one_line, shell_words
 
 
 def form_of(request: ApprovalRequest | None) -> Any:
@@ -23,7 +20,12 @@ async def decided(run: Run, request: ApprovalRequest, by: str, choice: str, **en
 
     `entered` are fields of `Entered`, which says what each of them is.
     """
-    return await _sent(run, request.id, request, by, _said(request, choice, entered))
+    from people.decide.deciding import decide
+    from people.decide.looking import KnownRequest
+    from people.requests.entered import Entered
+
+    known = KnownRequest(run.id, request.id, None, request)
+    return await decide(run, known, Entered(choice, **entered), by=by, shown=ShownRequest())
 
 
 async def decided_by_name(
@@ -33,42 +35,14 @@ async def decided_by_name(
 
     Raises DecisionInvalid for a digest that is none of this request.
     """
-    waiting = await run.pending()
-    request = next((request for request in waiting if request.id == request_id), None)
-    if request is not None and args_digest not in {None, request.args_digest}:
-        raise DecisionInvalid(_other_digest(run.id, request, args_digest or "", waiting))
-    said = {**_said(request, choice, entered), "args_digest": args_digest}
-    return await _sent(run, request_id, request, by, said)
-
-
-def _other_digest(run: str, request: ApprovalRequest, given: str, waiting: Sequence[ApprovalRequest]) -> str:
-    """Say what is wrong with a digest that was printed for something else."""
-    look = f"look at it with: backstay show {shell_words(run)} {shell_words(request.id)}"
-    if given and request.args_digest.startswith(given):
-        return f"--args-digest: it is cut; give all {len(request.args_digest)} characters"
-    same = next((other.id for other in waiting if other.args_digest == given), None)
-    if same is not None:
-        return f"--args-digest: it is that of {same}, and not of {request.id}; {look}"
-    what = "asks about no arguments; leave it out, or" if not request.args_digest else "is about other arguments;"
-    return f"--args-digest: stale, or of another request or run: {request.id} of {one_line(run, 100)} {what} {look}"
-
-
-def _said(request: ApprovalRequest | None, choice: str, entered: dict[str, Any]) -> dict[str, Any]:
-    from people.requests.entered import Entered
-    from people.requests.form import decision_of
-
-    said = Entered(choice, **entered)
-    return decision_of(form_of(request), said)
-
-
-async def _sent(
-    run: Run, request_id: str, request: ApprovalRequest | None, by: str, said: dict[str, Any]
-) -> dict[str, Any]:
     from people.decide.deciding import decide
-    from people.decide.looking import KnownRequest
+    from people.decide.looking import look, require_digest
+    from people.requests.entered import Entered
 
-    known = KnownRequest(run.id, request_id, None, request)
-    return await decide(run, known, said, by=by, shown=ShownRequest())
+    known = await look(run, None, request_id)
+    await require_digest(run, known, args_digest)
+    shown = ShownRequest(args_digest=args_digest or "")
+    return await decide(run, known, Entered(choice, **entered), by=by, shown=shown, by_name=True)
 
 
 def json_or_text(typed: str) -> Any:

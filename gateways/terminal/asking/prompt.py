@@ -128,8 +128,9 @@ class Prompt:
 
     def _hides(self, request: ApprovalRequest) -> bool:
         """Return whether something of a request was not shown yet, so that nobody approves it here."""
-        seen = f"{request.id} {request.digest}" in self._whole
-        return "approve" in request.options and not seen and bool(unseen(request))
+        from people.decide.looking import not_shown
+
+        return "approve" in request.options and bool(not_shown(request, self._whole))
 
     async def _show_whole(self, request: ApprovalRequest) -> None:
         found = await self.run.whole(request)
@@ -139,7 +140,7 @@ class Prompt:
         if left := unseen(whole, found):
             self.terminal.say(f"not all of it can be shown here: {left}", "red")
         else:
-            self._whole.add(f"{request.id} {request.digest}")
+            self._whole.add(request.digest)
 
     async def _decided(self, request: ApprovalRequest, key: str) -> bool:
         return await self._sent(request, self._send(request, key))
@@ -218,7 +219,9 @@ class Prompt:
             answer = await self._say(request, "reject_never", comment=await self._why(), remember_arguments=which)
         else:
             answer = await self._say(request, "approve", remember=how, remember_arguments=which)
-        agreed = partial(self._agreed, request, {"remember": how, "remember_arguments": which})
+        from people.decide.deciding import is_remembered_so
+
+        agreed = partial(is_remembered_so, self.run.id, request, how, which)
         await self._show_remembered(answer.get("remembered", []), how, agreed)
         return answer
 
@@ -240,19 +243,6 @@ class Prompt:
                 continue
             for text, style in remembered_lines(line):
                 self.terminal.say(text, style)
-
-    def _agreed(self, request: ApprovalRequest, said: dict[str, str], line: AcceptedLine) -> bool:
-        """Return whether a line says what this person has said about these calls."""
-        never = said["remember"] == "never"
-        exactly = said["remember_arguments"] == "these"
-        shown = {(call.tool, call.args_digest if exactly else "") for call in request.calls}
-        found = form_of(request).alike if said["remember_arguments"] == "alike" else None
-        conditions = (found.when, found.only) if isinstance(found, Alike) else (None, ())
-        return (line.when, line.only) == conditions and (
-            (line.tool, line.args_digest) in shown
-            and (line.verdict, line.scope) == (("deny", "always") if never else ("allow", said["remember"]))
-            and line.request == f"{self.run.id} {request.id}"
-        )
 
     async def _each(self, request: ApprovalRequest) -> dict[str, Any] | None:
         own, left_out = form_of(request).own_calls(self.by), list[int]()

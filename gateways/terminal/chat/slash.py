@@ -71,7 +71,7 @@ async def _undo(talk: Talking, _: str) -> None:
             talk.terminal.say("nothing was taken back", "yellow")
             return
         now = await control.previewed(run.id, silent=True)
-        if now.digest == shown.digest:
+        if now.is_what_was_seen(shown.digest):
             break
         talk.terminal.say(
             "nothing was taken back: it has changed since it was shown; this is how it stands now", "yellow"

@@ -29,6 +29,8 @@ Resume = Annotated[
     bool, Parameter(negative="", help="Go on in the session that is remembered last, and show what it answered.")
 ]
 _MARK, _TELL = "you> ", "tell it> "
+_SHOWN_TURNS = 3
+"""How many of the turns before are shown to a person who comes back."""
 
 
 async def chat(
@@ -105,8 +107,8 @@ class Talk:
         """Take turns until the person leaves; return the exit code."""
         self._greet()
         try:
-            if self.turns.last is not None and await self.turns.last.is_open():
-                await self._follow(self.turns.last)
+            for run in self.turns.runs[-_SHOWN_TURNS:]:
+                await self._show_turn(run)
             while not self.leaving:
                 line = await self.terminal.line(_MARK)
                 if line is None:
@@ -122,6 +124,22 @@ class Talk:
             return DETACHED
         self._say_goodbye(works=False)
         return 0
+
+    async def _show_turn(self, run: Run) -> None:
+        """Show how a turn before went, or follow it where it still goes on."""
+        if await run.is_open():
+            await self._follow(run)
+            return
+        try:
+            result = await run.result()
+        except BackstayError as error:
+            self.terminal.say(str(error), "red")
+            return
+        asked = next((event.text for event in result.events if event.name == "run.started"), "")
+        if asked:
+            self.terminal.say(f"{_MARK}{asked}", "dim")
+        for line in result_text(result).splitlines():
+            self.terminal.say(line)
 
     async def change_session(self, name: str) -> None:
         """Go over to another session; raises TaskInvalid for one that cannot be named so."""

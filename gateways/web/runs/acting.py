@@ -9,15 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from backstay.approvals import deciding
 from backstay.approvals.deciding import DecisionInvalid
-from backstay.authority import Authority
 from backstay.bounds import MOST
 from backstay.budgets.budget import TopUp
-from backstay.canonical import digest_of
 from backstay.client import Run
-from backstay.errors import BackstayError, DecisionRefused, NotVerified, QuorumPending, Unreachable
-from backstay.policies.policy import Policy
+from backstay.errors import DecisionRefused, QuorumPending, Unreachable
 from backstay.shown import counted, one_line
 from gateways.web.guard import error_body, is_for_programs
 from gateways.web.identity import Visitor
@@ -25,7 +21,7 @@ from gateways.web.page import Page, run_path
 from gateways.web.runs.showing import undo_view
 from gateways.web.sent import Sent, text_in, without_names
 from people.runs.finding import KnownRun, find
-from people.runs.looking import undo_of
+from people.runs.undoing import UndoPreview, authority_over, preview, require_may_stop
 
 _LONGEST_EVENT = 200
 _TAKEN_S = 30.0
@@ -156,10 +152,9 @@ def _endpoint(page: Page, name: str, deed: Deed) -> Callable[[Request, Visitor, 
         if name in _CONFIRMED:
             confirmed = text_in(said, "confirm")
             said.pop("confirm", None)
-            preview = await _preview(page, found, name, said)
-            if confirmed != (digest := _digest(found, name, said, preview)):
-                asked = _Question(found, name, said, preview, digest, again=bool(confirmed))
-                return _ask(request, visitor, page, asked)
+            seen = await _preview(page, found, name, said)
+            if not seen.is_what_was_seen(confirmed):
+                return _ask(request, visitor, page, _Question(found, name, said, seen, again=bool(confirmed)))
         run = page.backstay.run(found.workflow_id)
         try:
             words, answer = await deed(found, run, said, visitor.by)
@@ -176,14 +171,12 @@ class _Question(NamedTuple):
     found: KnownRun
     deed: str
     said: dict[str, Any]
-    preview: dict[str, Any]
-    digest: str
-    """What they confirm is what they saw."""
+    preview: UndoPreview
     again: bool
     """Whether it has changed since they saw it."""
 
 
-async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any]) -> dict[str, Any]:
+async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any]) -> UndoPreview:
     """Return what would be taken back; raises Pruned when nothing of it is known any more.
 
     For an end it also tells whether all of that is kept: the run cannot know who cancels it.
@@ -191,22 +184,16 @@ async def _preview(page: Page, found: KnownRun, name: str, said: dict[str, Any])
     to_step = said.get("to_step")
     if to_step is not None and (type(to_step) is not int or not 0 <= to_step <= MOST):
         raise DecisionInvalid("to_step: the number of a step, after which everything is taken back")
-    if found.row is not None:
-        found.row.require_not_pruned()
-    undo = await undo_of(page.sources, found, to_step)
-    return undo if name == "undo" else undo | {"kept": _authority(found).restricts}
-
-
-def _digest(found: KnownRun, name: str, said: dict[str, Any], preview: dict[str, Any]) -> str:
-    seen = [[effect["effect"], effect["shown"], effect["unknown"]] for effect in preview["effects"]]
-    return digest_of([name, said.get("to_step"), found.run, preview["count"], seen])[:32]
+    seen = await preview(page.sources, found, to_step, deed=name)
+    return seen if name == "undo" else seen._replace(undo=seen.undo | {"kept": authority_over(found).restricts})
 
 
 def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Response:
     """Return the question whether what is shown is to be done."""
     if is_for_programs(request.scope):
         message = "confirm: look at the preview, then send this with the same `confirm`"
-        told = {**error_body("DecisionInvalid", message), "preview": asked.preview, "confirm": asked.digest}
+        seen = {"preview": asked.preview.undo, "confirm": asked.preview.digest}
+        told = {**error_body("DecisionInvalid", message), **seen}
         return page.json(visitor, told, 409 if asked.again else 422)
     return page.render(
         request,
@@ -216,8 +203,8 @@ def _ask(request: Request, visitor: Visitor, page: Page, asked: _Question) -> Re
         found=asked.found,
         deed=asked.deed,
         said=asked.said,
-        undo=undo_view(asked.preview),
-        digest=asked.digest,
+        undo=undo_view(asked.preview.undo),
+        digest=asked.preview.digest,
         again=asked.again,
     )
 
@@ -267,19 +254,3 @@ def _seen(task: asyncio.Task[Any]) -> None:
     """Look at how a task ended, so that nobody is told that nobody did; the run's events say what became of it."""
     if not task.cancelled():
         task.exception()
-
-
-def require_may_stop(found: KnownRun, by: str, *, signs: bool) -> None:
-    """Raise NotVerified or DecisionRefused where the policy of a run names who may stop it, and not this person."""
-    authority = _authority(found).for_stopping()
-    refused: BackstayError | None = deciding.refused_person(authority, by, "the page knows who asks", frozenset())
-    if authority.restricts and not signs:
-        refused = NotVerified("this page has no approver key, so nobody can be sure who asks")
-    if refused is not None:
-        raise refused
-
-
-def _authority(found: KnownRun) -> Authority:
-    """Return who may change a run as a whole, by the policy with which it began."""
-    given = {} if found.row is None else found.row.opened.get("policy")
-    return deciding.authority_over_run(Policy.model_validate(given)) if given else Authority()

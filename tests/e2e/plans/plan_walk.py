@@ -54,7 +54,7 @@ def done(key: str, fail: int, hold: str) -> dict[str, Any]:
 
 def worked(key: str, fail: int, hold: str) -> dict[str, Any]:
     # A race is over when the run is cancelled, however long a busy machine takes for that.
-    ends = time.monotonic() + (50 if hold.startswith("race") else 4)
+    ends = time.monotonic() + (250 if hold.startswith("race") else 4)
     if hold:
         (FOLDER / f"{hold}.begun").touch()
     while hold and not (FOLDER / f"{hold}.go").exists() and time.monotonic() < ends:

@@ -44,8 +44,8 @@ def directed(scripts, folder, walked):
         return Stroll(name, given, dice, folder, walked, verdicts=verdicts or {}, **acts)
 
     failing = step("look", "free-x", fail=9)
-    this = {"title": "this", "steps": [step("look", "free-this", hold="race-1")]}
-    that = {"title": "that", "steps": [step("look", "free-that", hold="race-2")]}
+    this = {"title": "this", "steps": [step("look", "free-this", hold="race-1", timeout_s=300)]}
+    that = {"title": "that", "steps": [step("look", "free-that", hold="race-2", timeout_s=300)]}
     both = call("propose_plan", {"plan": this, "alternatives": [that]})
     chosen = {"race": ("race-1", "race-2"), "cancel": {("p1", "APPROVED"), ("p2", "APPROVED")}}
     ask = call("ask_person", {"question": "all right?"})
@@ -118,7 +118,7 @@ async def walked_through(temporal, folder, walks):
     def opening():
         values = {"policy": POLICY, "profiles": profiles, "toolbox": toolbox, "task_queue": queue, "cached": 50}
         # Longer than any race is held.
-        values["request_deadline_seconds"] = 60
+        values["request_deadline_seconds"] = 300
         return engine(temporal, folder, scripts, **values)
 
     workers = await walk([*first, *others], opening, dice)
@@ -126,7 +126,7 @@ async def walked_through(temporal, folder, walks):
 
 
 @promise("plans:walk")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
     walked, directly, workers = await walked_through(temporal, tmp_path, WALKS)
     assert workers > 1
