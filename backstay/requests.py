@@ -1,6 +1,6 @@
 """What each entry of the menu is asked, in the order of the menu."""
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
 from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
-from backstay.task.plan import Plan
+from backstay.task.plan import Plan, references_in
 from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
@@ -194,6 +194,24 @@ class OfArguments(OfRun):
         return self.results if self.of_plan else None
 
 
+class Theirs(Message):
+    """Hold what a step of the task's plan says by itself, and what others gave for it to be filled in with."""
+
+    written: dict[str, Any]
+    """The arguments as the plan has them."""
+    given: dict[str, Any]
+    """The fields of the input that they name."""
+
+    @classmethod
+    def of(cls, task: Task, arguments: dict[str, Any]) -> Self | None:
+        """Return it for the arguments of a step of the task's plan; None where nothing of others is filled in."""
+        if task.input_from == "task":
+            return None
+        named = {path.split(".")[1] for path in references_in(arguments) if path.startswith("input.")}
+        given = {name: task.input[name] for name in sorted(named) if name in task.input}
+        return cls(written=arguments, given=given) if given else None
+
+
 class CheckCall(OfArguments):
     """Resolve and validate what did not come from the model: a plan step, modified arguments, an answer to a tool."""
 
@@ -203,6 +221,8 @@ class CheckCall(OfArguments):
     """False when references to later results remain, so that only the known part can be validated."""
     by_model: bool = False
     """Whether a model wrote the arguments; otherwise they are the task's."""
+    theirs: Theirs | None = None
+    """Which part of the task's arguments others gave; None where nobody did."""
     where_from: bool = False
     """Whether it is to be said where what references bring came from."""
     denials: tuple[Denial, ...] = ()
@@ -385,6 +405,27 @@ class LoadEffects(OfRun):
     """How many at most, the newest of them."""
     parked: int | None = None
     """Only the effect of this number; raises ArgumentsInvalid where its undo is not parked."""
+
+
+class BeginStart(OfRun):
+    """Reserve for one run of a schedule or a trigger, and say with which task it starts."""
+
+    kind: str
+    name: str
+    start: str
+    """The workflow id of the start."""
+
+
+class EndStart(OfRun):
+    """Settle what one run of a schedule or a trigger has cost."""
+
+    start: str
+    workflow_id: str
+    """Of the run."""
+    first_run_id: str = ""
+    """Of its first execution; empty where it was not started."""
+    fault: str = ""
+    """Why it was not started, or the type of the error that it failed with."""
 
 
 class CheckProof(OfRun):

@@ -11,9 +11,10 @@ from activities.tools.finding import ToolActivities, caller_of
 from activities.tools.previews import Previews, Rehearsing
 from backstay import calls
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
+from backstay.provenance.composition import without_references
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import Source, Sources, doubted
+from backstay.provenance.source import INPUT_OF_OTHERS, Source, Sources, doubted
 from backstay.python_tools.safety import Deny
 from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
@@ -46,12 +47,11 @@ class Checks(ToolActivities):
                 # Handles in a model's plan were looked at when it was proposed; a task may give any text.
                 whole = await self.arguments.of_task(ask.run, whole)
             if ask.forecast is not None:
-                real, differs = await self.rehearsing.differs(ask, whole)
-                sources = await self._brought(ask, whole, catalog) if ask.results else None
-                return calls.CheckedCall(arguments=real, differs=differs, sources=sources)
+                return await self._foretold(ask, whole, catalog)
             if ask.results:
                 return await self._referred(ask, whole, catalog, definition)
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
+            sources = None if ask.theirs is None else await self._brought(ask, whole, catalog)
             if ask.resolved:
                 # What is looked at is what would be sent; history keeps what the plan says.
                 whole = await self.arguments.referred(ask.run, whole, ask.references)
@@ -62,7 +62,7 @@ class Checks(ToolActivities):
         except Denied as error:
             said = await self.records.text(ask.run, str(error))
             return calls.CheckedCall(error=said[:500], error_type="Denied")
-        checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded)
+        checked = calls.CheckedCall(tool=facts_of(catalog, definition), arguments=folded, sources=sources)
         if ask.before is not None and (fault := fault_in_names(definition.parameters, ask.before, folded)) is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {fault}", "error_type": "ArgumentsInvalid"})
         if not ask.resolved:
@@ -73,6 +73,12 @@ class Checks(ToolActivities):
         if refusal is not None:
             return checked.model_copy(update={"error": f"{ask.tool}: {refusal}", "error_type": "Denied"})
         return checked
+
+    async def _foretold(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> calls.CheckedCall:
+        """Return where a call that is about to be made is not as it was foretold."""
+        real, differs = await self.rehearsing.differs(ask, whole)
+        sources = await self._brought(ask, whole, catalog) if ask.results else None
+        return calls.CheckedCall(arguments=real, differs=differs, sources=sources)
 
     async def _referred(
         self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog, definition: Definition
@@ -95,7 +101,11 @@ class Checks(ToolActivities):
     async def _brought(self, ask: calls.CheckCall, whole: dict[str, Any], catalog: Catalog) -> Sources:
         """Return where the arguments of a plan's step come from once its references are resolved."""
         index = Index()
-        index.add("model" if ask.by_model else "task", texts_in(whole))
+        if ask.theirs is None:
+            index.add("model" if ask.by_model else "task", texts_in(whole))
+        else:
+            index.add("task", without_references(texts_in(ask.theirs.written)))
+            index.add(INPUT_OF_OTHERS, texts_in(ask.theirs.given))
         for ref in ask.results.values():
             record = await self.records.record(ask.run, ref)
             name = str(record["label"])
@@ -108,8 +118,10 @@ class Checks(ToolActivities):
                 # What it repeats came from the model, which may have read it anywhere.
                 code = doubted(code)
                 await apart(shown, lambda code=code, shown=shown: index.add_answer(code, shown))
-        resolved = await self.arguments.referred(ask.run, whole, ask.references)
-        return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool))
+        resolved = await self.arguments.referred(ask.run, whole, ask.references) if ask.resolved else whole
+        known = catalog.definitions.get(ask.tool)
+        egress = ask.theirs is not None and known is not None and known.tool.egress
+        return await apart(resolved, lambda: Lookup(index).sources_of(resolved, tool=ask.tool, egress=egress))
 
     @implements(calls.preview_calls)
     async def preview_calls(self, ask: calls.PreviewCalls) -> calls.Previewed:

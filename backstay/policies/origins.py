@@ -26,7 +26,7 @@ def comes_from(codes: Sequence[str], allowed: Sequence[str], *, all_of: bool) ->
     """Return whether a part of a value stood in one of the places that are listed.
 
     Of what a program computed, `all_of` says that everything which the program had read must be listed. An answer of
-    nobody verified is no person's.
+    nobody verified is no person's, and input that others wrote is not the task's.
     """
     found = [source_of(code) for code in codes]
     computed = [_is_listed(source.kind, source.tool, allowed) for source in found if source.kind == "program"]
@@ -36,7 +36,7 @@ def comes_from(codes: Sequence[str], allowed: Sequence[str], *, all_of: bool) ->
     return any(
         _is_listed(source.kind, source.tool, allowed)
         for source in others
-        if not (all_of and source.kind == "person" and source.content == "others")
+        if not (all_of and source.kind in {"person", "task"} and source.content == "others")
     )
 
 

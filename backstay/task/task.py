@@ -65,6 +65,8 @@ class Task(PublicInput):
 
     text: Text = Field(default="", max_length=100_000)
     input: dict[str, Any] = Field(default_factory=dict)
+    input_from: Literal["task", "others"] = "task"
+    """Whose words `input` holds: `others` where a stranger may have written it, such as the body of a web request."""
     user_id: Principal = Field(default=NOBODY, min_length=1)
     session_id: Name | None = None
     follows: Follows | None = None

@@ -15,6 +15,7 @@ from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.denials import Denial
 from backstay.policies.ruling import Ruling
+from backstay.requests import Theirs
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import EventDraft
@@ -165,6 +166,7 @@ class RunContext:
         in_handler: bool = False,
         results: dict[int, str] | None = None,
         by_model: bool = False,
+        theirs: Theirs | None = None,
         where_from: bool = False,
         denials: tuple[Denial, ...] = (),
         judge: bool = False,
@@ -181,6 +183,7 @@ class RunContext:
             of_plan=of_plan,
             results=results or {},
             by_model=by_model,
+            theirs=theirs,
             where_from=where_from,
             denials=denials,
             judge=judge,
@@ -197,6 +200,7 @@ class RunContext:
         results: dict[int, str] | None,
         *,
         by_model: bool = False,
+        theirs: Theirs | None = None,
     ) -> calls.CheckedCall:
         """Return the arguments of a call as it would be sent, and where they are not as foretold.
 
@@ -210,6 +214,7 @@ class RunContext:
             of_plan=results is not None,
             results=results or {},
             by_model=by_model,
+            theirs=theirs,
             forecast=entry or ForecastEntry(idx=0, tool=""),
             answers=answers,
         )

@@ -8,6 +8,7 @@ from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
 from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, Source, Sources, leaves
+from backstay.requests import Theirs
 from backstay.task.plan import (
     Plan,
     PlanStep,
@@ -48,8 +49,14 @@ class Checking:
     async def _checked(self, index: int, step: PlanStep) -> ToolCall:
         """Resolve references to the input, validate what is known, and find the tool's facts."""
         arguments, pending = self._filled(index, step)
+        theirs = None if self.sources is not None else Theirs.of(self.context.state.task, step.arguments)
         checked = await self.context.check_call(
-            step.tool, arguments, resolved=not pending, of_plan=True, summary=f"check step {index}: {step.tool}"
+            step.tool,
+            arguments,
+            resolved=not pending,
+            of_plan=True,
+            theirs=theirs,
+            summary=f"check step {index}: {step.tool}",
         )
         if checked.tool is None or checked.error is not None:
             kind = ToolNotFound if checked.error_type == "ToolNotFound" else ArgumentsInvalid
@@ -60,8 +67,8 @@ class Checking:
         _require_fit(index, step, tool)
         call = ToolCall(id=f"s{index}", tool=tool, arguments=checked.arguments, reason=step.summary, limits=step.limits)
         if (call.effectful and self.context.state.opened.policy.wants_sources) or tool.egress:
-            known = self._sources(arguments) if self.sources is None else self._by_model(self.sources[index], arguments)
-            call = call.model_copy(update={"sources": known})
+            looked_up = checked.sources if self.sources is None else self.sources[index]
+            call = call.model_copy(update={"sources": self._with_results(looked_up, arguments)})
         return call
 
     def _filled(self, index: int, step: PlanStep) -> tuple[dict[str, Any], list[str]]:
@@ -74,8 +81,8 @@ class Checking:
             step_named(index, path)
         return arguments, pending
 
-    def _by_model(self, known: Sources | None, arguments: dict[str, Any]) -> Sources:
-        """Return what is known of a model's arguments; where they refer to a result, its tool counts, too."""
+    def _with_results(self, known: Sources | None, arguments: dict[str, Any]) -> Sources:
+        """Return what is known of arguments that were looked up; where they refer to a result, its tool counts, too."""
         found = self._sources(arguments)
         if known is None:
             return found

@@ -19,7 +19,7 @@ from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import Consented
 from workflows.context.run_context import RunContext
 from workflows.plans.checking import needs_of, written
-from workflows.plans.resolving import may_be_made, refers
+from workflows.plans.resolving import may_be_made, refers, theirs_of
 from workflows.programs.rehearsals import as_foretold
 from workflows.state.work import PlanWork
 
@@ -207,7 +207,9 @@ class Executing:
                 return call
             rehearsal, results, by_model = self.run.rehearsal, state.step_results, self.run.sources is not None
             consent = self.tool_calls.consent
-            return await as_foretold(consent, call, index, rehearsal, results, refers=True, by_model=by_model)
+            of_whom: Any = {"by_model": by_model}
+            of_whom |= {} if by_model else {"theirs": theirs_of(state.task, index)}
+            return await as_foretold(consent, call, index, rehearsal, results, refers=True, **of_whom)
         if state.work.batch is not None or not refers(self._written(index)):
             return call
         by_model = self.run.sources is not None

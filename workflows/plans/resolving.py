@@ -7,7 +7,9 @@ from backstay.policies.denials import denials_of
 from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
 from backstay.policies.ruling import Ruling
+from backstay.requests import Theirs
 from backstay.task.plan import references_in
+from backstay.task.task import Task
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
@@ -42,6 +44,7 @@ async def ruled_late(
         of_plan=True,
         results=results,
         by_model=by_model,
+        theirs=None if by_model else theirs_of(state.task, index),
         judge=call.tool.judged,
         denials=denials_of(state.opened.policy, call),
         where_from=call.sources is not None and (state.opened.policy.looks_at_sources or call.tool.egress),
@@ -75,6 +78,11 @@ async def may_be_made(
     asked = Ruled(0, late.real, late.now, whole=True)
     answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, None, never))[0]
     return sent if isinstance(answer, ToolCall) else answer
+
+
+def theirs_of(task: Task, index: int) -> Theirs | None:
+    """Return what others gave for a step of the task's own plan; None where nobody did."""
+    return None if task.plan is None else Theirs.of(task, task.plan.steps[index].arguments)
 
 
 def refers(arguments: object) -> bool:

@@ -11,6 +11,7 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.canonical import digest_of
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
+from backstay.requests import Theirs
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
@@ -110,6 +111,7 @@ async def as_foretold(
     approved: ToolCall | None = None,
     refers: bool = False,
     by_model: bool = False,
+    theirs: Theirs | None = None,
 ) -> Consented:
     """Return a call that fits what a rehearsal foretold of it; ask about any other, and say what differs.
 
@@ -125,7 +127,8 @@ async def as_foretold(
     # A text that looks like a token of a call that was made is no token: whoever answered that call wrote it.
     tokens = {idx: ref for idx, ref in answers.items() if idx in rehearsal.simulated}
     referred = answers if refers else None
-    checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, by_model=by_model)
+    of_whom: Any = {"by_model": by_model, "theirs": theirs}
+    checked = await consent.context.compare_call(call, rehearsal.entry(number), tokens, referred, **of_whom)
     if checked.error is not None:
         return refused(errors.ArgumentsInvalid(checked.error))
     real = call.model_copy(update={"arguments": checked.arguments})
