@@ -10,6 +10,7 @@ from activities.resources import Resources
 from activities.runs.pages import Pages
 from activities.runs.recalling import Recalling
 from activities.runs.runs import Runs
+from activities.runs.starting import Starting
 from activities.steps import Steps
 from activities.tools.checks import Checks
 from activities.tools.outcomes import Outcomes
@@ -28,6 +29,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     batches = Batches(resources, tools)
     model = Model(resources, transcripts)
     outcomes = Outcomes(resources)
+    starting = Starting(resources)
     return [
         runs.open_run,
         model.ask_model,
@@ -44,6 +46,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         runs.end_rehearsal,
         outcomes.settle_effect,
         outcomes.load_effects,
+        starting.begin_start,
+        starting.end_start,
         runs.notifications.check_proof,
         runs.notifications.hide_secrets,
         runs.remember_lines,

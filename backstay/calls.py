@@ -18,6 +18,7 @@ from backstay.requests import (
     ActAndAsk,
     Announce,
     AskModel,
+    BeginStart,
     CallTogether,
     CallTool,
     CarryOver,
@@ -26,6 +27,7 @@ from backstay.requests import (
     CloseRun,
     DigestPayload,
     EndRehearsal,
+    EndStart,
     FindTools,
     ForgetProgram,
     HideSecrets,
@@ -45,6 +47,7 @@ from backstay.requests import (
 )
 from backstay.responses import (
     Acted,
+    BegunStart,
     Called,
     CarriedOver,
     CheckedCall,
@@ -175,6 +178,18 @@ async def settle_effect(ask: SettleEffect) -> Effect:
 @_entry
 async def load_effects(ask: LoadEffects) -> LoadedEffects:
     """Read the effects of a run, in shown form."""
+    raise NotImplementedError
+
+
+@_entry
+async def begin_start(ask: BeginStart) -> BegunStart:
+    """Reserve for one run of a schedule or a trigger, and say with which task it starts."""
+    raise NotImplementedError
+
+
+@_entry
+async def end_start(ask: EndStart) -> int:
+    """Settle what one run of a schedule or a trigger has cost; return it in millionths of a US dollar."""
     raise NotImplementedError
 
 

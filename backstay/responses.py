@@ -113,6 +113,17 @@ NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_
 """What holds until `open_run` has answered; only then a store is named."""
 
 
+class BegunStart(Message):
+    """Hold the task of a run that may start, or why it may not."""
+
+    workflow_id: str = ""
+    """Of the run; empty where it may not start."""
+    task: dict[str, Any] = Field(default_factory=dict)
+    """Signed for that run."""
+    line: str = ""
+    refused: str = ""
+
+
 class Hidden(Message):
     """Hold what a person typed, with a handle in place of each secret."""
 

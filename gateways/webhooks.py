@@ -1,7 +1,6 @@
 """POST notices to the addresses of BACKSTAY_NOTIFY_URLS, signed with a key that only these receivers hold."""
 
 import hashlib
-import hmac
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ import httpx2
 from backstay.approvals.notice import Notice
 from backstay.canonical import canonical
 from backstay.settings import Settings
+from gateways.signatures import ID, SIGNATURE, STAMP, signature
 from people.notices.delivering import NotTaken
 
 TIMEOUT_S = 10
@@ -30,7 +30,7 @@ class Webhook:
     async def send(self, notice: Notice) -> None:
         """POST a notice; raises NotTaken unless the receiver answers with a status of success."""
         content = canonical(notice.plain()).encode("utf-8", "replace")
-        headers = {"content-type": "application/json", "backstay-id": _header(notice.id), **self._signature(content)}
+        headers = {"content-type": "application/json", ID: _header(notice.id), **self._signature(content)}
         try:
             async with self._client.stream("POST", self._url, content=content, headers=headers) as response:
                 # The status says it all, and a body may never end.
@@ -42,10 +42,7 @@ class Webhook:
 
     def _signature(self, content: bytes) -> dict[str, str]:
         now = str(int(time.time()))
-        if self._key is None:
-            return {"backstay-timestamp": now}
-        mac = hmac.new(self._key, f"{now}.".encode() + content, hashlib.sha256).hexdigest()
-        return {"backstay-timestamp": now, "backstay-signature": mac}
+        return {STAMP: now} if self._key is None else {STAMP: now, SIGNATURE: signature(self._key, now, content)}
 
 
 def _header(text: str) -> str:

@@ -45,6 +45,8 @@ from store.runs.runs import Runs
 from store.runs.verifying import Verifying
 from store.secrets.handles import SecretHandles
 from store.secrets.seal import Seal
+from store.standing.starts import Starts
+from store.standing.tasks import StandingTasks
 
 
 class Store:
@@ -85,6 +87,8 @@ class Store:
         self.outbox = Outbox(database, clock, now)
         self.posts = Posts(database, now)
         self.pauses = Pauses(database, now)
+        self.standing = StandingTasks(database, clock, seal.with_own(identity.key("triggers")))
+        self.starts = Starts(database, clock, seal.with_own(identity.key("triggers")))
         self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)

@@ -6,8 +6,9 @@ May import: backstay.
 from workflows.jobs.lane import JobLane
 from workflows.read_run import ReadRun
 from workflows.run_task import RunTask
+from workflows.start_run import StartRun
 from workflows.undo_run import UndoRun
 
-WORKFLOWS = [RunTask, UndoRun, ReadRun, JobLane]
+WORKFLOWS = [RunTask, UndoRun, ReadRun, StartRun, JobLane]
 
-__all__ = ["WORKFLOWS", "JobLane", "ReadRun", "RunTask", "UndoRun"]
+__all__ = ["WORKFLOWS", "JobLane", "ReadRun", "RunTask", "StartRun", "UndoRun"]

@@ -15,6 +15,8 @@ START = "start"
 """The update name in the proof of who starts a run."""
 UNDO_RUN = "UndoRun"
 """The update name in the proof of who has an ended run undone."""
+KEEP = "keep"
+"""The update name in the proof of who adds a schedule or a trigger."""
 REVEAL = "reveal"
 """The update name in the proof of who is shown a secret; no update of a run, since history must not hold the answer."""
 

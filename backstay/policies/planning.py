@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
-from backstay.policies.policy import Defaults, Policy, rule
+from backstay.policies.policy import Policy, rule
 from backstay.policies.rule import Rule
 from backstay.policies.ruling import Ruling, stricter
+from backstay.policies.sections import Defaults
 from backstay.tools.tool import Safety, Tool
 
 PROPOSE_PLAN = Tool(name="engine.propose_plan", safety=Safety.READ_ONLY)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Annotated, Any, Literal, NamedTuple, Self, cast
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from backstay.canonical import digest_of
 from backstay.errors import PolicyInvalid
@@ -17,80 +17,24 @@ from backstay.policies.origins import origins
 from backstay.policies.rule import Person, Rule, check_group, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
+from backstay.policies.sections import Accepting, Defaults, RevealPolicy, Rules, Scheduling, UndoPolicy, or_nothing
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
-from backstay.tools.tool import Safety, Tool
+from backstay.tools.tool import Tool
 
 Purpose = Literal["call", "undo"]
-
-
-def _or_empty(data: Any) -> Any:
-    """Read a key whose lines are all commented out as absent."""
-    if isinstance(data, str | dict):
-        raise ValueError("not a list; write [...] or one rule per line with a leading dash")  # noqa: TRY004 - pydantic
-    return () if data is None else data
-
-
-def _or_nothing(data: Any) -> Any:
-    return {} if data is None else data
-
-
-Rules = Annotated[tuple[Rule, ...], BeforeValidator(_or_empty), Field(max_length=1000)]
-
-
-class Defaults(Frozen):
-    """Decide by Safety where no rule applies."""
-
-    read_only: Permission = "allow"
-    write_safe: Permission = "ask"
-    restricted_write: Permission = "ask"
-    read_only_egress: Permission = "ask"
-    """For read-only tools that reach out, unless what leaves comes from the task, a person or the operator."""
-
-    def of(self, safety: Safety) -> Permission:
-        """Return the default for a class of tools."""
-        return cast("Permission", getattr(self, safety.value))
-
-
-class UndoPolicy(Frozen):
-    """Rule on compensations. The operator declares them, so they are allowed where no rule applies."""
-
-    default: Permission = "allow"
-    deny: Rules = ()
-    ask: Rules = ()
-    allow: Rules = ()
-
-
-class RevealPolicy(Frozen):
-    """Say who may be shown a secret; its rules name providers and kinds of secrets, such as `mail.*`.
-
-    Where no rule applies, that is who decides about the run as a whole.
-    """
-
-    deny: Rules = ()
-    """Shown to nobody."""
-    ask: Rules = ()
-    """Shown to the people whom the rule names."""
-
-
-class Accepting(Frozen):
-    """Say whose decisions may be remembered beyond the run; without it, only who can write the policy's file."""
-
-    approvers: tuple[Person, ...] = Field(min_length=1, max_length=200)
-    quorum: StrictInt = Field(default=1, ge=1, le=100)
-    no_self_approval: StrictBool = False
 
 
 class Policy(Frozen):
     """Rule on calls: deny before ask before allow, the first rule of each that applies, then the default by Safety."""
 
-    default: Annotated[Defaults, BeforeValidator(_or_nothing)] = Defaults()
+    default: Annotated[Defaults, BeforeValidator(or_nothing)] = Defaults()
     deny: Rules = ()
     ask: Rules = ()
     allow: Rules = ()
-    undo: Annotated[UndoPolicy, BeforeValidator(_or_nothing)] = UndoPolicy()
-    reveal: Annotated[RevealPolicy, BeforeValidator(_or_nothing)] = RevealPolicy()
-    groups: Annotated[dict[str, tuple[Person, ...]], BeforeValidator(_or_nothing), Field(max_length=200)] = Field(
+    undo: Annotated[UndoPolicy, BeforeValidator(or_nothing)] = UndoPolicy()
+    reveal: Annotated[RevealPolicy, BeforeValidator(or_nothing)] = RevealPolicy()
+    groups: Annotated[dict[str, tuple[Person, ...]], BeforeValidator(or_nothing), Field(max_length=200)] = Field(
         default_factory=dict
     )
     """Persons by the name of their group, which starts with `@`."""
@@ -102,6 +46,8 @@ class Policy(Frozen):
     """Which hosts commands may reach unasked."""
     accepting: Accepting | None = None
     """Whose decisions may be remembered as lines that later runs obey."""
+    scheduling: Scheduling | None = Field(default=None, exclude_if=lambda scheduling: scheduling is None)
+    """Whose schedules and triggers start runs."""
     plans: Permission | None = None
     """Whether people are asked about a model's plan as a whole; only the operator's `allow` counts."""
     floor: "Policy | None" = None
@@ -176,7 +122,12 @@ class Policy(Frozen):
         rules = [rule for _, rules in self.sections() for rule in rules]
         names = [name for rule in rules for name in (*rule.approvers, *rule.escalate_to)]
         accepting = () if self.accepting is None else self.accepting.approvers
-        return frozenset(self.resolved((*names, *accepting, *self.groups)))
+        scheduling = () if self.scheduling is None else self.scheduling.people
+        return frozenset(self.resolved((*names, *accepting, *scheduling, *self.groups)))
+
+    def lets_schedule(self, person: str) -> bool:
+        """Return whether the schedules and triggers of a person start runs."""
+        return self.scheduling is None or person in self.resolved(self.scheduling.people)
 
     def persons(self, rule: Rule | Accepting) -> tuple[str, ...]:
         """Return who may decide what the rule asks, groups resolved, sorted; empty means anyone."""
@@ -198,6 +149,8 @@ class Policy(Frozen):
         own = Policy.admit(_without_opinions(data, self.groups))
         if own.accepting is not None:
             raise PolicyInvalid("accepting: only the operator's policy says whose decisions are remembered; remove it")
+        if own.scheduling is not None:
+            raise PolicyInvalid("scheduling: only the operator's policy says whose schedules start runs; remove it")
         _check_approvers(self, own)
         return own.model_copy(update={"floor": self})
 
@@ -211,6 +164,8 @@ class Policy(Frozen):
                 self._check_rule(f"{section}[{index}]", rule)
         if self.accepting is not None:
             self._check_people("accepting", self.accepting)
+        for name in () if self.scheduling is None else self.scheduling.people:
+            self._check_name("scheduling.people", name)
 
     def _check_rule(self, where: str, rule: Rule) -> None:
         self._check_times(where, rule)
@@ -234,15 +189,15 @@ class Policy(Frozen):
                 f"({rule.remind_after:g} s); make it shorter"
             )
         for name in rule.escalate_to:
-            if not name.strip() or (name.startswith("@") and name not in self.groups):
-                raise PolicyInvalid(
-                    f"{where}.escalate_to: unknown group {name!r}; add it to groups or correct its name"
-                )
+            self._check_name(f"{where}.escalate_to", name)
+
+    def _check_name(self, where: str, name: str) -> None:
+        if not name.strip() or (name.startswith("@") and name not in self.groups):
+            raise PolicyInvalid(f"{where}: unknown group {name!r}; add it to groups or correct its name")
 
     def _check_people(self, where: str, rule: Rule | Accepting) -> None:
         for name in rule.approvers:
-            if not name.strip() or (name.startswith("@") and name not in self.groups):
-                raise PolicyInvalid(f"{where}.approvers: unknown group {name!r}; add it to groups or correct its name")
+            self._check_name(f"{where}.approvers", name)
         persons = self.persons(rule)
         if persons and rule.quorum > len(persons):
             raise PolicyInvalid(
@@ -256,6 +211,7 @@ _SECTIONS: dict[Any, type[Frozen]] = {
     "undo": UndoPolicy,
     "reveal": RevealPolicy,
     "accepting": Accepting,
+    "scheduling": Scheduling,
     "network": NetworkPolicy,
     **dict.fromkeys(("deny", "ask", "allow"), Rule),
 }

@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
 from gateways.links import LINK_S, Stranger
-from gateways.web import alike, inbox, live, requests
+from gateways.web import alike, inbox, live, requests, standing, triggers
 from gateways.web.api import routes as api
 from gateways.web.guard import API, Guard
 from gateways.web.identity import COOKIE, ByLink, Visitor
@@ -30,12 +30,19 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     requests.routes,
     live.routes,
     runs.routes,
+    standing.routes,
+    triggers.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
-FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (api.routes, inbox.routes, requests.routes, runs.routes)
+FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
+    *(api.routes, inbox.routes, requests.routes, runs.routes, standing.routes),
+)
 """The parts that programs find below /api: the same endpoints, which give them JSON."""
-SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK})
-"""Paths that programs POST to, which no person is behind: their parts check a signature instead."""
+SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK, triggers.BELOW})
+"""Paths that programs POST to, which no person is behind: their parts check a signature instead.
+
+One that ends with a slash stands for all below it.
+"""
 _NO_RUN = "backstay-readiness"
 """Temporal is asked for a run of this name, which does not exist: to be told so is to be answered."""
 _STATIC = Path(__file__).parent / "static"

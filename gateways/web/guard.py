@@ -67,7 +67,8 @@ class Guard:
         self._app = app
         self._origin = "" if url is None else "{0.scheme}://{0.netloc}".format(urlsplit(url)).lower()
         self._names = LOOPBACK_NAMES if url is None else LOOPBACK_NAMES | {(urlsplit(url).hostname or "").lower()}
-        self._signed = frozenset(signed)
+        self._signed = frozenset(path for path in signed if not path.endswith("/"))
+        self._signed_below = tuple(path for path in signed if path.endswith("/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -106,7 +107,7 @@ class Guard:
             return None
         if len(hosts) != 1 or _name_of(hosts[0]) not in self._names:
             return 400, "this page does not answer under that name; set BACKSTAY_URL to its address"
-        if scope["method"] in {"GET", "HEAD"} or scope["path"] in self._signed:
+        if scope["method"] in {"GET", "HEAD"} or self._is_signed(scope["path"]):
             return None
         if scope["method"] != "POST":
             return 405, "only GET and POST"
@@ -115,6 +116,10 @@ class Guard:
         if (length := headers.get("content-length", "0")).isdecimal() and int(length) > MOST_BYTES:
             return 413, "the request is too long"
         return None
+
+    def _is_signed(self, path: str) -> bool:
+        """Return whether a part of the page looks for a signature instead of a person."""
+        return path in self._signed or path.startswith(self._signed_below)
 
     def _is_ours(self, headers: Headers, host: str) -> bool:
         """Return whether a request comes from our own page, or from a program that is no browser."""

@@ -1,7 +1,5 @@
 """Tell browsers what has changed, as it happens, and who else looks at what they look at."""
 
-import hashlib
-import hmac
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from backstay.approvals.approval import escalation
 from backstay.errors import BackstayError
+from gateways.signatures import is_signed
 from gateways.web.identity import Visitor
 from gateways.web.page import Page
 from gateways.web.showing import reminders
@@ -24,7 +23,6 @@ BEAT_S = 5.0
 LOOKED_S = 15.0
 """How often somebody who goes on looking says so."""
 HOOK = "/hooks/backstay"
-_OLDEST_S = 300.0
 log = structlog.get_logger("backstay.web")
 
 
@@ -54,22 +52,13 @@ def routes(page: Page) -> list[BaseRoute]:
 
     async def told(request: Request) -> Response:
         key = page.settings.webhook_key
-        if key is None or not _is_ours(key.get_secret_value().encode(), request, await request.body()):
+        if key is None or not is_signed(key.get_secret_value().encode(), request.headers, await request.body()):
             raise HTTPException(404 if key is None else 403)
         # What is told is found in the store; a notice only says that it is time to look.
         page.watcher.wake()
         return Response(status_code=204)
 
     return [page.get("/events", news), Route(HOOK, told, methods=["POST"])]
-
-
-def _is_ours(key: bytes, request: Request, body: bytes) -> bool:
-    """Return whether a notice of a worker has just been sent to us, signed as webhooks are."""
-    stamp = request.headers.get("backstay-timestamp", "")
-    if not stamp.isascii() or not stamp.isdecimal() or abs(time.time() - int(stamp[:15])) > _OLDEST_S:
-        return False
-    mac = hmac.new(key, f"{stamp}.".encode() + body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(mac.encode(), request.headers.get("backstay-signature", "").encode("utf-8", "replace"))
 
 
 async def _news(page: Page, visitor: Visitor, look: Look | None) -> AsyncGenerator[str]:

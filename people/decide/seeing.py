@@ -42,6 +42,10 @@ class Seeing:
         user = request.user_id if user_id is None else user_id
         return self.everything(by) or by == user or not named or by in named
 
+    def standing(self, by: str, author: str) -> bool:
+        """Return whether a person may see a schedule or a trigger, with what came of its runs."""
+        return self._names_nobody or by == author or self.everything(by)
+
     async def run(self, by: str, run: str, user_id: str) -> bool:
         """Return whether a person may see a run, with its events, results, refs and live progress.
 

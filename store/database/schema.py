@@ -225,6 +225,38 @@ watches = Table(
     Column("until", Double, nullable=False),
 )
 
+standing_tasks = Table(
+    "standing_tasks",
+    metadata,
+    Column("kind", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("body", JSON, nullable=False),
+    Column("paused", Words, nullable=False),
+    Column("sealed_key", LargeBinary),
+    Column("added_at", Double, nullable=False),
+)
+
+starts = Table(
+    "starts",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("kind", Words, nullable=False),
+    Column("name", Words, nullable=False),
+    Column("event", Words, nullable=False),
+    Column("signature", Words, nullable=False),
+    Column("sealed_input", LargeBinary),
+    Column("state", Words, nullable=False),
+    Column("told", Words, nullable=False),
+    Column("day", Words, nullable=False),
+    Column("micro", BigInteger, nullable=False),
+    Column("run", Words, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("ended_at", Double),
+    Index("starts_by_time", "kind", "name", "at"),
+    Index("starts_of_day", "kind", "name", "day"),
+    Index("starts_by_signature", "kind", "name", "signature"),
+)
+
 looks = Table(
     "looks",
     metadata,

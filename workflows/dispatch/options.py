@@ -79,6 +79,8 @@ TABLE: dict[str, Options] = {
     "end_rehearsal": Options(heartbeat=HEARTBEAT),
     "settle_effect": Options(heartbeat=HEARTBEAT),
     "load_effects": Options(heartbeat=HEARTBEAT, urgent=True),
+    "begin_start": Options(heartbeat=HEARTBEAT),
+    "end_start": Options(heartbeat=HEARTBEAT),
     "check_proof": Options(heartbeat=HEARTBEAT),
     "hide_secrets": Options(heartbeat=HEARTBEAT),
     "remember_lines": Options(heartbeat=HEARTBEAT, urgent=True),

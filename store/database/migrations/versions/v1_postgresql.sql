@@ -270,6 +270,34 @@ CREATE TABLE secret_handles (
     sealed BYTEA NOT NULL,
     PRIMARY KEY (run, handle)
 );
+CREATE TABLE standing_tasks (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    body JSON NOT NULL,
+    paused TEXT NOT NULL,
+    sealed_key BYTEA,
+    added_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+CREATE TABLE starts (
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    event TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    sealed_input BYTEA,
+    state TEXT NOT NULL,
+    told TEXT NOT NULL,
+    day TEXT NOT NULL,
+    micro BIGINT NOT NULL,
+    run TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    ended_at DOUBLE PRECISION,
+    PRIMARY KEY (id)
+);
+CREATE INDEX starts_by_signature ON starts (kind, name, signature);
+CREATE INDEX starts_by_time ON starts (kind, name, at);
+CREATE INDEX starts_of_day ON starts (kind, name, day);
 CREATE TABLE store_identity (
     row INTEGER NOT NULL,
     id TEXT NOT NULL,

@@ -1,0 +1,74 @@
+"""The sections of a policy beside its rules: the defaults, undo, secrets, and whose words count beyond a run."""
+
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt
+
+from backstay.frozen import Frozen
+from backstay.policies.rule import Person, Rule
+from backstay.policies.ruling import Permission
+from backstay.tools.tool import Safety
+
+
+def _or_empty(data: Any) -> Any:
+    """Read a key whose lines are all commented out as absent."""
+    if isinstance(data, str | dict):
+        raise ValueError("not a list; write [...] or one rule per line with a leading dash")  # noqa: TRY004 - pydantic
+    return () if data is None else data
+
+
+def or_nothing(data: Any) -> Any:
+    """Read a key below which everything is commented out as absent."""
+    return {} if data is None else data
+
+
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_or_empty), Field(max_length=1000)]
+
+
+class Defaults(Frozen):
+    """Decide by Safety where no rule applies."""
+
+    read_only: Permission = "allow"
+    write_safe: Permission = "ask"
+    restricted_write: Permission = "ask"
+    read_only_egress: Permission = "ask"
+    """For read-only tools that reach out, unless what leaves comes from the task, a person or the operator."""
+
+    def of(self, safety: Safety) -> Permission:
+        """Return the default for a class of tools."""
+        return cast("Permission", getattr(self, safety.value))
+
+
+class UndoPolicy(Frozen):
+    """Rule on compensations. The operator declares them, so they are allowed where no rule applies."""
+
+    default: Permission = "allow"
+    deny: Rules = ()
+    ask: Rules = ()
+    allow: Rules = ()
+
+
+class RevealPolicy(Frozen):
+    """Say who may be shown a secret; its rules name providers and kinds of secrets, such as `mail.*`.
+
+    Where no rule applies, that is who decides about the run as a whole.
+    """
+
+    deny: Rules = ()
+    """Shown to nobody."""
+    ask: Rules = ()
+    """Shown to the people whom the rule names."""
+
+
+class Accepting(Frozen):
+    """Say whose decisions may be remembered beyond the run; without it, only who can write the policy's file."""
+
+    approvers: tuple[Person, ...] = Field(min_length=1, max_length=200)
+    quorum: StrictInt = Field(default=1, ge=1, le=100)
+    no_self_approval: StrictBool = False
+
+
+class Scheduling(Frozen):
+    """Say whose schedules and triggers start runs; without it, those of everybody who has proved to have added them."""
+
+    people: tuple[Person, ...] = Field(min_length=1, max_length=200)

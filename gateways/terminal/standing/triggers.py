@@ -1,0 +1,71 @@
+"""The commands `trigger ...`: let other programs start runs by a signed request."""
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from backstay.settings import Settings
+from gateways.terminal.flags import By, Output, User
+from gateways.terminal.standing.adding import (
+    Limits,
+    Name,
+    RunsPerDay,
+    TimeZone,
+    UsdPerDay,
+    keeping,
+    limits_of,
+    list_kind,
+)
+from gateways.terminal.standing.adding import add as add_standing
+from gateways.terminal.terminal import Terminal
+
+
+async def add(
+    name: Name,
+    *,
+    definition: Annotated[str, Parameter(help="Definition that is carried out with what is sent as its input.")],
+    time_zone: TimeZone = "UTC",
+    usd_per_day: UsdPerDay = None,
+    runs_per_day: RunsPerDay = None,
+    budget: Limits = None,
+    max_bytes: Annotated[int, Parameter(help="Bytes that one request may carry.")] = 65_536,
+    per_minute: Annotated[int, Parameter(help="Runs that it starts in one minute.")] = 30,
+    user: User | None = None,
+    by: By = None,
+    output: Output = "text",
+) -> None:
+    """Add a trigger, and print the key that requests to it are signed with; the key is shown this once."""
+    settings, terminal = Settings.load(), Terminal()
+    task: dict[str, Any] = {"user_id": user, "budget": limits_of(budget)}
+    asked: dict[str, Any] = {"kind": "trigger", "name": name, "time_zone": time_zone, "definition": definition}
+    asked |= {"task": task, "door": {"max_bytes": max_bytes, "per_minute": per_minute}}
+    asked |= {"per_day": {"max_llm_cost_usd": usd_per_day, "max_runs": runs_per_day}}
+    key = await add_standing(settings, asked, by)
+    terminal.say(f"trigger {name} is added; it takes POST /triggers/{name} at the page, signed with this key")
+    terminal.results(output, {"name": name, "path": f"/triggers/{name}", "key": key}, [key])
+
+
+async def list_triggers(*, output: Output = "text") -> None:
+    """List triggers, and what the last runs led to."""
+    await list_kind("trigger", output)
+
+
+async def pause(name: Name, *, reason: Annotated[str, Parameter(help="Why; it is listed.")] = "by an operator") -> None:
+    """Pause a trigger: requests to it are refused until it is resumed."""
+    async with keeping(Settings.load()) as kept:
+        await kept.pause("trigger", name, reason[:500] or "by an operator")
+    Terminal().say(f"trigger {name} is paused")
+
+
+async def resume(name: Name) -> None:
+    """Resume a trigger that is paused."""
+    async with keeping(Settings.load()) as kept:
+        await kept.resume("trigger", name)
+    Terminal().say(f"trigger {name} goes on")
+
+
+async def remove(name: Name) -> None:
+    """Remove a trigger, and its key; runs that it has started go on."""
+    async with keeping(Settings.load()) as kept:
+        await kept.remove("trigger", name)
+    Terminal().say(f"trigger {name} is removed")

@@ -1,0 +1,112 @@
+"""Take what other programs send to triggers: signed with the key of the trigger, once, and only so often."""
+
+import secrets
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from backstay.bounds import DEEPEST
+from backstay.canonical import canonical, deeper_than, read_json
+from backstay.client.schedules import Schedules
+from backstay.errors import BackstayError
+from backstay.task.standing import Door, run_id, start_id
+from gateways.listening import BODY_S, TooLong, read_body
+from gateways.signatures import ID, SIGNATURE, is_signed
+from gateways.web.failures import kind_of, status_of
+from gateways.web.guard import error_body
+from gateways.web.page import Page
+from store.standing.starts import Replayed, TooOften
+from store.standing.tasks import KeptTask
+
+BELOW = "/triggers/"
+_MOST = Door(max_bytes=262_144).max_bytes
+_LONGEST_ID = 200
+_AGAIN_S = 60
+log = structlog.get_logger("backstay.triggers")
+
+
+class Refused(Exception):
+    """A request to a trigger is not granted."""
+
+    def __init__(self, status: int, kind: str, why: str) -> None:
+        """`why` is told to whoever sent it."""
+        super().__init__(why)
+        self.status, self.kind, self.why = status, kind, why
+
+
+def routes(page: Page) -> list[BaseRoute]:
+    """Return the route of all triggers."""
+    schedules = Schedules(page.backstay.client, page.backstay.task_queue)
+
+    async def taken(request: Request) -> Response:
+        try:
+            kept, body = await _believed(page, request)
+            return await _started(page, schedules, kept, request, body)
+        except Refused as refused:
+            more = {"Retry-After": str(_AGAIN_S)} if refused.status == 429 else None
+            return JSONResponse(error_body(refused.kind, refused.why), refused.status, more)
+        except BackstayError as error:
+            status, why = status_of(error)
+            log.warning("trigger.failed", status=status, error=type(error).__name__)
+            return JSONResponse(error_body(kind_of(error, status), why), status)
+
+    return [Route(f"{BELOW}{{name}}", taken, methods=["POST"])]
+
+
+async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
+    """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
+    name = request.path_params["name"]
+    kept, key = await page.store.standing.get("trigger", name), await page.store.standing.key(name)
+    most = _MOST if kept is None or kept.standing.door is None else kept.standing.door.max_bytes
+    try:
+        body = await read_body(request, most, BODY_S)
+    except TooLong:
+        raise Refused(413, "TooLarge", f"the body is longer than {most:,} bytes; send less") from None
+    except TimeoutError:
+        raise Refused(408, "TooSlow", f"the body took longer than {BODY_S:g} s; send it again") from None
+    signed = is_signed(key or secrets.token_bytes(), request.headers, body)
+    if kept is None or key is None or not signed:
+        log.warning("trigger.unsigned", known=kept is not None)
+        raise Refused(
+            403,
+            "NotSigned",
+            "not signed with the key of this trigger within the last 5 minutes; send backstay-timestamp, and in "
+            "backstay-signature the hex HMAC-SHA256 of the timestamp, a dot and the body",
+        )
+    return kept, body
+
+
+async def _started(page: Page, schedules: Schedules, kept: KeptTask, request: Request, body: bytes) -> Response:
+    """Start a run, once for each id; the same id is told of the same run."""
+    standing, mac = kept.standing, request.headers[SIGNATURE]
+    event = request.headers.get(ID, "") or mac
+    if len(event) > _LONGEST_ID or not event.isprintable():
+        raise Refused(422, "BadRequest", f"{ID}: longer than {_LONGEST_ID} characters; use a shorter one")
+    if kept.paused:
+        raise Refused(409, "Paused", "this trigger is paused; whoever operates it resumes it")
+    start = start_id(page.backstay.task_queue, "trigger", standing.name, event)
+    try:
+        found, new = await page.store.starts.accept(start, standing, event=event, signature=mac, given=_object(body))
+    except Replayed as error:
+        raise Refused(409, "Replayed", str(error)) from None
+    except TooOften as error:
+        raise Refused(429, "TooOften", str(error)) from None
+    if found.state == "accepted":
+        # Also of one that was accepted before: whoever accepted it may have died before it was started.
+        await schedules.start(start, standing)
+    told = {"id": event, "workflow_id": run_id(start), "state": found.state.value, "told": found.told}
+    return JSONResponse(told, 202 if new else 200)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        data = read_json(body.decode("utf-8"))
+        canonical(data).encode()
+    except (ValueError, UnicodeError, RecursionError):
+        raise Refused(400, "BadRequest", "the body is no JSON; send an object in UTF-8") from None
+    if not isinstance(data, dict) or deeper_than(data, DEEPEST):
+        raise Refused(422, "BadRequest", f"the body must be a JSON object, nested at most {DEEPEST} levels deep")
+    return data

@@ -1,0 +1,127 @@
+"""StartRun: start one run of a schedule or a trigger, within the budget of its day."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field
+from temporalio import workflow
+from temporalio.common import Priority, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError
+
+from backstay import calls
+from backstay.errors import BackstayError
+from backstay.frozen import Frozen
+from backstay.requests import OfRun
+from backstay.shown import one_line
+from backstay.task.task import Task
+from workflows.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
+from workflows.run_context import RunContext
+
+AGAIN = timedelta(minutes=1)
+"""How long a store that cannot be reached is left alone; no person is there who could be asked about it."""
+CANCELLED = "cancelled"
+TAKEN = "a run of that name was started before"
+Answer = TypeVar("Answer")
+
+
+class StartRequest(Frozen):
+    """Name the schedule or the trigger; what it starts is in the store, where nobody at Temporal can change it."""
+
+    kind: Literal["schedule", "trigger"]
+    name: str = Field(min_length=1, max_length=50)
+
+
+@workflow.defn(name="StartRun")
+class StartRun:
+    """Reserve for a run, start it, and settle what it has cost once it has ended.
+
+    It lasts as long as the run, so that Temporal knows of a schedule whether its last run has ended.
+    """
+
+    @workflow.run
+    async def run(self, ask: Any = None, *more: Any) -> dict[str, Any]:
+        """Return the workflow id of the run and how it ended, or why none was started."""
+        try:
+            request = StartRequest.admit(ask)
+        except BackstayError as error:
+            raise as_application_error(error) from None
+        info = workflow.info()
+        own = f"{info.workflow_id}/{info.first_execution_run_id}"
+        activities = RunContext(own, Task(text="start"), lambda: None).activities
+        asked = calls.BeginStart(kind=request.kind, name=request.name, start=info.workflow_id)
+        summary = f"start {request.kind} {one_line(request.name, 60)}"
+        begun = await _patiently(activities, calls.begin_start, asked, summary)
+        if begun.refused:
+            return {"refused": begun.refused}
+        ended = calls.EndStart(start=info.workflow_id, workflow_id=begun.workflow_id)
+        update, cancelled = await self._ran(begun)
+        settling = asyncio.ensure_future(
+            _patiently(activities, calls.end_start, ended.model_copy(update=update), f"settle {summary}")
+        )
+        cancelled |= await _finished(settling)
+        if cancelled:
+            raise asyncio.CancelledError
+        return {"workflow_id": begun.workflow_id, **update}
+
+    async def _ran(self, begun: calls.BegunStart) -> tuple[dict[str, str], bool]:
+        """Start the run and wait for its end; return what came of it, and whether this start was cancelled."""
+        try:
+            run = await workflow.start_child_workflow(
+                "RunTask",
+                begun.task,
+                id=begun.workflow_id,
+                cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                static_summary=begun.line or None,
+                priority=Priority(fairness_key=Task.admit(begun.task).fairness_key),
+            )
+        except WorkflowAlreadyStartedError:
+            return {"fault": TAKEN}, False
+        except asyncio.CancelledError:
+            if workflow.cancellation_reason() is None:
+                raise  # the worker evicts this
+            return {"fault": CANCELLED}, True
+        cancelled = await _finished(run)
+        return {"first_run_id": run.first_execution_run_id or "", "fault": _fault(run)}, cancelled
+
+
+async def _finished(work: "asyncio.Future[Any]") -> bool:
+    """Wait for the end of something, also when this start is cancelled meanwhile; return whether it was."""
+    cancelled = False
+    while not work.done():
+        try:
+            await workflow.wait([work])
+        except asyncio.CancelledError:
+            if workflow.cancellation_reason() is None:
+                raise
+            cancelled = True
+            if isinstance(work, workflow.ChildWorkflowHandle):
+                work.cancel()
+    return cancelled
+
+
+def _fault(run: "asyncio.Future[Any]") -> str:
+    """Return with what error a run failed; nothing for one that has a Result."""
+    if run.cancelled():
+        return CANCELLED
+    error = run.exception()
+    if not isinstance(error, ChildWorkflowError):
+        return "" if error is None else type(error).__name__
+    cause = error.cause
+    return cause.type or "failed" if isinstance(cause, ApplicationError) else type(cause).__name__
+
+
+async def _patiently(
+    activities: ActivityCalls, call: Callable[[Any], Awaitable[Answer]], ask: OfRun, summary: str
+) -> Answer:
+    """Run an activity until the store can be reached."""
+    while True:
+        try:
+            return await activities.execute(call, ask, summary=summary)
+        except ApplicationError as error:
+            if error.type not in ASKED_ABOUT:
+                raise
+        await workflow.sleep(AGAIN)
