@@ -8,7 +8,13 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field
 from temporalio import workflow
 from temporalio.common import Priority, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError
+from temporalio.exceptions import (
+    ApplicationError,
+    CancelledError,
+    ChildWorkflowError,
+    TerminatedError,
+    WorkflowAlreadyStartedError,
+)
 
 from backstay import calls
 from backstay.errors import BackstayError
@@ -110,8 +116,15 @@ def _fault(run: "asyncio.Future[Any]") -> str:
     error = run.exception()
     if not isinstance(error, ChildWorkflowError):
         return "" if error is None else type(error).__name__
-    cause = error.cause
-    return cause.type or "failed" if isinstance(cause, ApplicationError) else type(cause).__name__
+    match error.cause:
+        case ApplicationError() as cause:
+            return cause.type or "failed"
+        case TerminatedError():
+            return "terminated"
+        case CancelledError():
+            return CANCELLED
+        case cause:
+            return type(cause).__name__
 
 
 async def _patiently(

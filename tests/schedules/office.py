@@ -4,28 +4,31 @@ import asyncio
 import json
 import time
 import uuid
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 import opening
 import worker
 from backstay.client import Backstay
+from backstay.client.connecting import DATA_CONVERTER
 from backstay.client.schedules import Schedules
 from backstay.testing import Reply
 from gateways.signatures import signature
 from people.standing.keeping import Keeping
 from people.standing.listing import list_tasks
 from store.store import Store
-from tests.engine import ROOT, Engine, engine
+from tests.engine import ROOT, Engine, engine, pending
 from tests.web.pages import KEY, Served, behind_a_proxy, served_page
 
 ANA = "ana@example.com"
 DONE = [Reply(calls=[("finish", {"summary": "done"})])]
 POLICY = """
-default: {read_only: allow, write_safe: allow, restricted_write: ask}
+default: {read_only: allow, write_safe: ask, restricted_write: ask}
 allow: [{tool: "mail.send_email", when: {to: {ends_with: "@free.example"}}}]
 """
 
@@ -75,11 +78,23 @@ class Office:
                 await asyncio.sleep(0.1)
         return row
 
+    async def asking(self, workflow_id, within_s=60):
+        """Return the handle of a run once it has begun and waits for people."""
+        handle = self.engine.client.get_workflow_handle(workflow_id)
+        async with asyncio.timeout(within_s):
+            while True:
+                with suppress(RPCError):
+                    await pending(handle)
+                    return handle
+                await asyncio.sleep(0.1)
+
     @asynccontextmanager
     async def second_worker(self):
+        host = self.engine.client.service_client.config.target_host
+        client = await Client.connect(host, data_converter=DATA_CONVERTER)
         async with (
-            opening.open_resources(self.engine.settings, self.engine.client) as resources,
-            worker.open_worker(self.engine.client, resources),
+            opening.open_resources(self.engine.settings, client) as resources,
+            worker.open_worker(client, resources),
         ):
             yield
 

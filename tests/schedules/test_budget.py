@@ -1,0 +1,97 @@
+"""The budget of a day: reserved before a run starts, settled when it has ended, and never exceeded."""
+
+import asyncio
+
+from backstay.errors import StoreUnavailable
+from store.standing.starts import Starts
+from tests.engine import update
+from tests.requirements import promise
+from tests.schedules.office import ANA, some
+
+ASKS = {"to": "a@asks.example", "subject": "x"}
+FREE = {"to": "a@free.example", "subject": "x"}
+
+
+@promise("schedules:day-budget")
+async def test_ten_at_once_over_two_workers_start_no_more_than_the_day_allows(office):
+    name = some("ten")
+    await office.trigger(name, usd=0.4, budget=0.1)
+    async with office.second_worker():
+        answers = await asyncio.gather(*(office.send(name, ASKS | {"subject": f"x{n}"}, f"e{n}") for n in range(10)))
+        assert {answer.status_code for answer in answers} == {202}
+        row = await office.until(name, lambda row: all(start.state != "accepted" for start in row.last))
+        starts = await office.store.starts.newest("trigger", name, 20)
+        while any(start.state == "accepted" for start in starts):
+            await asyncio.sleep(0.1)
+            starts = await office.store.starts.newest("trigger", name, 20)
+        row = await office.listed(name)
+        begun = [start for start in starts if start.state == "reserved"]
+        refused = [start for start in starts if start.state == "refused"]
+        assert (len(begun), len(refused)) == (4, 6)
+        assert round(row.spent_usd, 6) == 0.4
+        assert all("per_day.max_llm_cost_usd: 0.4 of 0.4 USD" in start.told for start in refused)
+        # Each of them waits for its approval as ever; a run that ends gives back what it did not need.
+        for start in begun:
+            handle = await office.asking(start.run)
+            await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "by": "bo", "stop": True})
+        row = await office.until(name, lambda row: row.spent_usd == 0)
+    assert (await office.send(name, FREE, "later")).status_code == 202
+    await office.until(name, lambda row: row.last[0].event == "later" and row.last[0].told == "completed")
+
+
+@promise("schedules:day-runs")
+async def test_runs_of_a_day_are_counted(office):
+    name = some("once")
+    await office.schedule(name, every=1, runs=1)
+    row = await office.until(name, lambda row: len(row.last) > 1)
+    await office.keeping.remove("schedule", name)
+    assert row.last[0].told == "per_day.max_runs: 1 of 1 runs were started today (UTC)"
+    assert [start.told for start in row.last if start.state == "ended"] == ["completed"]
+
+
+@promise("schedules:killed-amid-start")
+async def test_what_was_reserved_by_a_worker_that_died_is_reserved_once_and_started_once(office, monkeypatch):
+    name, reserve, deaths = some("dies"), Starts.reserve.work, []
+
+    def dies(self, connection, start, *args):
+        deaths.append(start)
+        return reserve(self, connection, start, *args)
+
+    def lost(_owner, _answer):
+        if len(deaths) == 1:
+            # The reservation is committed, and its worker says nothing more.
+            raise StoreUnavailable("lost")
+
+    monkeypatch.setattr(Starts.reserve, "work", dies)
+    monkeypatch.setattr(Starts.reserve, "afterwards", lost)
+    await office.trigger(name)
+    answer = (await office.send(name, ASKS, "e1")).json()
+    await office.asking(answer["workflow_id"])
+    row = await office.listed(name)
+    assert len(deaths) > 1
+    assert (row.runs, round(row.spent_usd, 6)) == (1, 0.1)
+
+
+@promise("schedules:own-budget")
+async def test_each_run_has_its_own_budget_and_its_author_as_its_starter(office):
+    name = some("own")
+    await office.schedule(name, every=1, budget=0.000001, task={"metadata": {"desk": "news"}})
+    row = await office.until(name, lambda row: any(start.state == "ended" for start in row.last))
+    await office.keeping.remove("schedule", name)
+    start = next(start for start in row.last if start.state == "ended")
+    assert start.told == "budget_exceeded"
+    kept = await office.store.runs.get(start.workflow_id)
+    assert kept.opened["started_by"] == kept.user_id == ANA
+    assert kept.metadata == {"desk": "news", "schedule": name}
+
+
+@promise("schedules:lost-run")
+async def test_a_run_that_was_terminated_counts_with_all_that_was_reserved(office):
+    name = some("lost")
+    await office.trigger(name)
+    answer = (await office.send(name, ASKS, "e1")).json()
+    handle = await office.asking(answer["workflow_id"])
+    await handle.terminate()
+    row = await office.until(name, lambda row: row.last[0].state == "ended")
+    assert row.last[0].told == "terminated"
+    assert round(row.spent_usd, 6) == 0.1

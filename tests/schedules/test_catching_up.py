@@ -1,0 +1,64 @@
+"""What was due while everything was down is made up for once, as far back as the schedule says."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import pytest
+
+from tests.crash.temporal_server import client_of, server
+from tests.ports import own_port
+from tests.requirements import promise
+from tests.schedules.office import open_office
+
+
+@asynccontextmanager
+async def everything(port, folder):
+    """Start Temporal, a worker and the page on what they have kept; all of them are gone afterwards."""
+    async with server(port, folder / "temporal.db"):
+        client = await client_of(port)
+        async with open_office(client, folder, task_queue="kept", replayed=False) as office:
+            yield office
+
+
+def due(start):
+    """Return when a start was due, as Temporal names it."""
+    return datetime.fromisoformat(start.workflow_id[-len("2026-11-29T07:00:00Z") :]).timestamp()
+
+
+async def down_for(port, folder, seconds, **times):
+    """Let a schedule start a run, and everything be down for so long; return what came of it afterwards."""
+    async with everything(port, folder) as office:
+        await office.schedule("news", **times)
+        row = await office.until("news", lambda row: any(start.told == "completed" for start in row.last))
+        last = due(row.last[0])
+    async with asyncio.timeout(seconds + 60):
+        while time.time() < last + seconds:
+            await asyncio.sleep(0.1)
+    up = time.time()
+    async with everything(port, folder) as office:
+        row = await office.until("news", lambda row: due(row.last[0]) > up and row.last[0].told == "completed")
+        starts = await office.store.starts.newest("schedule", "news", 100)
+        await office.keeping.remove("schedule", "news")
+    made_up = [start for start in starts if last < due_of(start) < up]
+    return made_up, row
+
+
+def due_of(start):
+    return datetime.fromisoformat(start.id[-len("2026-11-29T07:00:00Z") :]).timestamp()
+
+
+@promise("schedules:catch-up")
+async def test_what_was_due_while_everything_was_down_is_made_up_for_once(tmp_path):
+    made_up, row = await down_for(own_port(), tmp_path, 7, every=3)
+    assert [start.told for start in made_up] == ["completed"]
+    assert row.missed == 0
+
+
+@pytest.mark.soak
+@promise("schedules:catch-up-window")
+async def test_what_was_due_longer_ago_than_the_schedule_says_is_left_out_and_counted(tmp_path):
+    made_up, row = await down_for(own_port(), tmp_path, 31, every=15, catch_up=10)
+    assert made_up == []
+    assert row.missed >= 1

@@ -1,0 +1,146 @@
+"""Triggers: what is signed starts one run; what is forged, replayed, too large or too often starts none."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from backstay.client.schedules import Schedules
+from tests.engine import ended, pending, update
+from tests.requirements import promise
+from tests.schedules.office import ANA, open_office, some
+
+FREE = {"to": "a@free.example", "subject": "x"}
+
+
+@pytest.fixture
+async def name(office):
+    made = some("tell")
+    await office.trigger(made, max_bytes=200, per_minute=5)
+    return made
+
+
+async def counted(office, name):
+    return len(await office.store.starts.newest("trigger", name, 100))
+
+
+@promise("schedules:trigger")
+async def test_a_signed_request_starts_a_definition_with_its_body_as_the_input(office, name):
+    answer = await office.send(name, FREE | {"subject": "the fair"}, "e1")
+    assert answer.status_code == 202
+    told = answer.json()
+    assert told["id"] == "e1"
+    row = await office.until(name, lambda row: row.last[0].state == "ended")
+    assert (row.last[0].workflow_id, row.last[0].told) == (told["workflow_id"], "completed")
+    sent = office.engine.mailbox.rows(
+        "SELECT recipient, subject FROM sent WHERE effect_id LIKE ?", f"{told['workflow_id']}/%"
+    )
+    assert sent == [("a@free.example", "the fair")]
+    kept = await office.store.runs.get(told["workflow_id"])
+    assert (kept.opened["started_by"], kept.metadata["trigger"]) == (ANA, name)
+
+
+@promise("schedules:trigger-once")
+async def test_the_same_id_is_told_of_the_same_run_also_when_it_comes_twice_at_once(office, name):
+    answers = await asyncio.gather(*(office.send(name, FREE, "same") for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 202]
+    later = await office.send(name, FREE | {"subject": "another"}, "same", at=time.time() - 5)
+    assert len({answer.json()["workflow_id"] for answer in [*answers, later]}) == 1
+    await office.until(name, lambda row: row.last[0].state == "ended")
+    assert (await counted(office, name), (await office.listed(name)).runs) == (1, 1)
+    assert (await office.send(name, FREE, "same")).json()["state"] == "ended"
+
+
+@promise("schedules:trigger-started-later")
+async def test_an_event_whose_page_died_before_it_started_the_run_is_started_by_the_next_delivery(
+    office, name, monkeypatch
+):
+    with monkeypatch.context() as dead:
+
+        async def dies(*_):
+            raise ConnectionError
+
+        dead.setattr(Schedules, "start", dies)
+        assert (await office.send(name, FREE, "e1")).status_code == 500
+    assert (await office.listed(name)).last[0].state == "accepted"
+    assert (await office.send(name, FREE, "e1")).status_code == 200
+    await office.until(name, lambda row: row.last[0].told == "completed")
+    assert await counted(office, name) == 1
+
+
+@promise("schedules:trigger-attacks")
+async def test_what_is_forged_stale_or_replayed_is_refused_and_leaves_nothing(office, name):
+    other = await office.trigger(some("other"))
+    signed = office.request(name, FREE, "e1")
+    assert (await office.send(name, FREE, "e1")).status_code == 202
+    bare = {"backstay-signature": "", "backstay-timestamp": ""}
+    cases = {
+        "another key": await office.send(name, FREE, key=other),
+        "no key": await office.send(name, FREE, **bare),
+        "an old one": await office.send(name, FREE, at=time.time() - 400),
+        "one of tomorrow": await office.send(name, FREE, at=time.time() + 400),
+        "an unknown trigger": await office.send(some("none"), FREE, key=office.keys[name]),
+        "no time": await office.send(name, FREE, **{"backstay-timestamp": "9" * 40}),
+    }
+    assert {case: answer.status_code for case, answer in cases.items()} == dict.fromkeys(cases, 403)
+    # Nobody learns which names there are.
+    assert len({answer.text for answer in cases.values()}) == 1
+    async with office.page.stranger() as client:
+        changed = signed | {"content": json.dumps(FREE | {"to": "thief@free.example"}).encode()}
+        assert (await client.post(**changed)).status_code == 403
+        replayed = signed | {"headers": signed["headers"] | {"backstay-id": "e2"}}
+        answer = await client.post(**replayed)
+        assert (answer.status_code, answer.json()["error"]["type"]) == (409, "Replayed")
+        assert (await client.get(signed["url"])).status_code == 405
+    assert await counted(office, name) == 1
+
+
+@promise("schedules:trigger-bounds")
+async def test_what_is_too_large_odd_or_too_often_is_refused(office, name):
+    large = await office.send(name, FREE | {"subject": "x" * 200})
+    assert (large.status_code, large.json()["error"]["type"]) == (413, "TooLarge")
+    odd = [b"", b"[]", b"{", b'{"a": NaN}', b'{"a": 1, "a": 2}', b'"\\ud800"', b'{"a": "\\ud800"}', b"\xff", b"null"]
+    assert {(await office.send(name, body)).status_code for body in odd} <= {400, 422}
+    assert (await office.send(name, FREE, "x" * 201)).status_code == 422
+    assert await counted(office, name) == 0
+    flood = await asyncio.gather(*(office.send(name, FREE | {"subject": f"{n}"}) for n in range(30)))
+    taken = [answer for answer in flood if answer.status_code == 202]
+    late = [answer for answer in flood if answer.status_code == 429]
+    assert (len(taken), len(late)) == (5, 25)
+    assert late[0].headers["retry-after"] == "60"
+    # A repeat of what was taken is answered all the same.
+    assert await counted(office, name) == 5
+
+
+@promise("schedules:trigger-refused")
+async def test_input_that_the_definition_does_not_take_starts_nothing_and_says_why(office, name):
+    assert (await office.send(name, {"subject": "x"}, "e1")).status_code == 202
+    row = await office.until(name, lambda row: row.last[0].state == "refused")
+    assert "to" in row.last[0].told
+    assert (await office.send(name, {"subject": "x"}, "e1")).json()["state"] == "refused"
+
+
+@promise("schedules:trigger-words")
+async def test_what_was_sent_counts_as_the_words_of_others_also_where_the_plan_names_it(temporal, tmp_path):
+    strict = "provenance: strict\ndefault: {read_only: allow, write_safe: allow, restricted_write: allow}\n"
+    async with open_office(temporal, tmp_path, policy=strict) as office:
+        await office.trigger("strict")
+        answer = (await office.send("strict", {"to": "thief@evil.example", "subject": "x"}, "e1")).json()
+        handle = await office.asking(answer["workflow_id"])
+        (request,) = await pending(handle)
+        assert "which others write" in json.dumps(request)
+        assert request["calls"][0]["sources"]["/to"][0]["content"] == "others"
+        await update(handle, "decide", {"request_id": "r1", "verdict": "reject", "by": "bo", "stop": True})
+        # The same plan with the author's own input goes on unasked.
+        own = await office.engine.client.start_workflow(
+            "RunTask",
+            {"text": "tell", "input": {"to": "a@x.example"}, "plan": {"steps": [_send()]}},
+            id=some("own"),
+            task_queue=office.engine.settings.task_queue,
+        )
+        assert (await ended(own))["outcome"] == "completed"
+
+
+def _send():
+    return {"tool": "mail.send_email", "arguments": {"to": "${input.to}", "subject": "s", "body": "b"}}
