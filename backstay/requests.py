@@ -1,6 +1,6 @@
 """What each entry of the menu is asked, in the order of the menu."""
 
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -20,10 +20,11 @@ from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
 from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, model_draft, search_draft
-from backstay.task.plan import Plan, references_in
+from backstay.task.plan import Plan
 from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
+from backstay.task.theirs import Theirs
 from backstay.tools.tool import ToolResult, WorkspaceLimits
 
 Part = TypeVar("Part", bound="OfRun")
@@ -192,24 +193,6 @@ class OfArguments(OfRun):
     def references(self) -> dict[int, str] | None:
         """Return what references name; None where a text that looks like one is a text."""
         return self.results if self.of_plan else None
-
-
-class Theirs(Message):
-    """Hold what a step of the task's plan says by itself, and what others gave for it to be filled in with."""
-
-    written: dict[str, Any]
-    """The arguments as the plan has them."""
-    given: dict[str, Any]
-    """The fields of the input that they name."""
-
-    @classmethod
-    def of(cls, task: Task, arguments: dict[str, Any]) -> Self | None:
-        """Return it for the arguments of a step of the task's plan; None where nothing of others is filled in."""
-        if task.input_from == "task":
-            return None
-        named = {path.split(".")[1] for path in references_in(arguments) if path.startswith("input.")}
-        given = {name: task.input[name] for name in sorted(named) if name in task.input}
-        return cls(written=arguments, given=given) if given else None
 
 
 class CheckCall(OfArguments):

@@ -82,10 +82,7 @@ class Store:
         self.secrets = SecretHandles(database, seal.with_own(identity.key("secrets")))
         self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
-        self.requests = Requests(database, clock)
-        self.looks = Looks(database, now)
-        self.outbox = Outbox(database, clock, now)
-        self.posts = Posts(database, now)
+        self._open_notices(clock, now)
         self.pauses = Pauses(database, now)
         self.standing = StandingTasks(database, clock, seal.with_own(identity.key("triggers")))
         self.starts = Starts(database, clock, seal.with_own(identity.key("triggers")))
@@ -104,6 +101,13 @@ class Store:
         self.decided = Decided(database)
         self.auditing = Auditing(self.chains, self.roots, lambda: self.identity.id)
         database.before_commit = self.ledger.write
+
+    def _open_notices(self, clock: Callable[[], float], now: Callable[[Connection], float]) -> None:
+        """Keep what people are asked, and who was told of it."""
+        self.requests = Requests(self._database, clock)
+        self.looks = Looks(self._database, now)
+        self.outbox = Outbox(self._database, clock, now)
+        self.posts = Posts(self._database, now)
 
     def _open_memory(self, database: Database, clock: Callable[[], float]) -> None:
         """Find again what runs have left, verify it, and forget it."""

@@ -92,4 +92,4 @@ def test_the_table_of_timeouts_has_one_row_for_each_entry_and_no_other():
 def test_the_workflows_are_the_ones_that_other_programs_start_by_name():
     names = [workflow._Definition.must_from_class(found).name for found in workflows.WORKFLOWS]
 
-    assert names == ["RunTask", "UndoRun", "ReadRun", "JobLane"]
+    assert names == ["RunTask", "UndoRun", "ReadRun", "StartRun", "JobLane"]

@@ -22,8 +22,8 @@ from backstay.frozen import Frozen
 from backstay.requests import OfRun
 from backstay.shown import one_line
 from backstay.task.task import Task
-from workflows.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
-from workflows.run_context import RunContext
+from workflows.context.run_context import RunContext
+from workflows.dispatch.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
 
 AGAIN = timedelta(minutes=1)
 """How long a store that cannot be reached is left alone; no person is there who could be asked about it."""

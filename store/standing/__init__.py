@@ -1,5 +1,4 @@
 """Keep tasks that are started again and again, and each of their starts.
 
-May import: backstay.budgets, backstay.canonical, backstay.errors, backstay.frozen, backstay.task, store.database,
-store.secrets.
+May import: backstay, store.database, store.secrets.
 """

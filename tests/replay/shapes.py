@@ -5,7 +5,19 @@ import asyncio
 from backstay.testing import Conversation, Reply
 from tests import signing
 from tests.engine import Engine, pending
-from tests.replay import continued, lanes, lost_answers, meaning, models, plans, programs, repeated_steps, steered, told
+from tests.replay import (
+    continued,
+    lanes,
+    lost_answers,
+    meaning,
+    models,
+    plans,
+    programs,
+    repeated_steps,
+    starts,
+    steered,
+    told,
+)
 from tests.replay.steps import FINISH, KEY, READ, SEND, Handle, Play, Script, decided, find
 
 OTHER = ("mail__send_email", {"to": "b@example.com", "subject": "s", "body": "b"})
@@ -120,4 +132,5 @@ SHAPES: dict[str, Play] = {
     **models.SHAPES,
     **continued.SHAPES,
     **lanes.SHAPES,
+    **starts.SHAPES,
 }

@@ -86,6 +86,8 @@ HOLDS = {
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "undo-run-lost-2": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "undo-by-hand": ["load_effects", "hide_secrets", "settle_effect taken_back", "load_effects"],
+    "started": ["begin_start", "end_start"],
+    "start-cancelled": ["begin_start", "end_start", "canceled"],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
     "program-reads": ["resume_program", "call_together", *["call_tool"] * 3, "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],

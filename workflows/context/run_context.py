@@ -15,12 +15,12 @@ from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.denials import Denial
 from backstay.policies.ruling import Ruling
-from backstay.requests import Theirs
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import EventDraft
 from backstay.task.status import State
 from backstay.task.task import Task
+from backstay.task.theirs import Theirs
 from backstay.tools.tool import ToolCall
 from workflows.asking.approvals import Approvals, CheckAnswer, never
 from workflows.context.calls_in_flight import BatchInFlight

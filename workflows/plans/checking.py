@@ -8,7 +8,6 @@ from backstay.errors import ArgumentsInvalid, TaskInvalid, ToolNotFound
 from backstay.plans.leaving_out import Needs
 from backstay.plans.plan_run import PlanRun
 from backstay.provenance.source import MODEL, MOST_LEAVES, MOST_SHOWN, Parts, Source, Sources, leaves
-from backstay.requests import Theirs
 from backstay.task.plan import (
     Plan,
     PlanStep,
@@ -19,6 +18,7 @@ from backstay.task.plan import (
     refuse_large_steps,
     step_named,
 )
+from backstay.task.theirs import Theirs
 from backstay.tools.tool import BUILTIN, Tool, ToolCall
 from workflows.context.run_context import RunContext
 

@@ -7,9 +7,9 @@ from backstay.policies.denials import denials_of
 from backstay.policies.glob import matches
 from backstay.policies.policy import Policy
 from backstay.policies.ruling import Ruling
-from backstay.requests import Theirs
 from backstay.task.plan import references_in
 from backstay.task.task import Task
+from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never

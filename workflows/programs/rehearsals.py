@@ -11,8 +11,8 @@ from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.forecast import ForecastEntry, shown_forecast
 from backstay.canonical import digest_of
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
-from backstay.requests import Theirs
 from backstay.shown import one_line
+from backstay.task.theirs import Theirs
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from workflows.asking.approvals import never
