@@ -61,7 +61,7 @@ class Starting(Activities):
         if result is not None:
             told = str(result.get("outcome") or told)
             micro = round(float(result.get("usage", {}).get("llm_cost_usd", 0)) * MICRO)
-        elif not ask.first_run_id or ask.fault in _NEVER_BEGUN:
+        elif ask.fault in _NEVER_BEGUN:
             micro = 0
         settled = await self.store.starts.settle(ask.start, told or "ended", micro)
         return 0 if settled is None else settled.micro

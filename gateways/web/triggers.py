@@ -60,11 +60,11 @@ async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
     """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
     name = request.path_params["name"]
     kept, key = await page.store.standing.get("trigger", name), await page.store.standing.key(name)
-    most = _MOST if kept is None or kept.standing.door is None else kept.standing.door.max_bytes
     try:
-        body = await read_body(request, most, BODY_S)
+        # The same for all names; what a trigger itself takes is told only to those who have its key.
+        body = await read_body(request, _MOST, BODY_S)
     except TooLong:
-        raise Refused(413, "TooLarge", f"the body is longer than {most:,} bytes; send less") from None
+        raise _too_large(_MOST) from None
     except TimeoutError:
         raise Refused(408, "TooSlow", f"the body took longer than {BODY_S:g} s; send it again") from None
     signed = is_signed(key or secrets.token_bytes(), request.headers, body)
@@ -76,7 +76,14 @@ async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
             "not signed with the key of this trigger within the last 5 minutes; send backstay-timestamp, and in "
             "backstay-signature the hex HMAC-SHA256 of the timestamp, a dot and the body",
         )
+    door = kept.standing.door or Door()
+    if len(body) > door.max_bytes:
+        raise _too_large(door.max_bytes)
     return kept, body
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "TooLarge", f"the body is longer than {most:,} bytes; send less")
 
 
 async def _started(page: Page, schedules: Schedules, kept: KeptTask, request: Request, body: bytes) -> Response:

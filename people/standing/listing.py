@@ -1,5 +1,6 @@
 """List schedules and triggers: when they start runs, what those led to, and what is left of the day's budget."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class ListedTask(Frozen):
 async def list_tasks(store: Store, schedules: Schedules, kind: Kind | None = None) -> list[ListedTask]:
     """Return the schedules and triggers of a store; what Temporal cannot say is left out, with the reason."""
     kept = [found for found in await store.standing.every() if kind in {None, found.standing.kind}]
-    return [await _listed(store, schedules, found) for found in kept]
+    return await asyncio.gather(*(_listed(store, schedules, found) for found in kept))
 
 
 async def _listed(store: Store, schedules: Schedules, kept: KeptTask) -> ListedTask:

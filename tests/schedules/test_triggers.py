@@ -27,7 +27,9 @@ async def counted(office, name):
 
 @promise("schedules:trigger")
 async def test_a_signed_request_starts_a_definition_with_its_body_as_the_input(office, name):
-    answer = await office.send(name, FREE | {"subject": "the fair"}, "e1")
+    # What others send is data: a text in it that looks like a reference of a plan is none.
+    subject = "${steps.0.result.to} $${x} the fair"
+    answer = await office.send(name, FREE | {"subject": subject}, "e1")
     assert answer.status_code == 202
     told = answer.json()
     assert told["id"] == "e1"
@@ -36,7 +38,7 @@ async def test_a_signed_request_starts_a_definition_with_its_body_as_the_input(o
     sent = office.engine.mailbox.rows(
         "SELECT recipient, subject FROM sent WHERE effect_id LIKE ?", f"{told['workflow_id']}/%"
     )
-    assert sent == [("a@free.example", "the fair")]
+    assert sent == [("a@free.example", subject)]
     kept = await office.store.runs.get(told["workflow_id"])
     assert (kept.opened["started_by"], kept.metadata["trigger"]) == (ANA, name)
 
@@ -81,6 +83,8 @@ async def test_what_is_forged_stale_or_replayed_is_refused_and_leaves_nothing(of
         "an old one": await office.send(name, FREE, at=time.time() - 400),
         "one of tomorrow": await office.send(name, FREE, at=time.time() + 400),
         "an unknown trigger": await office.send(some("none"), FREE, key=office.keys[name]),
+        "a large one": await office.send(name, FREE | {"subject": "x" * 1000}, key=other),
+        "a large one for an unknown trigger": await office.send(some("none"), FREE | {"subject": "x" * 1000}),
         "no time": await office.send(name, FREE, **{"backstay-timestamp": "9" * 40}),
     }
     assert {case: answer.status_code for case, answer in cases.items()} == dict.fromkeys(cases, 403)
