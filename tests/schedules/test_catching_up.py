@@ -59,6 +59,6 @@ async def test_what_was_due_while_everything_was_down_is_made_up_for_once(tmp_pa
 @pytest.mark.soak
 @promise("schedules:catch-up-window")
 async def test_what_was_due_longer_ago_than_the_schedule_says_is_left_out_and_counted(tmp_path):
-    made_up, row = await down_for(own_port(), tmp_path, 31, every=15, catch_up=10)
+    made_up, row = await down_for(own_port(), tmp_path, 27, every=15, catch_up=10)
     assert made_up == []
     assert row.missed >= 1
