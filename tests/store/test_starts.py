@@ -31,16 +31,16 @@ def stores(database_url, tmp_path):
 
 @promise("schedules:day-budget-databases")
 async def test_two_workers_that_reserve_at_once_never_exceed_the_day(stores):
-    async with stores() as one, stores() as other:
-        await one.standing.add(TASK)
+    async with stores() as left, stores() as right:
+        await left.standing.add(TASK)
         # Each start is reserved for twice, as by a worker that was thought dead.
         starts = [f"start-{n}" for n in range(20)]
-        twice = zip([one, other] * 20, starts + starts[::-1], strict=True)
+        twice = zip([left, right] * 20, starts + starts[::-1], strict=True)
         asked = [store.starts.reserve(start, TASK, start) for store, start in twice]
         made = await asyncio.gather(*asked)
         reserved = {start.id for start in made if start.state is StartState.RESERVED}
         assert len(reserved) == 10
-        assert await one.starts.counted(TASK) == (1_000_000, 10)
-        await other.starts.settle(next(iter(reserved)), "completed", 40_000)
-        await one.starts.settle(next(iter(reserved)), "completed", 90_000)
-        assert await one.starts.counted(TASK) == (940_000, 10)
+        assert await left.starts.counted(TASK) == (1_000_000, 10)
+        await right.starts.settle(next(iter(reserved)), "completed", 40_000)
+        await left.starts.settle(next(iter(reserved)), "completed", 90_000)
+        assert await left.starts.counted(TASK) == (940_000, 10)
