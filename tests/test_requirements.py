@@ -1,10 +1,9 @@
 """The manifest of promises, held to both ways: no promise without a test or a reason, no test without its promise."""
 
 import re
-import subprocess
-import sys
 
 from tests.requirements import promise
+from tests.requirements.__main__ import main
 from tests.requirements.manifest import AREAS, HOUSE, areas, promised_by_test, promises, proofs, run_by_soak_only
 
 NORMAL_LENGTH = 120
@@ -73,10 +72,10 @@ def test_a_reason_names_a_feature_and_no_number():
 
 
 @promise("testing:both-ways")
-def test_the_table_is_printed_by_promise_and_by_test_and_filtered_by_a_word():
+def test_the_table_is_printed_by_promise_and_by_test_and_filtered_by_a_word(capsys):
     def printed(*options: str) -> str:
-        command = [sys.executable, "-m", "tests.requirements", *options]
-        return subprocess.run(command, cwd=HOUSE, check=True, capture_output=True, text=True).stdout
+        main(options)
+        return capsys.readouterr().out
 
     name, test = "testing:both-ways", f"tests/test_requirements.py::{printed.__qualname__.partition('.')[0]}"
     text = promises()[name].text

@@ -297,6 +297,7 @@ async def test_dev_ends_with_the_workers_reason_when_it_cannot_start_at_all(nurs
 
 
 @promise("clients:said")
+@pytest.mark.thorough
 async def test_dev_starts_without_any_file_and_says_in_three_lines_what_is_missing(nursery, tmp_path):
     port = own_port()
     environment = bare(XDG_STATE_HOME=str(tmp_path / "state"))

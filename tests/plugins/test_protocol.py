@@ -10,8 +10,6 @@ import termios
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.plugins.client import ENTRY, HOUSE, PLUGINS, daemon, lay_out
 from tests.requirements import promise
 
@@ -59,32 +57,32 @@ async def test_help_reload_help_and_health_answer_at_once(tmp_path):
     }
 
 
+NO_REQUESTS = [
+    "no json",
+    "[1]",
+    "5",
+    '"x"',
+    '{"command": "help"}',
+    '{"id": true, "command": "help"}',
+    '{"id": "a", "command": "health", "payload": {"detail": NaN}}',
+    '{"id": "a", "command": "health", "payload": {"detail": 1e999}}',
+    '{"id": "a", "command": "health"}{"id": "b"}',
+    '{"id": "\\ud800", "command": "health"}',
+]
+
+
 @promise("plugins:errors")
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no json",
-        "[1]",
-        "5",
-        '"x"',
-        '{"command": "help"}',
-        '{"id": true, "command": "help"}',
-        '{"id": "a", "command": "health", "payload": {"detail": NaN}}',
-        '{"id": "a", "command": "health", "payload": {"detail": 1e999}}',
-        '{"id": "a", "command": "health"}{"id": "b"}',
-        '{"id": "\\ud800", "command": "health"}',
-    ],
-)
-async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path, line):
+async def test_what_is_no_request_is_bad_json_and_the_daemon_goes_on(tmp_path):
     lay_out(tmp_path, "demo")
     async with daemon(tmp_path) as client:
-        client.write(line)
-        client.ask("h", "health")
-        await client.until("h")
-    assert client.lines[1:] == [
-        {"id": None, "status": "error", "payload": {"error": "bad_json"}},
-        {"id": "h", "status": "success", "payload": "ok"},
-    ]
+        for number, line in enumerate(NO_REQUESTS):
+            client.write(line)
+            client.ask(number, "health")
+            await client.until(number)
+            assert client.lines[1 + 2 * number :] == [
+                {"id": None, "status": "error", "payload": {"error": "bad_json"}},
+                {"id": number, "status": "success", "payload": "ok"},
+            ], line
 
 
 @promise("plugins:errors")
@@ -173,22 +171,11 @@ async def test_a_job_that_takes_longer_than_its_timeout_is_killed_and_says_so(tm
 
 
 @promise("plugins:raw")
-@pytest.mark.parametrize(
-    ("printed", "payload"),
-    [("Done, thanks", "Done, thanks"), ('{"a": 1}', {"a": 1}), ("5", 5), ("null", None), ("line\nline", "line\nline")],
-)
-async def test_output_is_json_or_else_the_text(tmp_path, printed, payload):
-    lay_out(tmp_path, "demo")
-    async with daemon(tmp_path, "--local") as client:
-        client.run("a", "demo", "say", {"text": printed})
-        assert await client.until("a") == {"id": "a", "status": "success", "payload": payload}
-
-
-@promise("plugins:raw")
-async def test_output_that_is_empty_or_beyond_json_is_told_as_it_is(tmp_path):
+async def test_output_is_json_or_else_the_text_also_where_it_is_empty_or_beyond_json(tmp_path):
     lay_out(tmp_path, "demo")
     printed = {"{}": {}, "[]": [], '""': "", "false": False, "NaN": "NaN", "-Infinity": "-Infinity", "1e999": "1e999"}
     printed |= {'"\\ud800"': "?", '{"a": 1}{"b": 2}': '{"a": 1}{"b": 2}'}
+    printed |= {"Done, thanks": "Done, thanks", '{"a": 1}': {"a": 1}, "5": 5, "null": None, "line\nline": "line\nline"}
     async with daemon(tmp_path, "--local") as client:
         for number, text in enumerate(printed):
             client.run(number, "demo", "say", {"text": text})

@@ -7,7 +7,7 @@ make promises WORD=undo       only what has this word in its name, its text or i
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.requirements.manifest import Promise, areas, promised_by_test, promises, proofs
 
@@ -38,10 +38,15 @@ def _by_test(word: str) -> Iterator[str]:
             yield entry
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> None:
+    """Print what the arguments ask for."""
     parser = argparse.ArgumentParser(prog="make promises")
     parser.add_argument("--by", choices=("promise", "test"), default="promise")
     parser.add_argument("--word", default="")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     entries = _by_promise(given.word) if given.by == "promise" else _by_test(given.word)
     sys.stdout.writelines(f"{entry}\n" for entry in entries)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -47,30 +47,30 @@ async def test_a_clean_project_has_no_fault(desk):
     assert desk.held() == before
 
 
+FAULTS = [
+    ("lint", "shop/orders.py", "import os\n", "shop/orders.py:1: F401"),
+    ("lint", "shop/orders.py", "def broken()\n    return 1\n", "shop/orders.py:1: invalid-syntax"),
+    (
+        "types",
+        "shop/orders.py",
+        'def total(prices: list[int]) -> int:\n    return "3"\n',
+        "shop/orders.py:2: Incomp",
+    ),
+    ("types", "shop/orders.py", "def broken()\n    return 1\n", "[syntax]"),
+    ("import", "shop/__init__.py", "import not_there\n", "shop: ModuleNotFoundError"),
+    ("import", "shop/__init__.py", "import os\nos._exit(0)\n", "shop: it ended without a word"),
+    (
+        "tests",
+        "tests/test_orders.py",
+        "def test_no():\n    assert 1 == 2\n",
+        "tests/test_orders.py::test_no (call)",
+    ),
+    ("tests", "tests/test_orders.py", "import not_there\n", "tests/test_orders.py (cannot be collected)"),
+]
+
+
 @promise("plans:review")
-@pytest.mark.parametrize(
-    ("name", "file", "text", "told"),
-    [
-        ("lint", "shop/orders.py", "import os\n", "shop/orders.py:1: F401"),
-        ("lint", "shop/orders.py", "def broken()\n    return 1\n", "shop/orders.py:1: invalid-syntax"),
-        (
-            "types",
-            "shop/orders.py",
-            'def total(prices: list[int]) -> int:\n    return "3"\n',
-            "shop/orders.py:2: Incomp",
-        ),
-        ("types", "shop/orders.py", "def broken()\n    return 1\n", "[syntax]"),
-        ("import", "shop/__init__.py", "import not_there\n", "shop: ModuleNotFoundError"),
-        ("import", "shop/__init__.py", "import os\nos._exit(0)\n", "shop: it ended without a word"),
-        (
-            "tests",
-            "tests/test_orders.py",
-            "def test_no():\n    assert 1 == 2\n",
-            "tests/test_orders.py::test_no (call)",
-        ),
-        ("tests", "tests/test_orders.py", "import not_there\n", "tests/test_orders.py (cannot be collected)"),
-    ],
-)
+@pytest.mark.parametrize(("name", "file", "text", "told"), spread(FAULTS, 4))
 async def test_a_planted_fault_is_found(desk, name, file, text, told):
     fill(desk, CLEAN | {file: text})
     found = await checked(desk, name)

@@ -25,7 +25,7 @@ from tests.engine import Scripts, ended, engine
 from tests.requirements import promise
 from tests.sizes import sized
 
-WALKS = sized(30, 12)
+WALKS = sized(30, 6)
 STEADY = 25
 """After so many rounds at most, one worker is stopped and another one begins."""
 

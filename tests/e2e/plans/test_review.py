@@ -142,6 +142,7 @@ async def test_a_clean_plan_is_reviewed_with_full_confidence(opened):
 
 
 @promise("plans:confidence")
+@pytest.mark.thorough
 async def test_what_is_wrong_lowers_the_confidence_and_a_critical_fault_takes_it_all(opened):
     run, refs = await done(opened, "planted", *GOOD, write("shop/orders.py", WRONG))
     place = opened[1] / "planted"

@@ -203,7 +203,7 @@ async def test_a_toggle_that_could_not_hold_for_a_plan_is_not_offered_and_is_ref
 
 
 @promise("plans:toggles-limits")
-@pytest.mark.parametrize("approve_at", spread(WAYS, 2))
+@pytest.mark.parametrize("approve_at", spread(WAYS, 1))
 async def test_an_approver_gives_the_steps_of_a_plan_less_memory_processor_and_space(people, rooms, approve_at):
     found = people.engine
     place = rooms / f"narrow-{approve_at.__name__}"
