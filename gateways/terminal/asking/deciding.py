@@ -35,6 +35,8 @@ async def decided_by_name(
 
     Raises DecisionInvalid for a digest that is none of this request.
     """
+    # A run that nobody knows is told at once, without what only a decision needs.
+    await run.is_open()
     from people.decide.deciding import decide
     from people.decide.looking import look, require_digest
     from people.requests.entered import Entered
