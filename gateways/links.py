@@ -4,7 +4,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import json
 import os
 import secrets
@@ -105,11 +104,3 @@ def link_for(seals: Seals, by: str) -> str:
         return seals.seal("link", {"by": person(by)}, LINK_S)
     except Stranger as error:
         raise SettingsInvalid(f"--by: {error}") from None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address to listen on can be reached from this machine only."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -4,20 +4,17 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import httpx2
 import jwt
 import structlog
 
-from gateways.links import is_loopback
+from system.dialing import AddressRefused, Dialer
 
 _KEYS_S = 3600.0
 """How long the keys of the issuer are used before they are asked for again."""
 _AGAIN_S = 30.0
 """How soon an unknown key has us ask again."""
-_WITHIN_S = 5.0
-_MOST_BYTES = 512 * 1024
 log = structlog.get_logger("backstay.keys")
 
 
@@ -40,6 +37,7 @@ class PublishedKeys:
         self._keys: dict[str, PublishedKey] = {}
         self._asked_at: float | None = None
         self._asking = asyncio.Lock()
+        self._dialer = Dialer([described_at])
 
     async def key(self, kid: str) -> PublishedKey:
         """Return a key; raises jwt.InvalidTokenError for one that the issuer does not publish."""
@@ -55,11 +53,10 @@ class PublishedKeys:
     async def _fetched(self) -> dict[str, PublishedKey]:
         """Return the keys that the issuer publishes; nothing while it does not answer."""
         try:
-            async with httpx2.AsyncClient(timeout=_WITHIN_S, follow_redirects=False) as client:
-                described = await _json(client, _safe(self._described_at))
-                published = await _json(client, self._place_of_keys(described))
+            described = await self._json(self._described_at)
+            published = await self._json(self._place_of_keys(described))
             keys = jwt.PyJWKSet.from_dict(published).keys
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, jwt.PyJWTError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, AddressRefused, ValueError, jwt.PyJWTError) as error:
             log.warning("keys.issuer_silent", issuer=self._issuer, error=type(error).__name__)
             return {}
         endorsed = {str(each.get("kid", "")): each.get("endorsements") for each in published["keys"]}
@@ -70,20 +67,11 @@ class PublishedKeys:
         # Some issuers write a slash at the end of their name, and some do not.
         if str(described.get("issuer", "")).rstrip("/") != self._issuer:
             raise ValueError("it describes another issuer")
-        return _safe(str(described.get("jwks_uri", "")))
+        return str(described.get("jwks_uri", ""))
 
-
-async def _json(client: httpx2.AsyncClient, address: str) -> dict[str, Any]:
-    answer = await client.get(address, headers={"accept": "application/json"})
-    data = answer.json() if answer.is_success and len(answer.content) <= _MOST_BYTES else None
-    if not isinstance(data, dict):
-        raise httpx2.DecodingError("no usable answer")
-    return data
-
-
-def _safe(address: str) -> str:
-    """Return an address whose answer nobody on the way can change; raises ValueError for others."""
-    parts = urlsplit(address)
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise ValueError("its keys are not behind https")
-    return address
+    async def _json(self, address: str) -> dict[str, Any]:
+        answer = await self._dialer.request("GET", address, headers={"accept": "application/json"})
+        data = answer.json() if answer.is_success else None
+        if not isinstance(data, dict):
+            raise httpx2.DecodingError("no usable answer")
+        return data

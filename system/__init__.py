@@ -1,4 +1,4 @@
-"""Use the operating system safely: durable files, locks, child processes, bounded output, frames, background work.
+"""Use the system safely: durable files, locks, child processes, bounded output, frames, addresses that others name.
 
 Code in `sandbox.guest` cannot import it: the image of a jail holds the standard library and the guest only.
 

@@ -11,14 +11,14 @@ import jwt
 from backstay.authority import principal
 from backstay.errors import NotVerified, SettingsInvalid
 from examples.teams_bot.activity import Activity
-from gateways.links import Stranger, is_loopback
+from gateways.links import Stranger
 from gateways.published_keys import PublishedKeys
 from people.notices.delivering import NotTaken
+from system.addresses import is_loopback
 
 ISSUER = "https://api.botframework.com"
 SCOPE = f"{ISSUER}/.default"
-CHANNEL = "msteams"
-CARD = "application/vnd.microsoft.card.adaptive"
+CHANNEL, CARD = "msteams", "application/vnd.microsoft.card.adaptive"
 SKEW_S = 300
 _CLAIMS: Any = {"require": ["exp", "nbf", "iss", "aud"], "strict_aud": True}
 _MOST_TOKEN = 16 * 1024

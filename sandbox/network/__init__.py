@@ -1,4 +1,4 @@
 """Let commands reach the hosts that their call names, and no other: a proxy outside of the jail.
 
-May import: backstay.
+May import: backstay, system.
 """

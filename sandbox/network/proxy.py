@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from backstay.policies.network import Site
 from backstay.shown import one_line
 from backstay.tools.execution import Reached
-from sandbox.network.addresses import Address, Internet, Streams, is_never_reached
 from sandbox.network.heads import END, MOST_HEAD, Asked, HeadInvalid, read_head
+from system.addresses import Address, Internet, Streams, is_never_reached
 
 _CHUNK = 64 << 10
 _PHRASES = {

@@ -17,13 +17,13 @@ from sandbox.isolation.cgroups import Cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile, ProfileKind, interpreter_arguments
 from sandbox.limits import Limits, review_limits, shell_limits
-from sandbox.network.addresses import Internet
 from sandbox.network.bridge import open_bridge
 from sandbox.network.proxy import Proxy
 from sandbox.workspaces.answers import MOST_ANSWER, read_answer
 from sandbox.workspaces.command import Bounds, Ended, Heard, run_jailed
 from sandbox.workspaces.watch import JailWatch
 from sandbox.workspaces.workspace import Workspace, WorkspaceCall
+from system.addresses import Internet
 from system.frames import json_frame
 
 FILES = "/usr/lib/backstay/files/main.py"

@@ -10,8 +10,9 @@ from temporalio.client import Client
 from backstay.client.connecting import DATA_CONVERTER
 from backstay.errors import SettingsInvalid
 from backstay.testing import Reply
-from gateways.links import is_loopback, link_for, open_seals
+from gateways.links import link_for, open_seals
 from gateways.web.serving import open_identity
+from system.addresses import is_loopback
 from tests.engine import Scripts, pending
 from tests.postgres import open_postgres
 from tests.requirements import promise

@@ -19,12 +19,12 @@ from sandbox.images.image import find_image
 from sandbox.isolation.cgroups import find_cgroups, release_cgroups
 from sandbox.isolation.nsjail import Nsjail
 from sandbox.limits import shell_limits
-from sandbox.network.addresses import Internet
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.jails import WorkspaceJails
 from sandbox.workspaces.watch import descendants
 from sandbox.workspaces.workspace import WorkspaceCall
 from sandbox.workspaces.workspaces import Workspaces
+from system.addresses import Internet
 
 FAR = ip_address("93.184.216.34")
 NAMES = {

@@ -14,11 +14,11 @@ from sandbox.isolation.nsjail import Nsjail
 from sandbox.isolation.profile import Profile
 from sandbox.isolation.self_test import check_profile, run_workspace_self_test
 from sandbox.limits import shell_limits
-from sandbox.network.addresses import Internet, is_never_reached
 from sandbox.network.proxy import NetworkBounds, Proxy
 from sandbox.snapshots.snapshots import Snapshots
 from sandbox.workspaces.effects import WorkspaceEffects
 from sandbox.workspaces.owner import prepare
+from system.addresses import Internet, is_never_reached
 from tests.requirements import promise
 from tests.sandbox.places import image
 from tests.workspace.driver import FAR, NAMES, Elsewhere, answer

@@ -38,7 +38,8 @@ class Entrance(NamedTuple):
 
 def let_in(settings: Settings, page: str | None, by: str) -> Entrance:
     """Return how a person is let in where the page believes links, and that is on this machine only."""
-    from gateways.links import is_loopback, link_for, open_seals
+    from gateways.links import link_for, open_seals
+    from system.addresses import is_loopback
 
     if settings.web_identity != "link":
         why = f"it knows people by a proxy (BACKSTAY_WEB_IDENTITY={settings.web_identity}), and a chat comes by a link"

@@ -1,4 +1,4 @@
-"""What names stand for, and which addresses are never reached whatever name leads there."""
+"""Look up names, and tell which addresses are never reached whatever name leads there."""
 
 import asyncio
 import ipaddress
@@ -46,6 +46,14 @@ def is_never_reached(address: Address) -> bool:
         return any(address in network for network in _NEVER_4)
     # Addresses of the other kind that are written as one of these lie outside of what is public.
     return address not in _PUBLIC_6 or any(address in network for network in _NEVER_6)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine by its very name, whatever a server of names would say of it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 class Internet:

@@ -1,0 +1,135 @@
+"""Reach the addresses that servers name, and no others: one way for all of them.
+
+A server says where it describes itself, who gives tokens, where they are renewed and where clients are registered. Each
+of these could be an address inside our own network, which takes a request from this machine for one of a friend.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from system.addresses import Address, Internet, is_loopback, is_never_reached
+
+MOST_BYTES = 512 * 1024
+"""How much of an answer is read."""
+WITHIN_S = 10.0
+_LONGEST = 2000
+_STRANGE = frozenset(' \\"<>')
+_PORTS = {"https": 443, "http": 80}
+
+
+class AddressRefused(Exception):
+    """Nothing is sent to an address that a server names."""
+
+
+class Dialer:
+    """Send requests to addresses that a server names."""
+
+    def __init__(self, own: Iterable[str], internet: Internet | None = None) -> None:
+        """`own` are the addresses that the operator wrote: these may be near, and on loopback so may what they name."""
+        parts = [urlsplit(address) for address in own]
+        self._own = {_origin(each.scheme, each.hostname or "", each.port) for each in parts}
+        self._is_local = any(is_loopback(each.hostname or "") for each in parts)
+        self._internet = internet or Internet()
+        self._tls: ssl.SSLContext | None = None
+
+    def require(self, address: str) -> tuple[str, str, int]:
+        """Return scheme, host and port of an address that may be used; raises AddressRefused for others."""
+        plain = address.isascii() and address.isprintable() and not set(address) & _STRANGE
+        if not plain or len(address) > _LONGEST:
+            raise AddressRefused(f"{address[:100]!a} is no address")
+        try:
+            parts = urlsplit(address)
+            host, port = (parts.hostname or "").lower(), parts.port
+        except ValueError:
+            raise AddressRefused(f"{address[:100]!a} is no address") from None
+        if parts.scheme not in _PORTS or not host or parts.username is not None or parts.password is not None:
+            raise AddressRefused(f"{address[:100]!a} is no plain https:// address")
+        origin = _origin(parts.scheme, host, port)
+        if parts.scheme != "https" and not (self._is_local and is_loopback(host)):
+            raise AddressRefused(f"{address[:100]!a} is not https")
+        with suppress(ValueError):
+            self._require_far(origin, host, [ipaddress.ip_address(host)])
+        return origin
+
+    async def request(self, method: str, address: str, **content: Any) -> httpx2.Response:
+        """Send a request; a redirect is not followed, and of a long answer nothing is taken.
+
+        Raises AddressRefused and httpx2.HTTPError.
+        """
+        scheme, host, port = self.require(address)
+        found = await self._addresses(scheme, host, port)
+        request = httpx2.Request(method, address, **content)
+        request.headers["accept-encoding"] = "identity"
+        # The connection goes to the address that was looked at: what the name stands for a moment later has no say.
+        request.url = request.url.copy_with(host=str(found))
+        with suppress(ValueError):
+            ipaddress.ip_address(host)
+            return await self._sent(request, host)
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        return await self._sent(request, host)
+
+    async def _sent(self, request: httpx2.Request, host: str) -> httpx2.Response:
+        self._tls = self._tls or httpx2.create_ssl_context()
+        request.extensions = {**request.extensions, "timeout": httpx2.Timeout(WITHIN_S).as_dict()}
+        # One connection for each request: one that was opened for another name would not be checked again.
+        async with httpx2.AsyncHTTPTransport(verify=self._tls, limits=httpx2.Limits(max_connections=1)) as transport:
+            try:
+                async with asyncio.timeout(2 * WITHIN_S):
+                    answer = await transport.handle_async_request(request)
+                    body = await _bounded(answer)
+            except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
+                raise httpx2.ConnectError(f"{host} cannot be reached: {type(error).__name__}") from None
+        return httpx2.Response(answer.status_code, headers=_kept(answer.headers), content=body, request=request)
+
+    async def _addresses(self, scheme: str, host: str, port: int) -> Address:
+        """Return the address to connect to; raises AddressRefused when one of the name is never reached."""
+        try:
+            found = [ipaddress.ip_address(host)]
+        except ValueError:
+            try:
+                found = list(await self._internet.addresses(host, port))
+            except (OSError, UnicodeError):
+                raise httpx2.ConnectError(f"{host} has no address") from None
+        if not found:
+            raise httpx2.ConnectError(f"{host} has no address")
+        self._require_far((scheme, host, port), host, found)
+        return found[0]
+
+    def _require_far(self, origin: tuple[str, str, int], host: str, found: Iterable[Address]) -> None:
+        if origin in self._own:
+            return
+        for each in found:
+            if self._is_local and is_loopback(host) and each.is_loopback:
+                continue
+            if is_never_reached(each) or self._internet.is_own(each):
+                raise AddressRefused(f"{host} stands for {each}, an address that is private or reserved")
+
+    def close(self) -> None:
+        """Look up nothing any more."""
+        self._internet.close()
+
+
+def _origin(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
+    return scheme, host.lower(), _PORTS.get(scheme, 0) if port is None else port
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in {"content-length", "set-cookie"}}
+
+
+async def _bounded(answer: httpx2.Response) -> bytes:
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise httpx2.DecodingError("compressed")
+    body = bytearray()
+    async for chunk in answer.aiter_raw():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise httpx2.DecodingError("too long")
+    return bytes(body)
