@@ -12,7 +12,7 @@ BackstayError
 |   +-- IsolationUnavailable  ImageMissing         ProgramDiverged
 |   +-- WorkspaceInvalid      WorkspaceBusy
 |   +-- SnapshotRefused       SnapshotDamaged     OutputInvalid
-|   +-- LifelinesExhausted
+|   +-- LifelinesExhausted    SignInRefused
 |   +-- InternalError
 +-- Transient                 trying again may help
     +-- ModelUnavailable      ToolUnavailable      StoreUnavailable    StoreMismatch
@@ -193,6 +193,10 @@ class ProgramCancelled(Final):
 
 class WorkspaceInvalid(Final):
     """The workspace cannot be used."""
+
+
+class SignInRefused(Final):
+    """A sign-in cannot be begun or finished."""
 
 
 class WorkspaceBusy(Final):

@@ -13,6 +13,7 @@ from store.accepted_lines import AcceptedLines
 from store.blobs.blobs import BlobStore
 from store.blobs.moving import Moving
 from store.blobs.objects import Objects
+from store.connections import Connections
 from store.database.database import Answer, Database
 from store.database.identity import StoreIdentity, next_epoch
 from store.database.transactions import Transaction
@@ -79,7 +80,7 @@ class Store:
         self.deltas = Deltas(database, now)
         self.definitions = ToolDefinitions(database, clock)
         self.accepted_lines = AcceptedLines(database, clock)
-        self.secrets = SecretHandles(database, seal.with_own(identity.key("secrets")))
+        self._open_sealed(database, seal, now, clock)
         self.parked = ParkedUndos(database)
         self.plans = Plans(database, clock)
         self._open_notices(clock, now)
@@ -91,6 +92,14 @@ class Store:
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self._open_memory(database, clock)
         self.fitness = Fitness(database, self.blobs, clock, lambda: self.identity)
+
+    def _open_sealed(
+        self, database: Database, seal: Seal, now: Callable[[Connection], float], clock: Callable[[], float]
+    ) -> None:
+        """Keep what is encrypted also where there are no keys."""
+        self.secrets = SecretHandles(database, seal.with_own(self.identity.key("secrets")))
+        key = self.identity.key("connections")
+        self.connections = Connections(database, clock, now, seal.with_own(key), key)
 
     def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
         """Have each transaction write to the ledger what it has noted."""

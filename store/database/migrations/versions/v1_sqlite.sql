@@ -12,6 +12,21 @@ CREATE TABLE accepted_lines (
     PRIMARY KEY (id)
 );
 CREATE INDEX accepted_lines_of_user ON accepted_lines (user_id, state);
+CREATE TABLE connections (
+    user_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    wanted TEXT NOT NULL,
+    connected_at DOUBLE NOT NULL,
+    refreshed_at DOUBLE NOT NULL,
+    ends_at DOUBLE,
+    lease DOUBLE NOT NULL,
+    token TEXT NOT NULL,
+    sealed BLOB,
+    PRIMARY KEY (user_id, provider)
+);
 CREATE TABLE decisions (
     run TEXT NOT NULL,
     n INTEGER NOT NULL,
@@ -144,6 +159,13 @@ CREATE TABLE memory_items (
 );
 CREATE INDEX memory_items_of_owner ON memory_items (owner, at);
 CREATE UNIQUE INDEX memory_items_of_run ON memory_items (run, n, kind);
+CREATE TABLE oauth_clients (
+    provider TEXT NOT NULL,
+    issuer TEXT NOT NULL,
+    return_to TEXT NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (provider, issuer, return_to)
+);
 CREATE TABLE outbox (
     position INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -270,6 +292,15 @@ CREATE TABLE secret_handles (
     sealed BLOB NOT NULL,
     PRIMARY KEY (run, handle)
 );
+CREATE TABLE sign_ins (
+    id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    until DOUBLE NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (id)
+);
+CREATE INDEX sign_ins_by_age ON sign_ins (until);
 CREATE TABLE standing_tasks (
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
