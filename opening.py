@@ -18,6 +18,7 @@ from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.rooms import house
 from backstay.settings import Settings
+from backstay.tools.connection import ConnectionPlace
 from backstay.yaml_text import read_yaml
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from store.fitness import Belongings
     from store.store import Store
     from system.places import Place
+    from toolbox.oauth.connections import Connections
     from toolbox.toolbox import Toolbox
 
 _MARKER_S = 10
@@ -171,9 +173,9 @@ def open_workspaces(settings: Settings) -> AbstractAsyncContextManager["Workspac
 
 
 def open_toolbox(
-    settings: Settings, workspaces: "WorkspaceClient | None" = None
+    settings: Settings, workspaces: "WorkspaceClient | None" = None, store: "Store | None" = None
 ) -> AbstractAsyncContextManager["Toolbox"]:
-    """Open the toolbox that the settings name."""
+    """Open the toolbox that the settings name; servers at which people sign in need the store."""
     from sandbox.isolation.command_jail import CommandJail
     from toolbox.toolbox import open_toolbox
 
@@ -183,8 +185,34 @@ def open_toolbox(
         home=settings.home,
         confinement=CommandJail(nsjail=settings.nsjail, home=settings.home, image=settings.image),
         workspaces=workspaces,
+        connections=None if store is None else _place(settings, store),
         optional=not settings.names_toolbox,
     )
+
+
+def _place(settings: Settings, store: "Store") -> ConnectionPlace:
+    # Operations of the store are attributes that are called, which no type checker takes for methods.
+    connections: Any = store.connections
+    return ConnectionPlace(connections, settings.url)
+
+
+@asynccontextmanager
+async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["Connections | None"]:
+    """Open what signs people in at the servers of the toolbox; None where there are none. Raises ToolboxInvalid."""
+    from toolbox.configuration.load import load
+
+    configuration, _ = load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
+    if all(server.auth is None for server in configuration.servers.values()):
+        yield None
+        return
+    from toolbox.oauth.connections import Connections
+
+    place = _place(settings, store)
+    connections = Connections(configuration.servers, place.store, place.page)
+    try:
+        yield connections
+    finally:
+        await connections.close()
 
 
 @asynccontextmanager
@@ -216,7 +244,7 @@ async def open_resources(
     async with (
         open_store(settings, signs=True) if opened is None else nullcontext(opened) as store,
         open_workspaces(settings) as workspaces,
-        open_toolbox(settings, workspaces) as toolbox,
+        open_toolbox(settings, workspaces, store) as toolbox,
         open_endpoints(settings) as endpoints,
     ):
         yield Resources(

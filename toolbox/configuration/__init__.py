@@ -1,4 +1,4 @@
 """Read toolbox.json: servers, tool declarations, templates, variables.
 
-May import: backstay, toolbox.providers.
+May import: backstay, system, toolbox.providers.
 """

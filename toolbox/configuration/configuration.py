@@ -70,6 +70,34 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
+class ServerAuth(Strict):
+    """Say how people, or backstay itself, sign in at a server; its secret never shows in a repr."""
+
+    grant: Literal["user", "client_credentials"] = "user"
+    """Whose the connection is: of each user, or the operator's own for all runs."""
+    client_id: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """How the operator has registered backstay with the issuer; None: by a document, else by a registration."""
+    client_secret: str | None = Field(default=None, min_length=1, repr=False)
+    client_metadata_url: Annotated[str, Field(pattern=r"^https://[^/?#]+/[^?#]+$")] | None = None
+    """Where a document describes backstay as a client; the page serves one."""
+    register_client: bool = Field(default=True, alias="register")
+    """Whether backstay may register itself where nothing else says how it is known."""
+    scopes: list[Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,200}$")]] = Field(default_factory=list)
+    """What to ask for; empty: what the server says that it needs."""
+    issuer: Annotated[str, Field(pattern=r"^https?://[^/?#]+[^?#]*$")] | None = None
+    """The only issuer to use, whatever the server names."""
+    days: Annotated[float, Field(gt=0, le=3650)] | None = None
+    """After how many days a person signs in again; None: as long as the issuer renews the tokens."""
+
+    @model_validator(mode="after")
+    def _has_a_client(self) -> "ServerAuth":
+        if self.client_secret is not None and self.client_id is None:
+            raise ValueError("`client_secret` belongs to `client_id`; give both, or neither")
+        if self.grant == "client_credentials" and self.client_secret is None:
+            raise ValueError("`client_credentials` needs `client_id` and `client_secret`")
+        return self
+
+
 class ServerEntry(Strict):
     """Hold one entry of `mcpServers`, as other hosts write them; its values never show in a repr."""
 
@@ -84,6 +112,8 @@ class ServerEntry(Strict):
         default=None, min_length=1, repr=False, validation_alias=AliasChoices("url", "serverUrl", "httpUrl")
     )
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    auth: ServerAuth | None = None
+    """How to sign in; None: it is enough to know its address and `headers`."""
     disabled: bool = False
     init_timeout: Annotated[float, Field(gt=0, le=_LONGEST_START_S)] | None = Field(
         default=None, validation_alias=AliasChoices("initTimeout", "init_timeout")
@@ -127,6 +157,10 @@ class ServerEntry(Strict):
             raise ValueError("`args`, `env` and `cwd` belong to `command`; remove them beside `url`")
         if self.command is not None and self.headers:
             raise ValueError("`headers` belong to `url`; remove them beside `command`")
+        if self.command is not None and self.auth is not None:
+            raise ValueError("`auth` belongs to `url`; remove it beside `command`")
+        if self.auth is not None and "authorization" in map(str.lower, self.headers):
+            raise ValueError("`auth` brings a header `Authorization` of its own; remove the one in `headers`")
         return self
 
     def offers(self, tool: str) -> bool:

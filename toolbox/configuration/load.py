@@ -16,12 +16,14 @@ from backstay.canonical import KeyTwice
 from backstay.errors import ToolboxInvalid
 from backstay.quoting import named, quoted
 from backstay.tools.tool import BUILTIN
+from system.addresses import is_loopback
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
     Configuration,
     ProviderEntry,
     ProviderName,
     PythonEntry,
+    ServerAuth,
     ServerEntry,
     ShapedCall,
     UserEntry,
@@ -143,6 +145,8 @@ def _model_at(path: list[str]) -> type[Strict]:
     match path:
         case ["mcpServers", _]:
             return ServerEntry
+        case ["mcpServers", _, "auth"]:
+            return ServerAuth
         case ["providers", _]:
             return ProviderEntry
         case ["providers", _, "tools", _]:
@@ -356,7 +360,18 @@ def _resolve(entry: ServerEntry, variables: Variables, field: str) -> ServerEntr
             )
     if url := update.get("url"):
         _check_url(url, field)
+    if entry.auth is not None:
+        update["auth"] = _resolve_auth(entry.auth, update["url"], variables, f"{field}.auth")
     return entry.model_copy(update=update)
+
+
+def _resolve_auth(auth: ServerAuth, url: str, variables: Variables, field: str) -> ServerAuth:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ToolboxInvalid(f"{field}: tokens are sent over https only; give the server's https:// address as `url`")
+    secret = {} if auth.client_secret is None else {"client_secret": auth.client_secret}
+    named = {} if auth.client_id is None else {"client_id": variables.resolve(auth.client_id, f"{field}.client_id")}
+    return auth.model_copy(update=named | variables.resolve_secrets(secret, field))
 
 
 def _check_url(url: str, field: str) -> None:

@@ -1,0 +1,152 @@
+"""Find out who gives tokens for an MCP server, by what the server and that issuer say of themselves."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client.auth.exceptions import OAuthFlowError
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    create_oauth_metadata_request,
+    extract_field_from_www_auth,
+    extract_resource_metadata_from_www_auth,
+    extract_scope_from_www_auth,
+    get_client_metadata_scopes,
+    handle_auth_metadata_response,
+    handle_protected_resource_response,
+    issuers_match,
+    union_scopes,
+    validate_metadata_issuer,
+)
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
+
+from backstay.errors import SignInRefused
+from backstay.shown import one_line
+from system.dialing import Dialer
+from toolbox.configuration.configuration import ServerAuth
+
+GRANTS = ["authorization_code", "refresh_token"]
+_ACCEPT = "application/json, text/event-stream"
+_LONGEST_SCOPE = 1000
+_PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """Hold where tokens for one server come from."""
+
+    metadata: OAuthMetadata
+    resource: str
+    scope: str
+
+    @property
+    def issuer(self) -> str:
+        """Return the issuer's name as it writes it."""
+        return str(self.metadata.issuer)
+
+
+def wanted_scope(response: httpx2.Response) -> str:
+    """Return what a server says that a call needs, where it refuses for want of that; else nothing."""
+    if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
+        return ""
+    return _plain_scope(extract_scope_from_www_auth(response))
+
+
+async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = "") -> Discovered:
+    """Ask a server who gives tokens for it, and that issuer for its addresses; all of them may be used.
+
+    `granted` is what was allowed or wanted before. Raises SignInRefused, AddressRefused and httpx2.HTTPError.
+    """
+    challenge = await dialer.request("POST", url, json=_PING, headers={"accept": _ACCEPT})
+    described = await _resource(url, challenge, dialer)
+    metadata = await _issuer(url, auth, described, dialer)
+    addresses = [metadata.authorization_endpoint, metadata.token_endpoint]
+    for address in (*addresses, metadata.registration_endpoint, metadata.revocation_endpoint):
+        if address is not None:
+            dialer.require(str(address))
+    asked = _plain_scope(extract_scope_from_www_auth(challenge)) if challenge.status_code in {401, 403} else ""
+    usual = get_client_metadata_scopes(asked or None, described, metadata, GRANTS)
+    scope = " ".join(auth.scopes) or _plain_scope(usual)
+    return Discovered(metadata, _named_resource(url, described), union_scopes(granted, scope) or "")
+
+
+async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> ProtectedResourceMetadata | None:
+    """Return what the server says of itself; None for one of the first revisions, which say nothing."""
+    named = extract_resource_metadata_from_www_auth(challenge)
+    for address in build_protected_resource_metadata_discovery_urls(named, url):
+        answer = await _asked(address, dialer)
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise SignInRefused(f"the server does not say who gives tokens for it: HTTP {answer.status_code}")
+        found = await handle_protected_resource_response(answer)
+        if found is None:
+            continue
+        # Tokens for another server would be got in our name, and sent to this one.
+        if not check_resource_allowed(resource_url_from_server_url(url), str(found.resource)):
+            raise SignInRefused(f"the server describes another one, {one_line(str(found.resource), 100)}")
+        return found
+    return None
+
+
+async def _issuer(
+    url: str, auth: ServerAuth, described: ProtectedResourceMetadata | None, dialer: Dialer
+) -> OAuthMetadata:
+    offered = [] if described is None else [str(each) for each in described.authorization_servers]
+    if auth.issuer is not None and offered and not any(issuers_match(auth.issuer, each) for each in offered):
+        raise SignInRefused(f"the server names {one_line(offered[0], 100)} and not {auth.issuer}, as `issuer` wants")
+    chosen = next((each for each in offered if auth.issuer is None or issuers_match(auth.issuer, each)), auth.issuer)
+    expected = chosen or "{0.scheme}://{0.netloc}".format(urlsplit(url))
+    for address in build_oauth_authorization_server_metadata_discovery_urls(chosen, url):
+        goes_on, found = await handle_auth_metadata_response(await _asked(address, dialer))
+        if found is not None:
+            _require_issuer(found, expected, exactly=chosen is not None)
+            return found
+        if not goes_on:
+            break
+    raise SignInRefused(f"{one_line(expected, 100)} does not say how to sign in there")
+
+
+def _require_issuer(found: OAuthMetadata, expected: str, *, exactly: bool) -> None:
+    """Raise SignInRefused for metadata of another issuer, or of one that anybody could finish a sign-in at."""
+    if not exactly and issuers_match(str(found.issuer), expected):
+        expected = str(found.issuer)
+    try:
+        validate_metadata_issuer(found, expected)
+    except OAuthFlowError:
+        raise SignInRefused(
+            f"{one_line(expected, 100)} says that it is another issuer, {one_line(str(found.issuer), 100)}"
+        ) from None
+
+
+def require_pkce(metadata: OAuthMetadata) -> None:
+    """Raise SignInRefused for an issuer that does not tie a code to whoever asked for it."""
+    if "S256" not in (metadata.code_challenge_methods_supported or ()):
+        raise SignInRefused(f"{metadata.issuer} does not say that it supports PKCE with S256")
+
+
+async def _asked(address: str, dialer: Dialer) -> httpx2.Response:
+    request = create_oauth_metadata_request(address)
+    return await dialer.request("GET", address, headers=dict(request.headers))
+
+
+def _named_resource(url: str, described: ProtectedResourceMetadata | None) -> str:
+    return resource_url_from_server_url(url) if described is None else str(described.resource)
+
+
+def _plain_scope(said: Any) -> str:
+    """Return scopes in the signs that they may have; nothing for what is none."""
+    text = str(said or "")
+    plain = len(text) <= _LONGEST_SCOPE and text.isascii() and text.isprintable() and not set(text) & set('"\\')
+    return " ".join(text.split()) if plain else ""
+
+
+def parsed(answer: httpx2.Response) -> dict[str, Any]:
+    """Return the JSON object of an answer; an empty one where there is none."""
+    try:
+        found = json.loads(answer.content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,189 @@
+"""Speak with an issuer: be known there, exchange a code, renew, and revoke."""
+
+import time
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.client.auth.oauth2 import OAuthContext, PKCEParameters, check_registration_usable
+from mcp.client.auth.utils import (
+    create_client_info_from_metadata_url,
+    create_client_registration_request,
+    handle_registration_response,
+    handle_token_response_scopes,
+    should_use_client_metadata_url,
+)
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
+
+from backstay.errors import SignInRefused, ToolUnavailable
+from backstay.tools.connection import Grant, client_document
+from system.dialing import Dialer
+from toolbox.configuration.configuration import ServerAuth
+from toolbox.oauth.discovery import Discovered, parsed
+
+_GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+"""What an issuer says when it will not renew, however often it is asked."""
+_MAY_PASS = frozenset({"server_error", "temporarily_unavailable"})
+_LONGEST_TOKEN = 64 * 1024
+_SHORTEST = 8
+_KNOWN = ("access_denied", "login_required", "consent_required", "interaction_required", *sorted(_GONE))
+_KNOWN_FAULTS = (*_KNOWN, "invalid_request", "invalid_scope", *sorted(_MAY_PASS))
+
+
+class GrantGone(Exception):
+    """The issuer renews these tokens no more."""
+
+
+def known_client(auth: ServerAuth, metadata: OAuthMetadata, return_to: str) -> dict[str, Any] | None:
+    """Return how backstay is known to an issuer without a registration; None where it is not."""
+    if auth.client_id is not None:
+        offered = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+        secret = "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+        method = "none" if auth.client_secret is None else secret
+        return {"client_id": auth.client_id, "client_secret": auth.client_secret, "token_endpoint_auth_method": method}
+    if should_use_client_metadata_url(metadata, auth.client_metadata_url):
+        return _plain(create_client_info_from_metadata_url(str(auth.client_metadata_url)))
+    if not auth.register_client or metadata.registration_endpoint is None:
+        raise SignInRefused(
+            f"{metadata.issuer} knows no client of ours: register one there, with the return address {return_to}, "
+            "and give its `client_id` under `auth`"
+        )
+    return None
+
+
+async def register(metadata: OAuthMetadata, return_to: str, scope: str, dialer: Dialer) -> dict[str, Any]:
+    """Register backstay with an issuer; raises SignInRefused."""
+    kind = "web" if return_to.startswith("https:") else "native"
+    said = client_document("", [return_to]) | {"application_type": kind, "scope": scope or None}
+    told = OAuthClientMetadata.model_validate(said)
+    request = create_client_registration_request(metadata, told, "")
+    answer = await dialer.request("POST", str(request.url), content=request.content, headers=_JSON)
+    try:
+        client = await handle_registration_response(answer)
+        check_registration_usable(client)
+    except OAuthRegistrationError:
+        raise SignInRefused(f"{metadata.issuer} does not register us: HTTP {answer.status_code}") from None
+    return _plain(client)
+
+
+def departure(found: Discovered, client: dict[str, Any], return_to: str, state: str) -> tuple[str, str]:
+    """Return the address at which a person signs in, and the verifier that only we know."""
+    pkce = PKCEParameters.generate()
+    asked = {
+        "response_type": "code",
+        "client_id": client["client_id"],
+        "redirect_uri": return_to,
+        "state": state,
+        "code_challenge": pkce.code_challenge,
+        "code_challenge_method": "S256",
+        "resource": found.resource,
+    }
+    asked |= {"scope": found.scope} if found.scope else {}
+    # Without it, an issuer of OpenID Connect gives no token that can be renewed.
+    asked |= {"prompt": "consent"} if "offline_access" in found.scope.split() else {}
+    address = str(found.metadata.authorization_endpoint)
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}", pkce.code_verifier
+
+
+async def exchange(sealed: dict[str, Any], code: str, dialer: Dialer) -> Grant:
+    """Return what a code is worth; raises GrantGone, ToolUnavailable or httpx2.HTTPError."""
+    said = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": sealed["return_to"],
+        "code_verifier": sealed["verifier"],
+        "resource": sealed["resource"],
+    }
+    empty = Grant(
+        issuer=sealed["issuer"],
+        resource=sealed["resource"],
+        scope=sealed["scope"],
+        access_token="",
+        token_endpoint=sealed["token_endpoint"],
+        revocation_endpoint=sealed["revocation_endpoint"],
+        client=sealed["client"],
+    )
+    return await _asked(empty, said, dialer)
+
+
+async def renew(grant: Grant, dialer: Dialer) -> Grant:
+    """Return the tokens that follow; raises GrantGone, ToolUnavailable or httpx2.HTTPError."""
+    if grant.client.get("grant") == "client_credentials":
+        said = {"grant_type": "client_credentials"}
+        said |= {"scope": grant.scope} if grant.scope else {}
+    elif grant.refresh_token is None:
+        raise GrantGone("no refresh token")
+    else:
+        said = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token}
+    return await _asked(grant, {**said, "resource": grant.resource}, dialer)
+
+
+async def revoke(grant: Grant, dialer: Dialer) -> bool:
+    """Have an issuer revoke the tokens; return whether it says that it did."""
+    if grant.revocation_endpoint is None:
+        return False
+    done = True
+    for kind, token in (("refresh_token", grant.refresh_token), ("access_token", grant.access_token)):
+        if token:
+            data, headers = _authenticated(grant, {"token": token, "token_type_hint": kind})
+            answer = await dialer.request("POST", grant.revocation_endpoint, data=data, headers=headers)
+            done = done and answer.status_code == 200
+    return done
+
+
+async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
+    data, headers = _authenticated(grant, said)
+    # What the issuer counts from is no earlier than this.
+    at = time.time()
+    answer = await dialer.request("POST", grant.token_endpoint, data=data, headers=headers)
+    if answer.status_code not in {200, 201}:
+        fault = fault_word(parsed(answer).get("error")) or f"HTTP {answer.status_code}"
+        if fault in _GONE or (answer.status_code in {400, 401, 403} and fault not in _MAY_PASS):
+            raise GrantGone(fault)
+        raise ToolUnavailable(f"{grant.issuer} renews no tokens now: {fault}")
+    try:
+        given = await handle_token_response_scopes(answer)
+    except (OAuthTokenError, ValueError):
+        raise GrantGone("its answer holds no token") from None
+    _require_token(given)
+    return replace(
+        grant,
+        access_token=given.access_token,
+        refresh_token=given.refresh_token or grant.refresh_token,
+        expires_at=None if given.expires_in is None else at + max(0, given.expires_in),
+        scope=grant.scope if given.scope is None else given.scope[:1000],
+    )
+
+
+def _require_token(given: OAuthToken) -> None:
+    for token in (given.access_token, given.refresh_token or given.access_token):
+        plain = token.isascii() and token.isprintable() and " " not in token
+        if not plain or not _SHORTEST <= len(token) <= _LONGEST_TOKEN:
+            raise GrantGone("its answer holds no usable token")
+
+
+def _authenticated(grant: Grant, said: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    client = OAuthClientInformationFull.model_validate(grant.client)
+    described = OAuthClientMetadata.model_validate({"redirect_uris": ["http://127.0.0.1/"]})
+    context = OAuthContext(grant.resource, described, _NOTHING, None, None, client_info=client)
+    try:
+        data, headers = context.prepare_token_auth({**said, "client_id": client.client_id}, dict(_FORM))
+    except (OAuthTokenError, OAuthFlowError):
+        raise GrantGone("the client cannot be authenticated") from None
+    return data, headers
+
+
+def fault_word(said: Any) -> str:
+    """Return what an issuer calls a fault, where it is a word that the protocol knows; its own words go nowhere."""
+    return said if said in _KNOWN_FAULTS else ""
+
+
+def _plain(client: OAuthClientInformationFull) -> dict[str, Any]:
+    kept = {"client_id", "client_secret", "token_endpoint_auth_method"}
+    return client.model_dump(mode="json", include=kept)
+
+
+_FORM = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+_JSON = {"content-type": "application/json", "accept": "application/json"}
+_NOTHING: Any = None
