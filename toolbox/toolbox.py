@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backstay.canonical import digest_of
 from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.redaction.redactor import Redactor
+from backstay.tools.connection import SERVICE, ConnectionPlace
 from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.capabilities import capability, index_lines
 from toolbox.catalog.catalog import Catalog, build
@@ -28,14 +29,20 @@ from toolbox.providers.answer import Answer
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
-from toolbox.providers.provider import Call, Caller, Provider, Sent, Started, WorkspaceAccess
+from toolbox.providers.provider import NOBODYS, Call, Caller, PerUser, Provider, Sent, Started, WorkspaceAccess
 from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers, workspace_tools
 
+if TYPE_CHECKING:
+    from toolbox.oauth.connections import Connections
+
+_NO_STORE = "people sign in at it, and only what has the store open knows their connections"
 _KEPT = 8
+_DEFINED = 4
+"""How many lists of tools are kept for each provider, on average: users may be offered different ones."""
 
 
 class Toolbox:
@@ -53,7 +60,7 @@ class Toolbox:
         self._providers = dict(providers)
         self.secrets = secrets
         """Values that must never be shown; at least 8 bytes each."""
-        self._defined: dict[str, tuple[int, list[Definition], list[str]]] = {}
+        self._defined: dict[tuple[str, int], tuple[list[Definition], list[str]]] = {}
         self._built: dict[tuple[tuple[str, int], ...], Catalog] = {}
         self._building = asyncio.Lock()
         self._checking: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in self._providers}
@@ -64,21 +71,49 @@ class Toolbox:
         return sorted(self._providers)
 
     async def catalog(
-        self, user_id: str, *, fresh: bool = False, builtin: frozenset[str] = frozenset(), patience_s: float = 0
+        self,
+        user_id: str,
+        *,
+        owner: str = "",
+        fresh: bool = False,
+        builtin: frozenset[str] = frozenset(),
+        patience_s: float = 0,
     ) -> Catalog:
         """Return what this user sees now; an unreachable server is listed with the reason, never an error.
 
+        `owner` is whose connections count: the user's own, where that is who started the run.
         With patience, servers that are starting for the first time are waited for so long.
         A run sees `fs` and `shell` only when `builtin` names them and its user is granted them.
         """
         offered = self._providers.keys() - (BUILTIN - builtin)
-        granted = sorted(self._configuration.granted(user_id, offered))
+        granted, withheld = self._seen_by(user_id, owner, offered)
         if patience_s:
-            servers = (self._providers[name] for name in granted)
+            servers = (self._of(name, owner) for name in granted)
             waits = (server.wait_started(patience_s) for server in servers if isinstance(server, Started))
             await asyncio.gather(*waits)
-        listings = await asyncio.gather(*(self._providers[name].list(fresh=fresh) for name in granted))
+        listings = await asyncio.gather(*(self._of(name, owner).list(fresh=fresh) for name in granted))
         found = dict(zip(granted, listings, strict=True))
+        built = await self._built_of(found)
+        spoken = {name: listing.instructions for name, listing in found.items() if listing.instructions}
+        signed_in = {name: listing.connection for name, listing in found.items() if listing.connection}
+        told = [spoken, signed_in] if signed_in else [spoken] if spoken else []
+        return replace(
+            built,
+            version=digest_of([built.version, *told])[:16] if told else built.version,
+            instructions=spoken,
+            kinds={name: self._providers[name].kind for name in granted},
+            withheld=withheld,
+            starting=frozenset(name for name, listing in found.items() if listing.starting),
+            unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
+        )
+
+    def _seen_by(self, user_id: str, owner: str, offered: Collection[str]) -> tuple[list[str], dict[str, str]]:
+        """Return what of these providers a user sees, and why not the others."""
+        granted = self._configuration.granted(user_id, offered)
+        nobodys = {} if owner else {name: NOBODYS for name in granted if _needs_owner(self._providers[name])}
+        return sorted(granted - nobodys.keys()), self._configuration.withheld(user_id, offered) | nobodys
+
+    async def _built_of(self, found: Mapping[str, Listing]) -> Catalog:
         key = tuple((name, listing.generation) for name, listing in found.items())
         async with self._building:
             if key not in self._built:
@@ -86,16 +121,7 @@ class Toolbox:
             built = self._built[key] = self._built.pop(key)  # the most recently used goes last
             while len(self._built) > _KEPT:
                 self._built.pop(next(iter(self._built)))
-        spoken = {name: listing.instructions for name, listing in found.items() if listing.instructions}
-        return replace(
-            built,
-            version=digest_of([built.version, spoken])[:16] if spoken else built.version,
-            instructions=spoken,
-            kinds={name: self._providers[name].kind for name in granted},
-            withheld=self._configuration.withheld(user_id, offered),
-            starting=frozenset(name for name, listing in found.items() if listing.starting),
-            unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
-        )
+        return built
 
     async def call(
         self,
@@ -133,7 +159,11 @@ class Toolbox:
             caller=caller or Caller(),
             judge=partial(self._judge_within, caller or Caller()) if judged else None,
         )
-        return await self._providers[definition.provider].call(call)
+        return await self._of(definition.provider, call.caller.owner).call(call)
+
+    def _of(self, name: str, owner: str) -> Provider:
+        provider = self._providers[name]
+        return provider.of(owner) if isinstance(provider, PerUser) else provider
 
     async def judge(self, definition: Definition, arguments: dict[str, Any], caller: Caller) -> Ask | Deny | None:
         """Return what the operator's checks say against a call, with its arguments as the tool receives them."""
@@ -151,7 +181,7 @@ class Toolbox:
     ) -> Ask | Deny | None:
         """Return what the checks say against a call that a tool makes on its way."""
         name = f"{provider}.{tool}"
-        behind = self._providers.get(provider)
+        behind = self._of(provider, caller.owner) if provider in self._providers else None
         found = [] if behind is None else self._define(provider, await behind.list())[0]
         safety = next((other.tool.safety for other in found if other.name == name), Safety.RESTRICTED_WRITE)
         call = ProposedCall(
@@ -230,15 +260,14 @@ class Toolbox:
         return build(definitions, problems, {})
 
     def _define(self, name: str, listing: Listing) -> tuple[list[Definition], list[str]]:
-        kept = self._defined.get(name)
-        if kept is not None and kept[0] == listing.generation:
-            return kept[1], kept[2]
+        if (kept := self._defined.get((name, listing.generation))) is not None:
+            return kept
         entry = self._configuration.of(name)
         definitions: list[Definition] = []
         problems = [f"{name}{problem}" for problem in listing.problems]
         server = self._configuration.servers.get(name)
         for listed in listing.tools:
-            if server is not None and not server.offers(listed.name):
+            if server is not None and not listed.of_engine and not server.offers(listed.name):
                 continue
             if not is_presentable(listed.name):
                 problems.append(f"{name}: a tool is left out because its name {listed.name[:60]!a} cannot be shown")
@@ -258,13 +287,15 @@ class Toolbox:
                 if self._safety.sees(defined.name):
                     defined = replace(defined, tool=defined.tool.model_copy(update={"judged": True}))
                 definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
-        listed_names = {listed.name for listed in listing.tools}
+        listed_names = {listed.name for listed in listing.tools if not listed.of_engine}
         if listed_names:
             missing = [tool for tool in entry.tools if tool not in listed_names]
             problems += [
                 f"providers.{name}.tools.{tool}: the server has no such tool; correct its name" for tool in missing
             ]
-        self._defined[name] = (listing.generation, definitions, problems)
+        self._defined[name, listing.generation] = definitions, problems
+        for old in [*self._defined][: -_DEFINED * len(self._providers)]:
+            self._defined.pop(old, None)
         return definitions, problems
 
     def _compare(self, definition: Definition, listing: Listing) -> None:
@@ -276,6 +307,10 @@ class Toolbox:
             raise ToolChanged(
                 f"{definition.name} has changed since the call was ruled on; review the tool and call it again"
             )
+
+
+def _needs_owner(provider: Provider) -> bool:
+    return isinstance(provider, PerUser) and provider.needs_owner
 
 
 def _declared(listed: ListedTool, operator: Declaration | None) -> Declaration:
@@ -293,11 +328,13 @@ async def open_toolbox(
     home: Path,
     confinement: Confinement | None = None,
     workspaces: WorkspaceHost | None = None,
+    connections: ConnectionPlace | None = None,
     optional: bool = False,
 ) -> AsyncGenerator[Toolbox]:
     """Open the toolbox that a toolbox.json describes, and end its servers on exit.
 
-    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`. An `optional` file may be missing.
+    Jailed plugins need `confinement`; `fs` and `shell` need `workspaces`, and servers with `auth` need `connections`.
+    An `optional` file may be missing.
 
     Raises ToolboxInvalid naming field, value and fix.
     """
@@ -305,8 +342,10 @@ async def open_toolbox(
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    signed_in = _connections(configuration, connections)
+    options: Any = {"jail": confinement, "redactor": Redactor(secrets), "tokens": signed_in}
     configuration, providers = await asyncio.to_thread(
-        partial(_open_providers, jail=confinement, redactor=Redactor(secrets)), configuration, path, environment, home
+        partial(_open_providers, **options), configuration, path, environment, home
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     safety = await asyncio.to_thread(load_safety, configuration.safety, path)
@@ -315,6 +354,17 @@ async def open_toolbox(
         yield toolbox
     finally:
         await toolbox.close()
+        if signed_in is not None:
+            await signed_in.close()
+
+
+def _connections(configuration: Configuration, place: ConnectionPlace | None) -> "Connections | None":
+    """Return who has the tokens of users; None where no server wants any, or there is no store."""
+    if place is None or all(server.auth is None for server in configuration.servers.values()):
+        return None
+    from toolbox.oauth.connections import Connections  # noqa: PLC0415 - slow to load, and few toolboxes need it
+
+    return Connections(configuration.servers, place.store, place.page)
 
 
 def _open_providers(
@@ -325,6 +375,7 @@ def _open_providers(
     *,
     jail: Confinement | None,
     redactor: Redactor,
+    tokens: "Connections | None",
 ) -> tuple[Configuration, dict[str, Provider]]:
     """Return every provider by name, and the configuration in which functions are trusted.
 
@@ -335,7 +386,7 @@ def _open_providers(
     for name, server in configuration.servers.items():
         if not server.disabled and name not in providers:
             kept: Any = {"folder": folder, "log": home / "logs" / f"{file_name(name)}.stderr", "redactor": redactor}
-            providers[name] = _server(name, server, configuration.of(name), environment, **kept)
+            providers[name] = _server(name, server, configuration.of(name), environment, tokens, **kept)
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
             providers[name] = plugin_provider(
@@ -379,6 +430,7 @@ def _server(
     server: ServerEntry,
     entry: ProviderEntry,
     environment: Mapping[str, str],
+    tokens: "Connections | None",
     *,
     folder: Path,
     log: Path,
@@ -390,7 +442,26 @@ def _server(
     most = 1 if entry.serial else entry.concurrency
     options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
     options["idle_timeout"] = server.idle_timeout
+    if server.url is not None and server.auth is not None:
+        return _Unusable(name, _NO_STORE) if tokens is None else _signed_in(name, server, tokens, options)
     if server.url is not None:
         return McpProvider(name, http_transports(server), url=server.url, **options)
     started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
     return McpProvider(name, (started,), log=log, **options)
+
+
+def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: dict[str, Any]) -> Provider:
+    """Return a server at which each user signs in, or backstay itself for all of them."""
+    from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
+    from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above
+    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - as above
+    from toolbox.mcp.transports import http_transports  # noqa: PLC0415 - as above
+
+    url = str(server.url)
+
+    def make(auth: Any) -> McpProvider:
+        return McpProvider(name, http_transports(server, auth), url=url, **options)
+
+    if server.auth is not None and server.auth.grant == "client_credentials":
+        return make(Authorization(tokens, SERVICE, name, url))
+    return UserServers(name, tokens, make, url)

@@ -69,7 +69,10 @@ def of_fault(error: BaseException) -> Exception:
 def of_status(status: int, error: object = None) -> str:
     """Return why a server that answers with this HTTP status cannot be used, in its own words where it has some."""
     if status == 401:
-        return "needs login: the server answered HTTP 401; give it valid credentials under `headers`"
+        return (
+            "needs login: the server answered HTTP 401; give it valid credentials under `headers`, or `auth`, so that "
+            "people sign in"
+        )
     said = f": {message_line(error.message, 200)}" if isinstance(error, MCPError) and error.message else ""
     return f"the server refused the connection with HTTP {status}{said}"
 

@@ -255,18 +255,22 @@ def stdio_transport(
     return lambda ended: open_stdio(server, **options, ended=ended)
 
 
-def http_transports(server: ServerEntry) -> tuple[Transport, ...]:
-    """Return the transports to try for an address, in order; without a `type` it may be either."""
+def http_transports(server: ServerEntry, auth: httpx2.Auth | None = None) -> tuple[Transport, ...]:
+    """Return the transports to try for an address, in order; without a `type` it may be either.
+
+    `auth` adds to each request what lets it in.
+    """
     if server.type == "sse":
-        return (_sse(server),)
-    return (_streamable(server), _sse(server)) if server.type is None else (_streamable(server),)
+        return (_sse(server, auth),)
+    both = (_streamable(server, auth), _sse(server, auth))
+    return both if server.type is None else both[:1]
 
 
-def _streamable(server: ServerEntry) -> Transport:
+def _streamable(server: ServerEntry, auth: httpx2.Auth | None) -> Transport:
     @asynccontextmanager
     async def open_http(ended: asyncio.Event) -> AsyncGenerator[Any]:
         async with (
-            _http(server, ObservedTransport(gone=ended.set)) as http,
+            _http(server, ObservedTransport(gone=ended.set), auth) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams
@@ -274,7 +278,7 @@ def _streamable(server: ServerEntry) -> Transport:
     return open_http
 
 
-def _sse(server: ServerEntry) -> Transport:
+def _sse(server: ServerEntry, auth: httpx2.Auth | None) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
         # The MCP client sends nothing more after a refused request, and reports nothing.
@@ -282,7 +286,7 @@ def _sse(server: ServerEntry) -> Transport:
         opened = sse_client(
             str(server.url),
             sse_read_timeout=_SILENCE_S,
-            httpx_client_factory=lambda **_: _http(server, transport),  # type: ignore[arg-type]  # its keywords are ours
+            httpx_client_factory=lambda **_: _http(server, transport, auth),  # type: ignore[arg-type]  # its keywords are ours
         )
         async with opened as streams:
             yield streams
@@ -290,10 +294,11 @@ def _sse(server: ServerEntry) -> Transport:
     return open_sse
 
 
-def _http(server: ServerEntry, transport: ObservedTransport) -> httpx2.AsyncClient:
+def _http(server: ServerEntry, transport: ObservedTransport, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=transport,
         headers=server.headers,
+        auth=auth,
         timeout=httpx2.Timeout(None, connect=10, pool=10),
         trust_env=False,  # a proxy from the environment would go around the observing transport
     )

@@ -28,6 +28,8 @@ class ListedTool:
     annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     declared: Declaration | None = None
     """The declaration of a built-in tool; the operator's overrides it."""
+    of_engine: bool = False
+    """Whether the engine adds it to what the server lists."""
     hidden: bool = False
     """Whether only the engine calls it."""
     previewed: bool = False
@@ -56,5 +58,7 @@ class Listing:
     reason: str | None = None
     starting: bool = False
     """Whether its server has not answered yet since it was started, and may still do so."""
+    connection: str = ""
+    """Names the sign-in with which it was read; under another one the same tools may do other things."""
     generation: int = 0
     """Counts changes of the tools, so that equal numbers mean equal tools."""

@@ -17,6 +17,10 @@ Sent = Callable[[], Awaitable[None]]
 """Awaited immediately before a request leaves; it commits the intent."""
 
 
+NOBODYS = "its connections are of users, and nobody proved to have started this run; see docs/connections.md"
+"""Why a run is offered nothing of a provider at which each user signs in."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceAccess:
     """Name the workspace that a call may use, its run, and whether it may write there."""
@@ -39,6 +43,8 @@ class Caller:
     user_id: str = "singleton"
     session_id: str = ""
     """Empty when the task names none."""
+    owner: str = ""
+    """Whose connections and memory the run has; nobody's where nobody proved to have started it."""
     patience_s: float | None = None
     """How long a call waits for its turn where calls run one after another; None: as long as for its answer."""
 
@@ -93,6 +99,20 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+@runtime_checkable
+class PerUser(Protocol):
+    """Be a provider that offers each user what is theirs."""
+
+    @property
+    def needs_owner(self) -> bool:
+        """Return whether it offers nothing to runs that nobody proved to have started."""
+        ...
+
+    def of(self, owner: str) -> Provider:
+        """Return what it offers to the owner of a run; to nobody, no more than anybody may see."""
         ...
 
 

@@ -20,12 +20,13 @@ from toolbox.providers.answer import Answer, refused
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
-from toolbox.providers.provider import Call, Provider
+from toolbox.providers.provider import Call, PerUser, Provider
 from toolbox.python_tools.load import LoadedTool
 from toolbox.python_tools.threads import Threads
 from toolbox.schema import without_key
 
 _MOST_KEPT = 256
+_MOST_USERS = 200
 _PAUSE_S = 0.2
 """Before the first repeat of a function that failed; doubled for each further one."""
 GRACE_S = 1.0
@@ -248,6 +249,25 @@ class PythonProvider:
         self._listing = Listing()
         self._threads = Threads(name)
         self._kept: dict[tuple[str, ...], tuple[float, Answer]] = {}
+        self._of_users: dict[str, PythonProvider] = {}
+
+    @property
+    def needs_owner(self) -> bool:
+        """Return whether the provider behind the functions does."""
+        return isinstance(self._behind, PerUser) and self._behind.needs_owner
+
+    def of(self, owner: str) -> Provider:
+        """Return the same functions over what the provider behind them offers to this owner."""
+        if not isinstance(self._behind, PerUser):
+            return self
+        known = self._of_users.pop(owner, None)
+        if known is None:
+            behind = self._behind.of(owner)
+            known = PythonProvider(self.name, self._tools, self._shape, behind, self._secrets)
+        self._of_users[owner] = known  # the most recently used goes last
+        while len(self._of_users) > _MOST_USERS:
+            self._of_users.pop(next(iter(self._of_users)))
+        return known
 
     @property
     def named(self) -> frozenset[str]:
@@ -348,7 +368,8 @@ class PythonProvider:
             needed = sorted({name for shaped in self._shape.values() for name in shaped.tool})
             reason = f"{getattr(self._behind, 'name', self.name)} offers none of {', '.join(needed[:10])}"
         tools = tuple(offered.listed for offered in self._offered.values())
-        self._listing = Listing(tools=tools, reason=reason, starting=behind.starting, generation=behind.generation)
+        told: Any = {"reason": reason, "starting": behind.starting, "connection": behind.connection}
+        self._listing = Listing(tools=tools, generation=behind.generation, **told)
         return self._listing
 
     def _offer(self, tool: LoadedTool, found: Mapping[str, ListedTool]) -> _Offered | None:

@@ -1,0 +1,276 @@
+"""An MCP server at which each user signs in: a connection for each, and a question to whoever is not signed in."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import httpx2
+
+from backstay.errors import BackstayError, ToolUnavailable
+from backstay.redaction.redactor import Redactor
+from backstay.shown import one_line
+from backstay.tools.connection import Connection
+from backstay.tools.tool import Safety
+from toolbox.mcp.authorization import Authorization, Tokens
+from toolbox.mcp.provider import McpProvider
+from toolbox.providers.answer import Answer, refused
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired, input_required_of
+from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
+from toolbox.providers.provider import NOBODYS, Call, NotSent
+
+SIGN_IN = "sign_in"
+"""The tool by which a run asks its user to sign in."""
+STATE = "backstay:connection"
+"""Marks the question whether a person has signed in."""
+_MOST_USERS = 200
+_MOST_LISTS = 256
+_TOKENS = 4
+"""How many of the last tokens a server must not repeat: calls with an older one may still be under way."""
+
+
+class UserServers:
+    """Offer one server to all users, to each by their own connection."""
+
+    kind = "mcp"
+
+    def __init__(
+        self,
+        name: str,
+        tokens: Tokens,
+        make: Callable[[httpx2.Auth], McpProvider],
+        url: str,
+    ) -> None:
+        """`make` opens the server by a user's token, which goes to `url` only."""
+        self.name = name
+        self.tokens, self.make, self.url = tokens, make, url
+        self._users: dict[str, UserServer] = {}
+        self._numbers: dict[str, int] = {}
+        self._next = itertools.count(1)
+        self._closing = set[asyncio.Task[None]]()
+
+    @property
+    def needs_owner(self) -> bool:
+        """Return True: who proved nothing has no connection."""
+        return True
+
+    def of(self, owner: str) -> "UserServer":
+        """Return the server as one user has it."""
+        known = self._users.pop(owner, None) or UserServer(self, owner)
+        self._users[owner] = known  # the most recently used goes last
+        for name in [name for name, user in self._users.items() if not user.in_use][: len(self._users) - _MOST_USERS]:
+            self.end(self._users.pop(name))
+        return known
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return no tool: each user has their own."""
+        return Listing(reason=NOBODYS)
+
+    async def call(self, call: Call) -> Answer:
+        """Raise ToolUnavailable: nobody calls it."""
+        raise ToolUnavailable(f"{self.name}: {NOBODYS}")
+
+    async def close(self) -> None:
+        """Close it for all users."""
+        await asyncio.gather(*(user.close() for user in self._users.values()), *self._closing)
+
+    def end(self, user: "UserServer | McpProvider") -> None:
+        """Close what nobody uses any more, in the background."""
+        task = asyncio.create_task(user.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def numbered(self, listing: Listing) -> Listing:
+        """Return a list with a number that it shares with equal lists only, whichever user has them."""
+        told = repr((listing.tools, listing.problems, listing.instructions))
+        number = self._numbers.pop(told, None) or next(self._next)
+        self._numbers[told] = number
+        while len(self._numbers) > _MOST_LISTS:
+            self._numbers.pop(next(iter(self._numbers)))
+        return replace(listing, generation=number)
+
+
+class UserServer:
+    """Offer one server to one user."""
+
+    kind = "mcp"
+
+    def __init__(self, servers: UserServers, owner: str) -> None:
+        """Open nothing yet."""
+        self.name = servers.name
+        self._servers = servers
+        self._owner = owner
+        self._connection = ""
+        """The sign-in with which `_server` was opened."""
+        self._server: McpProvider | None = None
+        self._redactor = Redactor(())
+        self._tokens = deque[str](maxlen=_TOKENS)
+        self._calls = 0
+
+    @property
+    def in_use(self) -> bool:
+        """Return whether a call is under way."""
+        return self._calls > 0
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return the user's tools, and the one by which a run asks for a sign-in."""
+        if not self._owner:
+            return Listing(reason=NOBODYS)
+        try:
+            known = await self._known()
+        except BackstayError as error:
+            return Listing(reason=str(error))
+        if known is None:
+            return self._listed(Listing(), "")
+        found = await self._of(known).list(fresh=fresh)
+        if found.reason is not None and await self._has_ended():
+            # Its tools stay known: a call of one asks the person.
+            found = replace(found, reason=None)
+        return self._listed(found, known.id)
+
+    async def wait_started(self, patience_s: float) -> None:
+        """Wait for a server that is starting, where the user is signed in."""
+        try:
+            known = await self._known() if self._owner else None
+        except BackstayError:
+            return
+        if known is not None:
+            await self._of(known).wait_started(patience_s)
+
+    async def call(self, call: Call) -> Answer:
+        """Make a call with the user's token; where there is none that holds, ask the person for a sign-in first."""
+        if not self._owner:
+            raise ToolUnavailable(f"{self.name}: {NOBODYS}")
+        reply = call.reply
+        if reply is not None and reply.required.state == STATE:
+            if reply.declined or reply.content is not True:
+                return refused(f"{self._owner} did not sign in at {self.name}")
+            call = replace(call, reply=None)
+        self._calls += 1
+        try:
+            return await self._called(call)
+        finally:
+            self._calls -= 1
+
+    async def close(self) -> None:
+        """End the connection to the server."""
+        if self._server is not None:
+            await self._server.close()
+
+    async def _called(self, call: Call) -> Answer:
+        known = await self._known()
+        if known is None:
+            return self._question()
+        if call.tool == SIGN_IN:
+            if call.still_listed is not None:
+                call.still_listed(await self.list())
+            return Answer(success=True, data=f"{self._owner} is signed in at {self.name}; search for its tools again")
+        server, still_listed, on_progress = self._of(known), call.still_listed, call.on_progress
+        if still_listed is not None:
+            call = replace(call, still_listed=lambda found: still_listed(self._listed(found, known.id)))
+        if on_progress is not None:
+            call = replace(call, on_progress=lambda line: on_progress(self._scrubbed(line)))
+        try:
+            answer = await server.call(call)
+        except (NotSent, ToolUnavailable) as error:
+            # In both cases the tool has not seen the call.
+            if await self._has_ended() or (isinstance(error, NotSent) and await self._wants_more()):
+                return self._question()
+            raise self._scrubbed_error(error) from None
+        except Exception as error:
+            raise self._scrubbed_error(error) from None
+        return self._scrubbed_answer(answer)
+
+    async def _known(self) -> Connection | None:
+        """Return the user's connection, with what a server must not repeat of it."""
+        known = await self._servers.tokens.usable(self._owner, self.name)
+        token = "" if known is None or known.grant is None else known.grant.access_token
+        if token and token not in self._tokens:
+            self._tokens.append(token)
+            self._redactor = Redactor(self._tokens)
+        return known
+
+    async def _has_ended(self) -> bool:
+        try:
+            return await self._known() is None
+        except BackstayError:
+            return False
+
+    async def _wants_more(self) -> bool:
+        known = await self._known()
+        granted = set() if known is None or known.grant is None else set(known.grant.scope.split())
+        return known is None or not set(known.wanted.split()) <= granted
+
+    def _of(self, known: Connection) -> McpProvider:
+        """Return the server, opened anew for another sign-in: a session is of whoever began it."""
+        if self._server is None or self._connection != known.id:
+            if self._server is not None:
+                self._servers.end(self._server)
+            auth = Authorization(self._servers.tokens, self._owner, self.name, self._servers.url)
+            self._server, self._connection = self._servers.make(auth), known.id
+        return self._server
+
+    def _listed(self, found: Listing, connection: str) -> Listing:
+        clean = self._redactor.without_known
+        tools = tuple(
+            replace(
+                tool,
+                description=clean(tool.description),
+                input_schema=clean(tool.input_schema),
+                output_schema=clean(tool.output_schema),
+            )
+            for tool in found.tools
+            if tool.name != SIGN_IN and clean(tool.name) == tool.name
+        )
+        told: Any = {name: clean(value) for name, value in _told(found).items()}
+        listing = replace(found, tools=(*tools, self._sign_in()), connection=connection, **told)
+        return self._servers.numbered(replace(listing, problems=tuple(listing.problems)))
+
+    def _sign_in(self) -> ListedTool:
+        return ListedTool(
+            name=SIGN_IN,
+            description=f"Ask the user to sign in at {self.name}. Use it when the tools of {self.name} are missing, "
+            "or when one refuses for want of rights; afterwards, search for tools again.",
+            input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+            annotations=ToolAnnotations(read_only=True, open_world=False),
+            declared=Declaration(safety=Safety.READ_ONLY, content="own", egress=False),
+            of_engine=True,
+        )
+
+    def _question(self) -> Answer:
+        """Return the question whether the person has signed in; nothing was sent."""
+        url, mark = self._servers.tokens.link(self._owner, self.name)
+        who = one_line(self._owner, 80)
+        where = "" if url else f" with `backstay connect {self.name} --user {who}`"
+        form = {"type": "boolean", "title": "signed in", "$comment": mark}
+        message = f"{who} must sign in at {self.name}{where}; then the call goes on."
+        request = ElicitationRequest(key="signed_in", message=message, form=form, url=url)
+        return Answer(success=False, question=InputRequired(requests=(request,), state=STATE))
+
+    def _scrubbed(self, text: str) -> str:
+        return str(self._redactor.without_known(text))
+
+    def _scrubbed_error(self, error: Exception) -> Exception:
+        error.args = tuple(self._scrubbed(part) if isinstance(part, str) else part for part in error.args)
+        return error
+
+    def _scrubbed_answer(self, answer: Answer) -> Answer:
+        """Return an answer in which the server does not repeat the token that it was called with."""
+        clean, question = self._redactor.without_known, answer.question
+        if question is not None:
+            kept = question.to_keep()
+            question = input_required_of({**clean(kept), "state": kept["state"]})
+        texts: Any = {name: clean(getattr(answer, name)) for name in ("data", "error", "reason")}
+        known = [token.encode() for token in self._tokens]
+        files = {name: data for name, data in answer.files.items() if not any(token in data for token in known)}
+        return replace(answer, question=question, files=files, **texts)
+
+
+def _told(found: Listing) -> dict[str, Any]:
+    return {name: value for name, value in asdict(replace(found, tools=())).items() if name in _TEXTS}
+
+
+_TEXTS = frozenset({"instructions", "reason", "problems"})
