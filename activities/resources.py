@@ -1,6 +1,6 @@
 """What the activities work with; built once per worker."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +11,7 @@ from temporalio.client import Client
 
 from activities.definitions import Definitions
 from activities.endpoints.endpoints import Endpoints
+from activities.owners import Owners
 from activities.records import Records, RunSecrets
 from activities.telemetry.attributes import note_event
 from backstay.errors import ArgumentsInvalid, BackstayError
@@ -30,7 +31,7 @@ from store.store import Store
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.manifest.builder import masked
-from toolbox.providers.provider import WorkspaceAccess
+from toolbox.providers.provider import Caller, WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
 _timeline = structlog.get_logger("backstay.timeline")
@@ -99,6 +100,11 @@ class Resources:
     """Returns the queue of the sandbox role when a worker polls it."""
     workspaces: WorkspaceClient
     """Claims workspaces for runs, and releases them."""
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Return what knows whose connections and memory runs may use."""
+        return Owners(self.settings, self.store)
 
     @cached_property
     def secrets(self) -> RunSecrets:
@@ -185,9 +191,21 @@ class Activities:
             note_event(event)
         self.resources.secrets.tell(run, written.handles)
 
+    async def first_catalog(self, run: str, user_id: str, started_by: str, builtin: Iterable[str]) -> Catalog:
+        """Return what a run sees as it begins, started by whoever proved it."""
+        owner = self.resources.owners.begin(run, user_id, started_by)
+        return await self.toolbox.catalog(user_id, owner=owner, builtin=frozenset(builtin))
+
+    async def caller(self, ask: OfRun) -> Caller:
+        """Return for whom the calls of a run are made; they wait for no turn."""
+        owner = await self.resources.owners.of(ask.run)
+        return Caller(user_id=ask.user_id, session_id=ask.session_id or "", owner=owner, patience_s=0)
+
     async def catalog(self, ask: OfRun, user_id: str, *, patience_s: float = 0) -> Catalog:
         """Return what a run's user sees now, with the run's workspace, and which of the tools have changed."""
-        catalog = await self.toolbox.catalog(user_id, builtin=frozenset(ask.builtin), patience_s=patience_s)
+        owner = await self.resources.owners.of(ask.run)
+        more: Any = {"builtin": frozenset(ask.builtin), "patience_s": patience_s}
+        catalog = await self.toolbox.catalog(user_id, owner=owner, **more)
         known = self.store.definitions
         if known.is_unchanged(catalog.version):
             return catalog

@@ -13,7 +13,7 @@ from backstay import calls
 from backstay.approvals.approval import RecordedDecision
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
-from backstay.memory.item import UNKNOWN_SOURCE, MemoryItem, least_trusted, owner_of, without_ref
+from backstay.memory.item import UNKNOWN_SOURCE, MemoryItem, least_trusted, without_ref
 from backstay.memory.words import MOST_INDEXED, MOST_READ, words_of
 from backstay.provenance.source import Source
 from backstay.task.event import Event
@@ -43,8 +43,8 @@ class Remembering(Activities):
         """Return whose memory a run may use, by what was proven when it began and by the settings of today."""
         if row is None or row.pruned_at is not None:
             return ""
-        named, started_by = _in(row, "memory_of"), _in(row, "started_by")
-        return named if named == owner_of(row.user_id, started_by, self.settings.may_act_for) else ""
+        named = _in(row, "memory_of")
+        return named if named == self.resources.owners.of_row(row) else ""
 
     async def row(self, run: str) -> RunRow | None:
         """Return the row of a run."""

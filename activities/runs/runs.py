@@ -38,7 +38,6 @@ from backstay.approvals.deciding import words_hold_s
 from backstay.approvals.proof import START, Binding
 from backstay.canonical import canonical
 from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskInvalid
-from backstay.memory.item import owner_of
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
@@ -94,7 +93,7 @@ class Runs(Activities):
         more |= {"output_schema": await self._output_schema(ask), **self._memory(task, profile, more["started_by"])}
         chosen = self._chosen(task, profile)
         builtin = await self._claim_workspace(ask)
-        catalog = await self.toolbox.catalog(task.user_id, builtin=frozenset(builtin))
+        catalog = await self.first_catalog(ask.run, task.user_id, more["started_by"], builtin)
         _require_granted(task, catalog)
         _require_checks(profile, catalog)
         if task.plan is None:
@@ -201,7 +200,7 @@ class Runs(Activities):
         """Return whose memory the run reads or fills; nothing where it does neither."""
         if not (profile.memory.read or profile.memory.write):
             return {}
-        return {"memory_of": owner_of(task.user_id, started_by, self.settings.may_act_for)}
+        return {"memory_of": self.resources.owners.named(task.user_id, started_by)}
 
     def _chosen(self, task: Task, profile: Profile) -> "_Chosen":
         """Return which models may be asked; raises TaskInvalid when a limit in USD needs a price that nobody knows.

@@ -1,5 +1,5 @@
 """Search, check, preview and call tools; record each effect and settle its outcome.
 
-May import: activities.offloading, activities.payloads, activities.records, activities.resources, activities.retrying,
-backstay, store, system, toolbox.
+May import: activities.offloading, activities.owners, activities.payloads, activities.records, activities.resources,
+activities.retrying, backstay, store, system, toolbox.
 """

@@ -7,7 +7,7 @@ from activities.resources import Resources, facts_of
 from activities.retrying import implements
 from activities.tools.arguments import Arguments, refuse_denied
 from activities.tools.elicitations import Elicitations
-from activities.tools.finding import ToolActivities, caller_of
+from activities.tools.finding import ToolActivities
 from activities.tools.previews import Previews, Rehearsing
 from backstay import calls
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
@@ -31,7 +31,7 @@ class Checks(ToolActivities):
         self.arguments = Arguments(records)
         self.elicitations = Elicitations(records)
         self.rehearsing = Rehearsing(records, self.arguments)
-        self.previews = Previews(records, self.arguments, resources.toolbox)
+        self.previews = Previews(records, self.arguments, resources.toolbox, resources.owners)
 
     @implements(calls.check_call)
     async def check_call(self, ask: calls.CheckCall) -> calls.CheckedCall:
@@ -94,7 +94,8 @@ class Checks(ToolActivities):
 
     async def _require_allowed(self, ask: calls.CheckCall, definition: Definition, shown: dict[str, Any]) -> None:
         """Raise Denied when the operator's own checks deny a call; they are asked once more right before it is sent."""
-        said = await self.toolbox.judge(definition, await self.arguments.revealed(ask.run, shown), caller_of(ask))
+        revealed = await self.arguments.revealed(ask.run, shown)
+        said = await self.toolbox.judge(definition, revealed, await self.caller(ask))
         if isinstance(said, Deny):
             raise Denied(f"denied by a safety policy: {said.why}")
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 from activities.resources import require_valid, workspace_access_of
-from activities.tools.finding import ToolActivities, caller_of, variables_of, vouching
+from activities.tools.finding import ToolActivities, variables_of, vouching
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -86,7 +86,7 @@ class Declared(ToolActivities):
                 arguments,
                 deadline_s=ask.deadline_s,
                 workspace_access=workspace_access_of(ask),
-                caller=caller_of(ask),
+                caller=await self.caller(ask),
             )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None

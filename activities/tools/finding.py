@@ -7,7 +7,6 @@ from backstay import calls
 from backstay.errors import ToolNotFound, ToolUnavailable
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.providers.provider import Caller
 
 
 class ToolActivities(Activities):
@@ -38,11 +37,6 @@ class ToolActivities(Activities):
 def vouching(definition: Definition, arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of a call whose answer vouches for what it says, but for what it only repeats of them."""
     return arguments if definition.tool.content == "own" else None
-
-
-def caller_of(ask: calls.CheckCall | calls.CallTool) -> Caller:
-    """Return on whose behalf a call is made; nothing waits here for a server that is busy."""
-    return Caller(user_id=ask.user_id, session_id=ask.session_id or "", patience_s=0)
 
 
 def variables_of(effect_id: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Outcomes(Activities):
         else:
             rows = await self._parked(run, ask.parked)
         builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
-        effects = await self._with_facts(rows[: ask.limit], loaded.user_id, builtin)
+        effects = await self._with_facts(run, rows[: ask.limit], loaded.user_id, builtin)
         requests = await self.store.events.requests(run, [effect.n for effect in effects])
         effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
         later = await self.store.touching.later(run, rows[: ask.limit])
@@ -105,7 +105,9 @@ class Outcomes(Activities):
             run=row.run, user_id=row.user_id, session_id=row.session_id, opened=opened, last_event=last
         )
 
-    async def _with_facts(self, rows: Iterable[EffectRow], user_id: str, builtin: Iterable[str]) -> tuple[Effect, ...]:
+    async def _with_facts(
+        self, run: str, rows: Iterable[EffectRow], user_id: str, builtin: Iterable[str]
+    ) -> tuple[Effect, ...]:
         """Return effects with what today's tools say of how to undo them, where the store does not say it."""
         effects: list[Effect] = []
         catalogs: dict[str, Catalog] = {}
@@ -114,7 +116,8 @@ class Outcomes(Activities):
             if effect.unknown or (row.state is EffectState.APPLIED and row.undo_shown is None):
                 user = user_id or row.user_id
                 if user not in catalogs:
-                    catalogs[user] = await self.toolbox.catalog(user, builtin=frozenset(builtin))
+                    owner = await self.resources.owners.of(run)
+                    catalogs[user] = await self.toolbox.catalog(user, owner=owner, builtin=frozenset(builtin))
                 effect = _with_facts(effect, catalogs[user])
             effects.append(effect)
         return tuple(effects)

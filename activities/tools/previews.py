@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from activities.owners import Owners
 from activities.records import Records
 from activities.resources import require_valid, workspace_access_of
 from activities.tools.arguments import Arguments
@@ -109,8 +110,9 @@ def _filled(template: Any, idx: int, arguments: dict[str, Any], pointer: str) ->
 class Previews:
     """Look at calls that wait for a decision, each by itself."""
 
-    def __init__(self, records: Records, arguments: Arguments, toolbox: Toolbox) -> None:
+    def __init__(self, records: Records, arguments: Arguments, toolbox: Toolbox, owners: Owners) -> None:
         """Show what is found as other answers are shown: without secrets."""
+        self.owners = owners
         self.records = records
         self.arguments = arguments
         self.toolbox = toolbox
@@ -172,7 +174,8 @@ class Previews:
             return None
         given = render(declared.arguments, {"arguments": arguments})
         await require_valid(previewer, given)
-        caller = Caller(user_id=ask.user_id, session_id=ask.session_id or "")
+        owner = await self.owners.of(ask.run)
+        caller = Caller(user_id=ask.user_id, session_id=ask.session_id or "", owner=owner)
         answer = await self.toolbox.call(previewer, given, deadline_s=_PREVIEW_S, caller=caller)
         if answer.question is not None or not answer.success:
             raise ToolUnavailable(f"{previewer.name}: {answer.error or 'its server asks a question'}")

@@ -10,7 +10,7 @@ from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse
 from activities.tools.declared import Declared
 from activities.tools.effects import Effects, harmless_again_s, intent_of, told_error, used_by
 from activities.tools.elicitations import Elicitations
-from activities.tools.finding import ToolActivities, caller_of, variables_of, vouching
+from activities.tools.finding import ToolActivities, variables_of, vouching
 from activities.tools.previews import Rehearsing, made_up, place_of
 from backstay import calls
 from backstay.canonical import digest_of
@@ -122,7 +122,7 @@ class Tools(ToolActivities):
             arguments = await self.arguments.revealed(ask.run, shown)
             if known:
                 await require_valid(definition, arguments)
-            said = await self.toolbox.judge(definition, arguments, caller_of(ask))
+            said = await self.toolbox.judge(definition, arguments, await self.caller(ask))
             if isinstance(said, Deny):
                 raise Denied(f"denied by a safety policy: {said.why}")
             if copied:
@@ -168,7 +168,7 @@ class Tools(ToolActivities):
         if reply is not None and to_safety and (reply.declined or reply.content is not True):
             raise Denied("a person did not allow what a safety policy asked about")
         to_tool = None if to_safety else reply
-        said = await self.toolbox.judge(definition, arguments, caller_of(ask))
+        said = await self.toolbox.judge(definition, arguments, await self.caller(ask))
         row = None if said is None or ask.effect is None else await self.store.effects.get(f"{ask.run}/{ask.effect}")
         if row is not None and row.state is not EffectState.NOT_SENT:
             # An earlier attempt has sent it, and only what is recorded says what came of that.
@@ -207,7 +207,7 @@ class Tools(ToolActivities):
                     on_progress=tell,
                     reply=reply,
                     workspace_access=workspace_access_of(ask, ask.limits),
-                    caller=caller_of(ask),
+                    caller=await self.caller(ask),
                     judged=ask.purpose != "undo",
                 )
             )
@@ -240,7 +240,7 @@ class Tools(ToolActivities):
                 on_progress=await self._teller(run),
                 reply=reply,
                 workspace_access=copy or workspace_access_of(ask, ask.limits),
-                caller=caller_of(ask),
+                caller=await self.caller(ask),
                 judged=True,
             )
         except NotSent as error:
