@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
 from gateways.links import LINK_S, Stranger
-from gateways.web import alike, inbox, live, requests, standing, triggers
+from gateways.web import alike, connections, inbox, live, requests, standing, triggers
 from gateways.web.api import routes as api
 from gateways.web.guard import API, Guard
 from gateways.web.identity import COOKIE, ByLink, Visitor
@@ -32,6 +32,7 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     runs.routes,
     standing.routes,
     triggers.routes,
+    connections.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
 FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (

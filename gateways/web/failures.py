@@ -14,6 +14,7 @@ _STATUS: tuple[tuple[type[BackstayError], int], ...] = (
     (DecisionInvalid, 422),
     (errors.QuorumPending, 409),
     (errors.DecisionRefused, 409),
+    (errors.SignInRefused, 409),
     (errors.RunOpen, 409),
     (errors.RunNotFound, 404),
     (errors.Pruned, 410),

@@ -38,6 +38,7 @@ from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
+from backstay.tools.connection import SignIns
 from backstay.version import version
 from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
@@ -65,9 +66,21 @@ class Page:
     """Take requests of people we know, and answer with pages, or with JSON for programs."""
 
     def __init__(
-        self, settings: Settings, backstay: Backstay, store: Store, policy: Policy, *, identity: Identity, seals: Seals
+        self,
+        settings: Settings,
+        backstay: Backstay,
+        store: Store,
+        policy: Policy,
+        *,
+        identity: Identity,
+        seals: Seals,
+        sign_ins: SignIns | None = None,
     ) -> None:
-        """`backstay` signs what people decide, when the approver key is set; `policy` is the operator's."""
+        """`backstay` signs what people decide, when the approver key is set; `policy` is the operator's.
+
+        `sign_ins` let people sign in at servers; None where they sign in nowhere.
+        """
+        self.sign_ins = sign_ins
         self.settings, self.backstay, self.store = settings, backstay, store
         self.seeing = Seeing(policy, self.store)
         self.sources = Sources(backstay, store, self.seeing)
@@ -134,6 +147,7 @@ class Page:
         csrf = self.csrf(visitor)
         said_before = self._said(request, visitor)
         values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
+        values["connects"] = self.sign_ins is not None
         text = self._templates.get_template(template).render(values | said)
         return HTMLResponse(text, status, {"Vary": "Accept"})
 

@@ -9,22 +9,32 @@ from backstay.client import Backstay
 from backstay.errors import SettingsInvalid
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
-from gateways.links import Seals, is_loopback, open_seals
+from backstay.tools.connection import SignIns
+from gateways.links import Seals, open_seals
 from gateways.listening import Server, address_of, config_of, listen
 from gateways.web.app import build_app
 from gateways.web.identity import ByHeader, ByLink, Identity
 from gateways.web.oidc import ByIdToken
 from gateways.web.page import Page
 from store.store import Store
+from system.addresses import is_loopback
 
 MOST_CONNECTIONS = 400
 
 
-def open_page(settings: Settings, store: Store, backstay: Backstay, policy: Policy, host: str) -> Page:
+def open_page(
+    settings: Settings,
+    store: Store,
+    backstay: Backstay,
+    policy: Policy,
+    host: str,
+    *,
+    sign_ins: SignIns | None = None,
+) -> Page:
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
     seals = open_seals(settings)
     identity = open_identity(settings, seals, host)
-    return Page(settings, backstay, store, policy, identity=identity, seals=seals)
+    return Page(settings, backstay, store, policy, identity=identity, seals=seals, sign_ins=sign_ins)
 
 
 async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()) -> None:

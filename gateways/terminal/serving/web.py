@@ -29,7 +29,7 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
         Port to listen on; 0 for any that is free.
     """
     from gateways.web.serving import open_page, serve
-    from opening import read_policy
+    from opening import open_sign_ins, read_policy
 
     settings, terminal = Settings.load(), Terminal()
     settings.claim_home()
@@ -38,8 +38,9 @@ async def web(*, host: str = HOST, port: int = PORT) -> None:
         session(settings) as backstay,
         open_store(settings) as store,
         slack_beside(settings, store, backstay) as more,
+        open_sign_ins(settings, store) as sign_ins,
     ):
-        page = open_page(settings, store, backstay, policy, host)
+        page = open_page(settings, store, backstay, policy, host, sign_ins=sign_ins)
         configure_logs(Redactor(settings.secrets()))
         if settings.approver_key is None:
             terminal.say("BACKSTAY_APPROVER_KEY is not set, so decisions are recorded as unverified", "yellow")
