@@ -103,7 +103,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "structlog": ("sandbox/role.py",),
         "httpx2": ("sandbox/programs/over_http.py",),
     },
-    "system": {"system": EVERYWHERE, "filelock": EVERYWHERE},
+    "system": {"system": EVERYWHERE, "filelock": EVERYWHERE, "httpx2": ("system/dialing.py",)},
     "store": {
         "store": EVERYWHERE,
         "backstay": EVERYWHERE,

@@ -1,0 +1,69 @@
+"""A worker that is killed while a call waits for a sign-in."""
+
+import json
+import uuid
+from types import SimpleNamespace
+
+import pytest
+
+from backstay.settings import Settings
+from backstay.testing import ScriptedModel
+from tests import signing
+from tests.connections.issuer import offered
+from tests.connections.test_runs import ANA, POLICY, SCRIPTS, call, finish, sign_in
+from tests.engine import PRICES, ended, pending
+from tests.nursery.nursery import plain_environment
+from tests.requirements import promise
+from tests.web.pages import KEY, behind_a_proxy, listed, served_page
+
+
+@promise("connections:parked")
+@pytest.mark.thorough
+async def test_the_same_call_goes_on_once_after_its_worker_was_killed(authority, temporal, nursery, tmp_path):
+    policy, file, queue = tmp_path / "policy.yaml", tmp_path / "toolbox.json", f"queue-{uuid.uuid4()}"
+    policy.write_text(POLICY, encoding="utf-8")
+    async with offered(authority) as (issuer, notes), ScriptedModel(SCRIPTS) as model:
+        told = {"mcpServers": {"notes": {"url": notes.url, "auth": {}}}, "providers": {"notes": {"trusted": True}}}
+        file.write_text(json.dumps(told), encoding="utf-8")
+        shared = {"home": tmp_path / "home", "toolbox": file, "policy": policy, "task_queue": queue}
+        environment = {
+            **plain_environment(),
+            **{f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()},
+            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
+            "TEMPORAL_NAMESPACE": temporal.namespace,
+            "BACKSTAY_APPROVER_KEY": KEY,
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": json.dumps(PRICES),
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+            "SSL_CERT_FILE": authority.trusted,
+        }
+        settings = Settings.load(None, **shared, **behind_a_proxy())
+        running = SimpleNamespace(client=temporal, settings=settings, issuer=issuer, notes=notes, authority=authority)
+        first = await nursery.worker(environment, tmp_path / "first.log")
+        await first.ready()
+        async with served_page(running, url="https://page.example.com") as running.page:
+            await sign_in(running)
+            workflow_id = f"task-{uuid.uuid4()}"
+
+            def revoked(conversation):
+                issuer.forget(refresh=True)
+                return call("write", text="after")
+
+            task = {**SCRIPTS.task(call("write", text="before"), revoked, finish()), "user_id": ANA}
+            signed = signing.signed_start(temporal, workflow_id, {**task, "by": ANA}, key=KEY)
+            options = {"id": workflow_id, "task_queue": queue}
+            handle = await temporal.start_workflow("RunTask", signed, **options)
+            (request,) = await pending(handle)
+            assert request["calls"][0]["tool"] == "notes.write"
+            async with running.page.person(ANA) as person:
+                await listed(person, workflow_id)
+            first.kill()
+            second = await nursery.worker(environment, tmp_path / "second.log")
+            await second.ready()
+            answer = await sign_in(running)
+            assert answer.status_code == 303
+            result = await ended(handle)
+        assert result["outcome"] == "completed"
+        assert [text for _, text in notes.written] == ["before", "after"]
+        await second.end()

@@ -1,0 +1,212 @@
+"""Sign-ins, and what they bring: each to whoever began it, once, and renewed once for all."""
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from backstay.errors import SignInRefused, ToolUnavailable
+from backstay.tools.connection import SERVICE
+from store.opening import open_store
+from tests.connections.issuer import Issuer, go_to, offered
+from tests.requirements import promise
+from toolbox.configuration.configuration import ServerEntry
+from toolbox.oauth.connections import Connections
+
+ANA, BO = "ana@example.com", "bo@example.com"
+BACK = "https://page.example.com/connections/notes/callback"
+
+
+@asynccontextmanager
+async def opened(folder, notes, url=None, **auth):
+    """Open what signs people in, as one worker has it."""
+    servers = {"notes": ServerEntry.model_validate({"url": notes.url, "auth": auth})}
+    async with open_store(database_url=url, home=folder, encryption_keys=[]) as store:
+        connections = Connections(servers, store.connections)
+        yield connections
+        await connections.close()
+
+
+async def sign_in(connections, authority, issuer, user=ANA, person="ana-at-notes"):
+    issuer.person = person
+    departure = await connections.begin(user, "notes", BACK)
+    return await connections.finish(user, "notes", await go_to(departure.url, authority))
+
+
+async def token_of(connections, user=ANA):
+    known = await connections.usable(user, "notes")
+    return None if known is None else known.grant.access_token
+
+
+@promise("connections:sign-in")
+async def test_a_person_signs_in_over_https_and_only_their_own_name_finds_the_token(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        made = await sign_in(connections, authority, issuer)
+
+        (asked,) = issuer.asked
+        assert asked["code_challenge_method"] == "S256"
+        assert asked["resource"] == notes.url
+        assert issuer.access[await token_of(connections)].account == "ana-at-notes"
+        assert await token_of(connections, BO) is None
+        assert await token_of(connections, "singleton") is None
+        assert not any(secret in repr(made) or secret in json.dumps(made.told()) for secret in issuer.secrets)
+
+
+@promise("connections:at-rest")
+@pytest.mark.parametrize("keys", [[], ["kA5rVbn4P8DqM3Z9s0Qh1uXJYtLw2eRfGiKo7cWvUTE="]])
+async def test_no_token_stands_in_the_database_as_it_is(authority, tmp_path, keys):
+    async with offered(authority) as (issuer, notes):
+        servers = {"notes": ServerEntry.model_validate({"url": notes.url, "auth": {}})}
+        async with open_store(database_url=None, home=tmp_path, encryption_keys=keys) as store:
+            connections = Connections(servers, store.connections)
+            await sign_in(connections, authority, issuer)
+            await connections.begin(ANA, "notes", BACK)
+            await connections.close()
+
+        kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        secrets = [*issuer.secrets, *(asked["state"] for asked in issuer.asked)]
+        assert len(secrets) >= 4
+        assert not [secret for secret in secrets if secret.encode() in kept]
+
+
+@promise("connections:one-renewal")
+async def test_a_hundred_calls_at_two_workers_renew_a_token_once_each_time(authority, tmp_path, database_url):
+    async with (
+        offered(authority, Issuer(expires_in=1)) as (issuer, notes),
+        opened(tmp_path, notes, database_url) as here,
+        opened(tmp_path, notes, database_url) as there,
+    ):
+        await sign_in(here, authority, issuer)
+        issuer.pause_s, issuer.expires_in = 0.2, 3600
+        for renewals in (1, 2):
+            issuer.forget()  # revoked, so that each worker finds out by itself
+            known = await here.usable(ANA, "notes")
+            asked = [each.renewed(known) for _ in range(50) for each in (here, there)]
+            found = await asyncio.gather(*asked)
+
+            assert issuer.counted["refresh_token"] == renewals
+            assert {each.grant.access_token for each in found} == set(issuer.access)
+        assert issuer.counted["replayed"] == 0
+
+
+@promise("connections:one-renewal")
+async def test_a_token_that_ends_is_renewed_before_its_next_use(authority, tmp_path):
+    async with offered(authority, Issuer(expires_in=1)) as (issuer, notes), opened(tmp_path, notes) as connections:
+        await sign_in(connections, authority, issuer)
+        first = await token_of(connections)
+        issuer.expires_in = 3600
+        async with asyncio.timeout(20):
+            while await token_of(connections) == first:
+                await asyncio.sleep(0.05)
+        await asyncio.gather(*(token_of(connections) for _ in range(20)))
+        assert issuer.counted["refresh_token"] == 1
+
+
+@promise("connections:ended")
+async def test_what_the_issuer_renews_no_more_has_ended_and_a_new_sign_in_begins_another(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        first = await sign_in(connections, authority, issuer)
+        issuer.forget(refresh=True)
+        assert await connections.renewed(first) is None
+        assert await token_of(connections) is None
+
+        second = await sign_in(connections, authority, issuer)
+        assert second.id != first.id
+        assert await token_of(connections) == second.grant.access_token
+
+
+@promise("connections:ended")
+async def test_an_issuer_that_is_away_for_a_while_ends_nothing(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        issuer.status = 503
+        with pytest.raises(ToolUnavailable):
+            await connections.renewed(known)
+        issuer.status = 0
+        fresh = await connections.renewed(known)
+        assert fresh.grant.access_token in issuer.access
+
+
+@promise("connections:lost-renewal")
+async def test_when_a_worker_is_lost_amid_a_renewal_another_one_renews(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        async with open_store(database_url=None, home=tmp_path, encryption_keys=[]) as store:
+            assert await store.connections.claim(known, 0.3)  # and then the worker is gone
+            assert not await store.connections.claim(known, 0.3)
+        fresh = await connections.renewed(known)
+        assert fresh.grant.access_token in issuer.access
+        assert issuer.counted["refresh_token"] == 1
+
+
+@promise("connections:days")
+async def test_after_the_days_that_the_operator_allows_a_person_signs_in_again(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes, days=1e-6) as connections:
+        made = await sign_in(connections, authority, issuer)
+        async with asyncio.timeout(10):
+            while time.time() < made.ends_at:
+                await asyncio.sleep(0.02)
+        assert await token_of(connections) is None
+        assert await connections.renewed(made) is None
+        assert issuer.counted["refresh_token"] == 0
+
+
+@promise("connections:disconnect")
+async def test_a_disconnected_token_is_revoked_and_forgotten_even_amid_a_renewal(authority, tmp_path):
+    async with offered(authority) as (issuer, notes), opened(tmp_path, notes) as connections:
+        known = await sign_in(connections, authority, issuer)
+        issuer.pause_s = 0.3
+        renewing = asyncio.create_task(connections.renewed(known))
+        async with asyncio.timeout(10):
+            while not issuer.counted["refresh_token"]:
+                await asyncio.sleep(0.01)
+        assert await connections.disconnect(ANA, "notes")
+
+        assert await renewing is None
+        assert await connections.of_user(ANA) == []
+        assert not issuer.access
+        assert not issuer.refresh
+        assert await connections.disconnect(ANA, "notes") is None
+
+
+@promise("connections:service")
+async def test_backstay_signs_in_itself_at_a_server_of_the_operator_and_nobody_is_asked(authority, tmp_path):
+    secret = {"client_id": "service", "client_secret": "own secret of the service"}
+    async with (
+        offered(authority) as (issuer, notes),
+        opened(tmp_path, notes, grant="client_credentials", **secret) as connections,
+    ):
+        assert issuer.access[await token_of(connections, SERVICE)].account == "the service"
+        assert list(connections.providers) == []
+        assert await token_of(connections, ANA) is None
+        with pytest.raises(SignInRefused):
+            await connections.begin(ANA, "notes", BACK)
+
+
+@promise("connections:clients")
+@pytest.mark.parametrize(
+    ("auth", "said", "client"),
+    [
+        ({"client_id": "known"}, {}, "known"),
+        ({"client_metadata_url": "https://page.example.com/client.json"}, {}, "https://page.example.com/client.json"),
+        ({"client_metadata_url": "https://page.example.com/c"}, {"client_id_metadata_document_supported": None}, "new"),
+        ({}, {}, "new"),
+        ({"register": False}, {}, None),
+        ({}, {"registration_endpoint": None}, None),
+    ],
+)
+async def test_a_registered_client_comes_before_a_document_and_that_before_a_registration(
+    authority, tmp_path, auth, said, client
+):
+    async with offered(authority, Issuer(said=said)) as (issuer, notes), opened(tmp_path, notes, **auth) as connections:
+        if client is None:
+            with pytest.raises(SignInRefused, match="client_id"):
+                await connections.begin(ANA, "notes", BACK)
+            return
+        for _ in range(2):
+            await sign_in(connections, authority, issuer)
+        assert issuer.counted["registered"] == (1 if client == "new" else 0)
+        known = {asked["client_id"] for asked in issuer.asked}
+        assert known == ({*issuer.clients} if client == "new" else {client})
