@@ -231,6 +231,7 @@ async def test_a_run_takes_back_what_only_the_store_holds_too(temporal, tmp_path
         await pending(handle)
         undone = (await update(handle, "undo", {"to_step": 4}))["undone"]
         assert [effect["effect"] for effect in undone] == down_from(11, 5)
+        assert {effect["state"] for effect in undone} == {"compensated"}, undone
         await update(handle, "decide", {"request_id": "r1", "verdict": "answer", "answer": "yes", "by": "ana"})
         async with asyncio.timeout(150):
             while [request["id"] for request in await through_switches(lambda: handle.query("pending"))] != ["r2"]:
