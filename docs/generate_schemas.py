@@ -1,8 +1,6 @@
 """Write docs/schemas: the JSON Schema of everything that crosses the door. python -m docs.generate_schemas."""
 
-import json
 from pathlib import Path
-from typing import Any, Literal
 
 from backstay.approvals.approval import Approval, ApprovalRequest
 from backstay.approvals.notice import Notice
@@ -13,6 +11,7 @@ from backstay.task.plan import Plan
 from backstay.task.result import Result
 from backstay.task.status import Status
 from backstay.task.task import Task
+from gateways.terminal.schema import schema_text
 
 PLACE = Path(__file__).parent / "schemas"
 TAKEN: tuple[type[Frozen], ...] = (Task, Budget, Plan, Approval, TopUp)
@@ -23,34 +22,13 @@ GIVEN: tuple[type[Frozen], ...] = (Result, ApprovalRequest, Status, Timeline, No
 
 def schemas() -> dict[str, str]:
     """Return the text of every schema by file name."""
-    taken = {_name(noun): _text(_closed(_schema(noun, "validation"))) for noun in TAKEN}
-    return taken | {_name(noun): _text(_schema(noun, "serialization")) for noun in GIVEN}
-
-
-def _schema(noun: type[Frozen], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-    return noun.model_json_schema(by_alias=True, mode=mode)
-
-
-def _closed(schema: Any) -> Any:
-    """Refuse unknown fields in every object that names its fields."""
-    match schema:
-        case dict():
-            closed = {key: _closed(value) for key, value in schema.items()}
-            return closed | ({"additionalProperties": False} if "properties" in schema else {})
-        case list():
-            return [_closed(value) for value in schema]
-        case _:
-            return schema
+    taken = {_name(noun): schema_text(noun) for noun in TAKEN}
+    return taken | {_name(noun): schema_text(noun, "serialization") for noun in GIVEN}
 
 
 def _name(noun: type[Frozen]) -> str:
     words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in noun.__name__)
     return f"{words.lstrip('_')}.json"
-
-
-def _text(schema: dict[str, Any]) -> str:
-    marked = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return json.dumps(marked, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def main() -> None:

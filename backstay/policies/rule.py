@@ -78,8 +78,8 @@ def _parse_conditions(data: Any) -> Conditions | None:
 
 Person = Annotated[str, AfterValidator(_parse_person)]
 """Whom a policy names: a person, or a group by its name."""
-Seconds = Annotated[float, BeforeValidator(parse_duration)]
-Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions)]
+Seconds = Annotated[float, BeforeValidator(parse_duration, json_schema_input_type=float | str)]
+Given = Annotated[Conditions | None, BeforeValidator(_parse_conditions, json_schema_input_type=dict[str, Any] | None)]
 Only = Annotated[tuple[str, ...], Field(max_length=200, exclude_if=lambda names: not names)]
 Day = Annotated[str, BeforeValidator(_parse_day), Field(exclude_if=lambda day: not day)]
 

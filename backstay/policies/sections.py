@@ -22,7 +22,11 @@ def or_nothing(data: Any) -> Any:
     return {} if data is None else data
 
 
-Rules = Annotated[tuple[Rule, ...], BeforeValidator(_or_empty), Field(max_length=1000)]
+Rules = Annotated[
+    tuple[Rule, ...],
+    BeforeValidator(_or_empty, json_schema_input_type=list[Rule | str] | None),
+    Field(max_length=1000),
+]
 
 
 class Defaults(Frozen):

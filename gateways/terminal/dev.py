@@ -19,7 +19,7 @@ from gateways.terminal.local.keeping import DRAIN_S, stop_on_signal
 from gateways.terminal.local.parts import Parts, keep_page, keep_worker
 from gateways.terminal.local.ports import require_free
 from gateways.terminal.local.serving import Serving, alone, variables_for
-from gateways.terminal.policy_check import compared, told
+from gateways.terminal.policies.check import compared, told
 from gateways.terminal.session import silence_logs
 from gateways.terminal.terminal import Terminal
 

@@ -27,7 +27,7 @@ from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
 from backstay.shown import one_line
 from gateways.terminal.local.serving import may_serve, serving_beside, settings_for
-from gateways.terminal.policy_check import compared
+from gateways.terminal.policies.check import compared
 from gateways.terminal.session import open_store, session, silence_logs
 from gateways.terminal.terminal import Terminal
 

@@ -262,6 +262,8 @@ class Configuration(Strict):
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
+    for_editors: str | None = Field(default=None, alias="$schema")
+    """By what an editor checks the file."""
 
     _unset: dict[str, str] = PrivateAttr(default_factory=dict)
 
