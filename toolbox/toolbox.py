@@ -30,6 +30,7 @@ from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.listing import ListedTool, Listing
 from toolbox.providers.provider import NOBODYS, Call, Caller, PerUser, Provider, Sent, Started, WorkspaceAccess
+from toolbox.providers.server_tasks import FollowsTasks, TaskRequest
 from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
@@ -136,10 +137,12 @@ class Toolbox:
         workspace_access: WorkspaceAccess | None = None,
         caller: Caller | None = None,
         judged: bool = False,
+        follows: bool = False,
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
 
-        With `judged`, the operator's checks look at the calls that it makes on its way.
+        With `judged`, the operator's checks look at the calls that it makes on its way. Whoever `follows` may get a
+        task for an answer.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """
@@ -154,6 +157,7 @@ class Toolbox:
             before_send=before_send,
             on_progress=on_progress,
             reply=reply,
+            follows=follows,
             still_listed=lambda listing: self._compare(definition, listing),
             workspace_access=workspace_access,
             caller=caller or Caller(),
@@ -164,6 +168,13 @@ class Toolbox:
     def _of(self, name: str, owner: str) -> Provider:
         provider = self._providers[name]
         return provider.of(owner) if isinstance(provider, PerUser) else provider
+
+    async def follow(self, provider: str, request: TaskRequest, caller: Caller) -> Answer:
+        """Ask a server, as who called it, about a task by which it answered. Raises what `FollowsTasks` says."""
+        following = self._of(provider, caller.owner) if provider in self._providers else None
+        if not isinstance(following, FollowsTasks):
+            raise ToolUnavailable(f"{provider} is no server that can be asked about a task now")
+        return await following.follow(request)
 
     async def judge(self, definition: Definition, arguments: dict[str, Any], caller: Caller) -> Ask | Deny | None:
         """Return what the operator's checks say against a call, with its arguments as the tool receives them."""

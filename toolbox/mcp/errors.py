@@ -11,6 +11,7 @@ from mcp.types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     PARSE_ERROR,
     REQUEST_TIMEOUT,
 )
@@ -34,7 +35,9 @@ _UNKNOWN_REVISION = re.compile(r"Unsupported protocol version from the server: (
 _PLACES = 3
 _DATA = 1000
 """So much of an error's data is told."""
-_BEFORE_EXECUTION = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
+_BEFORE_EXECUTION = frozenset(
+    {PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY}
+)
 
 
 def of_protocol_error(code: int, message: str, exchange: HttpExchange | None) -> Answer:

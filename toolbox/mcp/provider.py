@@ -18,6 +18,7 @@ from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Co
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
+from toolbox.mcp.tasks import ask_about
 from toolbox.mcp.tool_call import SessionGone, ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
@@ -25,6 +26,7 @@ from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.json_safe import json_safe
 from toolbox.providers.listing import Listing
 from toolbox.providers.provider import Call, NotSent
+from toolbox.providers.server_tasks import TaskRequest
 
 _INSTRUCTIONS = 2000
 """How much of what a server says of itself is read."""
@@ -151,6 +153,18 @@ class McpProvider:
                 self._greetings = (HANDSHAKE,)
             if connection.elicitations.used:
                 self._turns.one_at_a_time()
+            self._wait_idle()
+
+    async def follow(self, request: TaskRequest) -> Answer:
+        """Ask about a task; TaskGone, and ToolUnavailable, NotSent and OutcomeUnknown where another try may do.
+
+        It takes no turn: what is under way at the server is the task itself.
+        """
+        connection = await self._connected(request.deadline_s)
+        try:
+            with connection.used():
+                return await ask_about(connection, request, over_http=self._url is not None)
+        finally:
             self._wait_idle()
 
     def _wait_idle(self) -> None:

@@ -18,6 +18,11 @@ from toolbox.mcp.wire import MALFORMED
 
 WHOLE = "backstay/whole"
 """Under this key of a result's `_meta`: the result as the server wrote it."""
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension by which a server may answer a call by a task."""
+FOLLOWS = "backstay/follows-tasks"
+"""Under this key of a request's `_meta`, which is not sent: whether a task may be the answer."""
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _WAITING = 10_000
 """How many requests without an answer are remembered."""
 
@@ -61,7 +66,18 @@ class _Writes(_Stream):
             self._asked[item.message.id] = item.message.method
             if len(self._asked) > _WAITING:
                 del self._asked[next(iter(self._asked))]
+            _offer_tasks(item.message)
         await self._inner.send(item)
+
+
+def _offer_tasks(request: JSONRPCRequest) -> None:
+    """Offer the extension with a request that is marked so; those of older revisions have no place for it."""
+    meta = (request.params or {}).get("_meta")
+    if not isinstance(meta, dict) or not meta.pop(FOLLOWS, False):
+        return
+    if isinstance(offered := meta.get(_CAPABILITIES), dict):
+        # The client hands out one object for all of its requests.
+        meta[_CAPABILITIES] = {**offered, "extensions": {**offered.get("extensions", {}), TASKS: {}}}
 
 
 class _Reads(_Stream):
@@ -128,16 +144,19 @@ def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
             return _handshake(said)
         case "tools/list":
             return readable_page(said)
-        case "tools/call" if said.get("resultType") == "input_required" or _asks(said.get("inputRequests")):
+        case "tools/call" if said.get("resultType") != "task" and _wants_input(said):
             return said
         case "tools/call":
             return {"content": [], "resultType": "complete", "_meta": {WHOLE: said}}
+        case "tasks/get" | "tasks/update" | "tasks/cancel":
+            return {"resultType": "complete", "_meta": {WHOLE: said}}
         case _:
             return said
 
 
-def _asks(requests: Any) -> bool:
-    return isinstance(requests, dict) and bool(requests)
+def _wants_input(said: dict[str, Any]) -> bool:
+    requests = said.get("inputRequests")
+    return said.get("resultType") == "input_required" or (isinstance(requests, dict) and bool(requests))
 
 
 def _handshake(said: dict[str, Any]) -> dict[str, Any]:

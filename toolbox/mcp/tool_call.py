@@ -15,7 +15,8 @@ from toolbox.mcp.connection import Connection
 from toolbox.mcp.elicitation import CallElicitations, elicit_results, input_required
 from toolbox.mcp.errors import is_lasting, of_fault, of_protocol_error, worded
 from toolbox.mcp.http_transport import CAP, GONE, HttpExchange, current
-from toolbox.mcp.streams import WHOLE
+from toolbox.mcp.streams import FOLLOWS, WHOLE
+from toolbox.mcp.tasks import is_task, task_of
 from toolbox.mcp.wire import MALFORMED, TOO_LARGE
 from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.elicitation import InputRequired, InputResponse
@@ -86,11 +87,28 @@ class ToolCallRequest:
         """Return what the result says; what cannot be read may still be that of a call that took effect."""
         if not isinstance(said, dict):
             return self._unusable(OutcomeUnknown("the answer cannot be used: it is no result of a call"), lasting=True)
+        if is_task(said):
+            return self._begun(said)
         try:
             await self._connection.note_answer(self._call.tool, said)
             return answer_of(said)
         except Exception as error:  # a hostile value can make any reading fail
             return self._unusable(of_fault(error), lasting=True)
+
+    def _begun(self, said: dict[str, Any]) -> Answer:
+        """Return the task by which the server answers, where it may."""
+        if not self._offers_tasks:
+            reason = "the server answered by a task although the call did not offer to follow one"
+            return self._unusable(OutcomeUnknown(reason), lasting=True)
+        try:
+            return Answer(success=False, task=task_of(said))
+        except OutcomeUnknown as unknown:
+            return self._unusable(unknown, lasting=True)
+
+    @property
+    def _offers_tasks(self) -> bool:
+        """Return whether a task may be the answer: older revisions know none."""
+        return self._call.follows and not self._connection.shook_hands
 
     async def _asked_again(self, reply: InputResponse) -> Answer:
         answer = await self._sent(None)
@@ -105,13 +123,15 @@ class ToolCallRequest:
         if reply is not None:
             more["input_responses"] = elicit_results(reply)
             more["request_state"] = reply.required.state
+        meta: dict[str, Any] = {"backstay/effect-id": call.effect_id} if call.effect_id else {}
+        meta |= {FOLLOWS: True} if self._offers_tasks else {}
         left = max(0.1, self._ends - asyncio.get_running_loop().time())
         return await self._connection.client.session.call_tool(
             call.tool,
             call.arguments,
             read_timeout_seconds=left + 1,
             progress_callback=None if call.on_progress is None else self._progress,
-            meta={"backstay/effect-id": call.effect_id} if call.effect_id else None,  # type: ignore[typeddict-unknown-key]
+            meta=meta or None,  # type: ignore[arg-type]  # keys of our own
             allow_input_required=True,
             **more,
         )

@@ -35,6 +35,22 @@ _PLACES = ("uri", "url")
 _LONGEST_PLACE = 2000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """Hold what a server says of a task that has not ended, by which it answered a call."""
+
+    id: str = field(repr=False)
+    """Whoever knows it can read the task and end it, so that it is kept like a secret."""
+    poll_s: float
+    """After how long the server wants to be asked again."""
+    ttl_s: float | None = None
+    """For how long after it began the server keeps it; None where it sets no end."""
+    said: str = ""
+    """How far it is, in the server's words, on one line."""
+    refused: str = ""
+    """Why it cannot go on here; empty where it can."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Hold what a tool answered: its data, or one line with the reason why it refused."""
@@ -54,6 +70,8 @@ class Answer:
     """Whether a call that failed is certain to have left nothing behind."""
     question: InputRequired | None = None
     """What the server wants to know before it answers; None when it has answered."""
+    task: TaskState | None = None
+    """The task by which the server answers later; None when it has answered."""
     used: JailUse | None = field(default=None, compare=False)
     """What the jail of a command used."""
     scalar: bool = False

@@ -61,6 +61,8 @@ class Call:
     before_send: Sent | None = None
     on_progress: Callable[[str], None] | None = None
     """Called with one line about the progress that the tool reports."""
+    follows: bool = False
+    """Whether the server may answer by a task, since whoever calls asks for its state until it ends."""
     reply: InputResponse | None = None
     """What a person answered when the tool was called before and asked."""
     still_listed: Callable[[Listing], None] | None = None
