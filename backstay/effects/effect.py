@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from pydantic import Field
+
 from backstay.authority import Authority
 from backstay.errors import AnswerDoubtful
 from backstay.frozen import Frozen
@@ -95,6 +97,8 @@ class Effect(Frozen):
     """Ref of the stored result record."""
     authority: Authority | None = None
     """Who may decide about it; None when no rule names anybody."""
+    followed: bool = Field(default=False, exclude_if=lambda followed: not followed)
+    """Whether its server works on it as a task whose end is not recorded."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
     later: tuple[Touch, ...] = ()

@@ -72,6 +72,7 @@ effects = Table(
     Column("undo_sealed", Words),
     Column("undo_shown", Words),
     Column("arguments_sealed", Words),
+    Column("task_sealed", Words),
     Column("authority", JSON(none_as_null=True)),
     Column("first_sent_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),

@@ -49,6 +49,8 @@ def admit_again(row: EffectRow, intent: Intent, *, idempotency_ttl: float | None
         case EffectState.NOT_SENT:
             # An empty token means that a check or a person closed this send; a late attempt must not reopen it.
             return "recorded" if intent.send == row.send and not row.token else "go"
+        case EffectState.DISPATCHED if row.followed and intent.send == row.send:
+            return "followed"
         case EffectState.DISPATCHED if row.lease_left_s > 0:
             return "wait"
         case EffectState.DISPATCHED if intent.send == row.send and idempotency_ttl is not None:
@@ -140,7 +142,7 @@ class Effects:
             "send": intent.send,
             "token": secrets.token_hex(16),
             "lease": row.read_at + intent.lease_s,
-            **dict.fromkeys(("outcome", "result_ref", "undo_tool", "undo_sealed", "undo_shown")),
+            **dict.fromkeys(("outcome", "result_ref", "undo_tool", "undo_sealed", "undo_shown", "task_sealed")),
         }
         changed = self._change(connection, row, values)
         _note_sent(connection, intent, changed)
@@ -176,6 +178,19 @@ class Effects:
             values = {"state": state, "outcome": outcome, "result_ref": result_ref, **_undo_columns(undo)}
             self._change(connection, row, values)
         return row.state in {EffectState.DISPATCHED, state}
+
+    @writing
+    def hand_over(self, connection: Connection, effect_id: str, token: str, task_sealed: str) -> bool:
+        """Record that the server works on a send as a task; return False when this attempt may no longer record it.
+
+        Nothing is under way from then on but the task, so that the lease ends.
+        """
+        row = self._find(connection, effect_id, lock=True)
+        if row is None or not token or row.token != token or row.state is not EffectState.DISPATCHED:
+            return False
+        if row.task_sealed != task_sealed:
+            self._change(connection, row, {"state": row.state, "task_sealed": task_sealed, "lease": row.read_at})
+        return True
 
     @writing
     def resolve(

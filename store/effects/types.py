@@ -60,6 +60,8 @@ class EffectRow(Frozen):
     undo_sealed: str | None = None
     undo_shown: str | None = None
     arguments_sealed: str | None = None
+    task_sealed: str | None = None
+    """Ref of the sealed id of the task by which its server answers it later."""
     authority: Authority | None = None
     first_sent_at: float
     updated_at: float
@@ -70,6 +72,11 @@ class EffectRow(Frozen):
     def lease_left_s(self) -> float:
         """Return for how long after the row was read its attempt may still be sending."""
         return max(0.0, self.lease - self.read_at) if self.state is EffectState.DISPATCHED else 0.0
+
+    @property
+    def followed(self) -> bool:
+        """Return whether its server works on it as a task, whose end is not recorded."""
+        return self.state is EffectState.DISPATCHED and self.task_sealed is not None
 
     def effect(self) -> Effect:
         """Return the form that people see."""
@@ -85,13 +92,14 @@ class EffectRow(Frozen):
             outcome=self.outcome,
             result=self.result_ref,
             authority=self.authority,
+            followed=self.followed,
         )
 
 
-Go = Literal["go", "recorded", "wait", "unknown", "conflict"]
+Go = Literal["go", "recorded", "wait", "followed", "unknown", "conflict"]
 """go: send now, with this token. recorded: it was settled; do not send. wait: another attempt may be sending for
-`row.lease_left_s`. unknown: it may have been sent; do not send. conflict: the row is about another call; do not
-send."""
+`row.lease_left_s`. followed: its server works on it as a task, which is to be asked about. unknown: it may have been
+sent; do not send. conflict: the row is about another call; do not send."""
 
 
 class Begun(Frozen):

@@ -106,7 +106,8 @@ class Verifying:
     @reading
     def _names(self, connection: Connection) -> list[_Naming]:
         of_effects: dict[str, tuple[list[str], list[str]]] = {}
-        columns = (effects.c.run, effects.c.result_ref, effects.c.arguments_sealed, effects.c.undo_sealed)
+        own = effects.c
+        columns = (own.run, own.result_ref, own.arguments_sealed, own.undo_sealed, own.task_sealed)
         for run, result, *sealed in connection.execute(select(*columns)):
             results, others = of_effects.setdefault(run, ([], []))
             results += [result] if result else []

@@ -55,6 +55,7 @@ async def test_the_first_attempt_goes_and_the_row_says_so(tmp_path, database_url
         "undo_sealed": None,
         "undo_shown": None,
         "arguments_sealed": "e" * 40,
+        "task_sealed": None,
         "authority": None,
         "first_sent_at": 100.0,
         "updated_at": 100.0,

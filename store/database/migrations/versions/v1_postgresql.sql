@@ -78,6 +78,7 @@ CREATE TABLE effects (
     undo_sealed TEXT,
     undo_shown TEXT,
     arguments_sealed TEXT,
+    task_sealed TEXT,
     authority JSON,
     first_sent_at DOUBLE PRECISION NOT NULL,
     updated_at DOUBLE PRECISION NOT NULL,
