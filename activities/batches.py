@@ -106,7 +106,7 @@ class Batches(Activities):
                 _log.warning("call.put_off", tool=call.tool, kind=type(error).__name__)
                 return
             ended(place)
-            if ending.is_set() or _is_asked_about(found[place]):
+            if ending.is_set() or _goes_on(found[place]):
                 # What waits for it is made by itself, after it.
                 return
 
@@ -208,7 +208,7 @@ def calls_of(ask: calls.CallTogether) -> list[CallTool]:
 
 def drafts_of(call: CallTool, result: ToolResult | None) -> list[Event]:
     """Return the events of a call that is over, as the activity leaves them in the store."""
-    if result is None or result.question is not None or result.untold:
+    if result is None or result.question is not None or result.task is not None or result.untold:
         return []
     return as_drafts(call.happened(result), call.draft)
 
@@ -219,9 +219,9 @@ def _this_activity() -> str:
     return f"{info.workflow_run_id}/{info.activity_id}"
 
 
-def _is_asked_about(result: ToolResult) -> bool:
-    """Return whether people are asked before the call is made, so that it is not over."""
-    return result.question is not None or result.error_type == "ToolChanged"
+def _goes_on(result: ToolResult) -> bool:
+    """Return whether people are asked before the call is made, or its server works on it, so that it is not over."""
+    return result.question is not None or result.task is not None or result.error_type == "ToolChanged"
 
 
 def _chains(inner: Sequence[CallTool], places: Iterable[int], ordered: Collection[int]) -> list[list[int]]:

@@ -188,6 +188,11 @@ class Records(Payloads):
             await self.secrets.remember(run, again.secrets)
         return Shown(again.payload, shown.secrets | again.secrets)
 
+    async def hide(self, run: str, provider: str, label: str, value: str) -> None:
+        """Make a value a secret of the run: wherever it stands from now on, its handle is shown."""
+        handle = handle_for(self.store.run_key(run), provider, label, value)
+        await self.secrets.remember(run, {handle: SecretValue(provider=provider, value=value)})
+
     async def text(self, run: str, text: str) -> str:
         """Return a text with every secret masked, for errors and progress."""
         return (await self.secrets.of(run)).redactor.text(text)

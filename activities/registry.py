@@ -14,6 +14,7 @@ from activities.runs.starting import Starting
 from activities.steps import Steps
 from activities.tools.checks import Checks
 from activities.tools.outcomes import Outcomes
+from activities.tools.polls import Polls
 from activities.tools.reviews import Reviews
 from activities.tools.searches import Searches
 from activities.tools.tools import Tools
@@ -41,6 +42,7 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         checks.preview_calls,
         runs.keep_plan,
         tools.call_tool,
+        Polls(resources, tools.effects).follow_task,
         batches.call_together,
         Steps(resources, batches, model).act_and_ask,
         runs.end_rehearsal,

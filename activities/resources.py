@@ -116,6 +116,18 @@ class Resources:
         """Return what keeps the results of calls."""
         return Records(self.store, self.secrets, self.settings.digest_characters)
 
+    @property
+    def times(self) -> dict[str, float]:
+        """Return how long runs that open now wait for what."""
+        settings = self.settings
+        return {
+            "settle_after_s": settings.settle_after_seconds,
+            "deadline_s": settings.request_deadline_seconds,
+            "step_timeout_s": settings.step_timeout_seconds,
+            "server_task_s": settings.server_task_seconds,
+            "transient_s": settings.transient_seconds,
+        }
+
     def masked(self, told: Any) -> Any:
         """Return what is to be logged or traced, with a mask for the secrets of the worker and of recent runs."""
         return self.secrets.masked(self.redactor.redact(told))

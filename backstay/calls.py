@@ -29,6 +29,7 @@ from backstay.requests import (
     EndRehearsal,
     EndStart,
     FindTools,
+    FollowTask,
     ForgetProgram,
     HideSecrets,
     KeepPlan,
@@ -148,6 +149,12 @@ async def keep_plan(ask: KeepPlan) -> int:
 @_entry
 async def call_tool(ask: CallTool) -> ToolResult:
     """Call one tool; an effect is recorded before it is sent and settled after."""
+    raise NotImplementedError
+
+
+@_entry
+async def follow_task(ask: FollowTask) -> ToolResult:
+    """Ask about the task by which a server answered a call; what it came to is recorded as the answer."""
     raise NotImplementedError
 
 

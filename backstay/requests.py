@@ -286,6 +286,30 @@ class CallTool(OfArguments):
         return call_drafts(self.tool, self.arguments, result, effect=self.effect, sources=self.sources, step=self.step)
 
 
+class FollowTask(OfRun):
+    """Ask a server about the task by which it answered a call, answer its question, have it end, or ask no more."""
+
+    tool: str
+    """The tool that was called, or whose effect the call checks or undoes."""
+    purpose: Literal["call", "verify", "undo", "verify_undo"] = "call"
+    """What the call was made for, as in `CallTool`."""
+    action: Literal["get", "update", "cancel", "forget"] = "get"
+    """With `forget`, nobody asks about it any more, and what came of the call is unknown."""
+    why: str = ""
+    """For `forget`: why it is not followed any further."""
+    effect: int | None = None
+    """Number of the effect; None for a read-only call."""
+    sealed: str = ""
+    """Ref of the sealed task, where no effect holds it."""
+    answered: tuple[str, ...] = ()
+    """What stands for the questions that were answered."""
+    question: str = ""
+    """For `update`: ref of the sealed question."""
+    reply: Any = None
+    """What a person answered to it; None declines."""
+    deadline_s: float = 30
+
+
 class CallTogether(OfRun):
     """Make several calls in one activity."""
 

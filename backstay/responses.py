@@ -13,7 +13,7 @@ from backstay.profile import Profile
 from backstay.provenance.source import Sources
 from backstay.task.decision import Decision
 from backstay.tools.tool import Tool, ToolResult, WorkspaceLimits
-from backstay.tools.trying import TRANSIENT_S
+from backstay.tools.trying import FOLLOWED_S, TRANSIENT_S
 
 
 class ModelChoice(Message):
@@ -70,6 +70,8 @@ class Opened(Message):
     """How long a tool may take to answer, unless a plan step says otherwise."""
     step_timeout_s: float = 30
     """How long the call of a plan's step may take, where the plan does not say."""
+    server_task_s: float = FOLLOWED_S
+    """For how long the task is followed by which a server answers a call."""
     transient_s: float = TRANSIENT_S
     """How long a fault that may pass is waited out before a person is asked."""
     sandbox_queue: str = ""

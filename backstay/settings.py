@@ -26,7 +26,7 @@ from backstay.authority import Principal
 from backstay.errors import SettingsInvalid
 from backstay.quoting import quoted
 from backstay.shown import one_line, shell_words
-from backstay.tools.trying import TRANSIENT_S
+from backstay.tools.trying import FOLLOWED_S, TRANSIENT_S
 from backstay.trust import is_trusted, trust
 from backstay.variables import ENV_FILE, KEY, PREFIX, environment, process_environment, secret_files, spellings
 
@@ -258,6 +258,8 @@ class Settings(BaseSettings):
     settle_after_seconds: float = Field(default=5, ge=0, le=3600, allow_inf_nan=False)
     """How long after its deadline an effect of unknown outcome is checked."""
     request_deadline_seconds: float = Field(default=30, gt=0, le=600, allow_inf_nan=False)
+    server_task_seconds: float = Field(default=FOLLOWED_S, ge=1, le=31_536_000, allow_inf_nan=False)
+    """For how long the task is followed by which an MCP server answers a call."""
     system_role: Literal["system", "developer"] = "system"
     webhook_key: Secret = None
     """What notifications are signed with; no receiver may hold the approver key."""

@@ -18,6 +18,7 @@ from backstay.task.result import Failure, Outcome, Result, usage_shown
 from backstay.task.status import State
 from workflows.calls.model_calls import ModelCalls
 from workflows.calls.rollback import Rollback
+from workflows.calls.task_polls import end_left_tasks
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import error_of, fitting
 from workflows.state.state import RunState
@@ -92,6 +93,7 @@ class Ending:
         context.ending = True
         await workflow.wait_condition(lambda: not context.undoing)
         before = context.state.work.ended
+        await end_left_tasks(context)
         context.fail_open_plans()
         if ended.error is not None and not ended.outputs:
             ended = replace(ended, outputs=_so_far(context.state))

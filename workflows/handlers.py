@@ -60,7 +60,8 @@ class Handlers:
         # What a stopped worker leaves behind is collected any time; its `finally` blocks run amid another run's task.
         if not workflow.in_workflow() or workflow.instance() is not self:
             return
-        workflow.set_current_details(details(self.context.state, self.context.approvals.requests))
+        context = self.context
+        workflow.set_current_details(details(context.state, context.approvals.requests, context.working.values()))
         self.attributes.show(self.context.state, len(self.context.approvals.pending))
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -41,13 +41,14 @@ _SPACE = "\u00a0"
 _LONGEST_SIGN = len("<U+10FFFF>")
 
 
-def details(state: RunState, pending: Sequence[ApprovalRequest]) -> str:
+def details(state: RunState, pending: Sequence[ApprovalRequest], working: Iterable[str] = ()) -> str:
     """Return the run in Markdown: state, limits, pending requests with the command that decides each, undo stack."""
     workflow_id = workflow.info().workflow_id
     parts = [f"**{state.state.value}**, step {state.usage.step}{_page_of_run(state, workflow_id)}"]
     if state.paused is not None:
         resume = markdown_code(f"backstay resume {shell_words(workflow_id)}")
         parts.append(f"Paused: {markdown_line(state.paused)}. Resume: {resume}")
+    parts.extend(f"Under way: {markdown_line(text)}" for text in working)
     parts.append(_limits(state))
     page = _Page(workflow_id)
     parts.extend(page.request(request, pending) for request in pending)

@@ -100,7 +100,7 @@ class Runs(Activities):
             more["sandbox_queue"] = await self.resources.find_sandbox() or ""
         context, size = await self._first_context(ask.run, task, followed, policy, more)
         more |= chosen.opened(size, self.settings.max_completion_tokens) | await self._told_to_people(ask)
-        more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)}
+        more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)} | self.resources.times
         opened = calls.Opened(
             store=self.store.stamp,
             model=chosen.act[0].name,
@@ -110,10 +110,6 @@ class Runs(Activities):
             catalog=catalog.version,
             context=context,
             search_attributes=self.resources.search_attributes >= _SEARCHED,
-            settle_after_s=self.settings.settle_after_seconds,
-            deadline_s=self.settings.request_deadline_seconds,
-            step_timeout_s=self.settings.step_timeout_seconds,
-            transient_s=self.transient_s,
             workspace=task.workspace or "",
             workspace_place=self.resources.workspaces.place if task.workspace else "",
             builtin=builtin,

@@ -74,6 +74,9 @@ def call_began(name: str, ask: Any) -> tuple[str, Said]:
             said = {OPERATION: "execute_tool", TOOL: ask.tool, PURPOSE: ask.purpose, STEP: ask.step}
             said |= {} if ask.effect is None else {EFFECT: ask.effect}
             called = f"execute_tool {ask.tool}"
+        case calls.FollowTask():
+            said, called = {TOOL: ask.tool, PURPOSE: ask.purpose}, f"{name} {ask.tool}"
+            said |= {} if ask.effect is None else {EFFECT: ask.effect}
         case calls.ResumeProgram() | calls.VerifyProgram():
             said, called = {OPERATION: "execute_tool", TOOL: RUN_PROGRAM}, f"execute_tool {RUN_PROGRAM}"
         case _:
@@ -95,13 +98,16 @@ def call_ended(answer: Any) -> Said:
             }
         case ToolResult():
             said: Said = {OUTCOME: outcome_of(answer)}
-            return said if answer.success else said | {ERROR: answer.error_type or "ToolError"}
+            failed = not answer.success and answer.task is None
+            return said | {ERROR: answer.error_type or "ToolError"} if failed else said
         case _:
             return {}
 
 
 def outcome_of(answer: ToolResult) -> str:
-    """Return how a call ended, in one of four words."""
+    """Return how a call ended, in one of five words."""
+    if answer.task is not None:
+        return "working"
     if answer.question is not None:
         return "asked"
     if answer.success:

@@ -40,6 +40,7 @@ OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
 EVERY_S = 5.0
 _NO_ANSWER = ToolResult(success=False)
+_COUNTED = calls.AskModel | calls.CallTool | calls.FollowTask | calls.CallTogether | calls.ResumeProgram
 _log = structlog.get_logger("backstay.telemetry")
 
 
@@ -90,9 +91,9 @@ class Counts:
         self._spend(model, RESERVED, billed - over)
         self._spend(model, OVERSHOT, over)
 
-    def called(self, ask: calls.CallTool, outcome: str) -> None:
+    def called(self, tool: str, outcome: str) -> None:
         """Count a call of a tool."""
-        self._calls.add(1, {"outcome": outcome, "provider": ask.tool.partition(".")[0]})
+        self._calls.add(1, {"outcome": outcome, "provider": tool.partition(".")[0]})
 
     def confined(self, jail: str, used: JailUse) -> None:
         """Count what a jail used that ended: `program` or `command`."""
@@ -159,7 +160,7 @@ class _Calls(WorkflowOutboundInterceptor):
     def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - Temporal's
         handle = super().start_activity(input)
         ask = calls.asked(input.args)
-        if isinstance(ask, calls.AskModel | calls.CallTool | calls.CallTogether | calls.ResumeProgram):
+        if isinstance(ask, _COUNTED):
             handle.add_done_callback(lambda done: self._answered(ask, done))
         return handle
 
@@ -179,6 +180,8 @@ class _Calls(WorkflowOutboundInterceptor):
                 self._asked(ask, answer)
             case calls.ResumeProgram(), Halt(used=JailUse() as used):
                 self._counts.confined(PROGRAM, used)
+            case calls.FollowTask(purpose="call"), ToolResult(task=None):
+                self._counts.called(ask.tool, outcome_of(answer))
             case calls.CallTool(), _:
                 self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER)
             case _:
@@ -193,8 +196,8 @@ class _Calls(WorkflowOutboundInterceptor):
             self._counts.confined(COMMAND, answer.used)
         if ask.purpose != "call" or ask.rehearsal is not None or answer is None:
             return
-        if (outcome := outcome_of(answer)) != "asked":
-            self._counts.called(ask, outcome)
+        if (outcome := outcome_of(answer)) not in {"asked", "working"}:
+            self._counts.called(ask.tool, outcome)
 
 
 def _is_new() -> bool:

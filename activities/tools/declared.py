@@ -1,10 +1,11 @@
 """Use what the toolbox declares for an effect that was sent: its check, and the call that takes it back."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from activities.resources import require_valid, workspace_access_of
 from activities.tools.finding import ToolActivities, variables_of, vouching
+from activities.tools.server_tasks import ServerTasks
 from backstay import calls
 from backstay.canonical import canonical, digest_of
 from backstay.effects.effect import EffectState
@@ -15,8 +16,23 @@ from store.effects.types import BoundUndo, EffectRow
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.template import holds, render
-from toolbox.providers.answer import Answer
+from toolbox.providers.answer import Answer, TaskState
+from toolbox.providers.declaration import Check
 from toolbox.providers.provider import NotSent
+
+_Ask = calls.CallTool | calls.FollowTask
+
+
+class _Check(NamedTuple):
+    """Hold what is needed for the check of an effect, or of its compensation."""
+
+    row: EffectRow
+    catalog: Catalog
+    definition: Definition
+    declared: Check
+    checker: Definition
+    arguments: dict[str, Any]
+    """Those that were sent."""
 
 
 class Declared(ToolActivities):
@@ -46,6 +62,23 @@ class Declared(ToolActivities):
 
         A positive check records the effect, or the compensation, as applied.
         """
+        check = await self._check_of(ask)
+        if check is None:
+            return ToolResult(success=True)
+        given = render(check.declared.arguments, variables_of(check.row.effect_id, check.arguments))
+        answer = await self._checked(ask, check.checker, given)
+        if isinstance(answer, TaskState):
+            return await ServerTasks(self.records).of_read(ask.run, check.checker, given, answer)
+        return ToolResult(success=True) if answer is None else await self._judged(ask, check, answer)
+
+    async def verified(self, ask: calls.FollowTask, answer: Answer) -> ToolResult:
+        """Return what the task says by which a check was answered."""
+        check = await self._check_of(ask)
+        told = answer.success and answer.data is not None
+        return ToolResult(success=True) if check is None or not told else await self._judged(ask, check, answer)
+
+    async def _check_of(self, ask: _Ask) -> _Check | None:
+        """Return the check of what was sent; None where nothing is known of that any more. Raises ToolNotFound."""
         undo = ask.purpose == "verify_undo"
         row = await self.row(ask, undo=undo)
         catalog, definition = await self.definition(ask, row.tool)
@@ -54,12 +87,13 @@ class Declared(ToolActivities):
             raise ToolNotFound(f"{row.tool} declares no check")
         arguments = (await self.compensation(ask))[1] if undo else await self._sent_arguments(row)
         if undo and digest_of(arguments) != row.args_digest:
-            # What takes the effect back was declared anew since it was sent, so nothing is known of that call.
-            return ToolResult(success=True)
+            # What takes the effect back was declared anew since it was sent.
+            return None
+        return _Check(row, catalog, definition, declared, checker, arguments)
+
+    async def _judged(self, ask: _Ask, check: _Check, answer: Answer) -> ToolResult:
+        row, definition, declared, arguments = check.row, check.definition, check.declared, check.arguments
         variables = variables_of(row.effect_id, arguments)
-        answer = await self._checked(ask, checker, render(declared.arguments, variables))
-        if answer is None:
-            return ToolResult(success=True)
         seen = variables | {"result": answer.meant}
         if not holds(declared.applied_if, seen):
             return ToolResult(success=True, verified=False, verify_is_final=declared.verify_is_final)
@@ -67,7 +101,7 @@ class Declared(ToolActivities):
             answer = Answer(success=True, data=render(declared.result, seen))
         asked = vouching(definition, arguments)
         ref = (await self.records.keep(ask.run, row.tool, answer.data, definition.provider, asked=asked)).ref
-        bound = None if undo else await self.bound(ask.run, catalog, definition, variables, answer)
+        bound = None if row.undo else await self.bound(ask.run, check.catalog, definition, variables, answer)
         settled = await self.store.effects.resolve(
             row.effect_id,
             state=EffectState.APPLIED,
@@ -77,7 +111,9 @@ class Declared(ToolActivities):
         )
         return ToolResult(success=True, ref=settled.result_ref or ref, verified=True, undo=settled.undo_shown)
 
-    async def _checked(self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]) -> Answer | None:
+    async def _checked(
+        self, ask: calls.CallTool, checker: Definition, arguments: dict[str, Any]
+    ) -> Answer | TaskState | None:
         if await checker.check(arguments) is not None:
             return None
         try:
@@ -87,12 +123,15 @@ class Declared(ToolActivities):
                 deadline_s=ask.deadline_s,
                 workspace_access=workspace_access_of(ask),
                 caller=await self.caller(ask),
+                follows=True,
             )
         except (NotSent, OutcomeUnknown, ToolUnavailable):
             return None
+        if answer.task is not None:
+            return answer.task
         return answer if answer.success and answer.data is not None else None
 
-    async def compensation(self, ask: calls.CallTool) -> tuple[str, dict[str, Any]]:
+    async def compensation(self, ask: _Ask) -> tuple[str, dict[str, Any]]:
         """Return the tool that takes an effect back, and the arguments it is called with."""
         row = await self.row(ask)
         if row.undo_tool is not None and row.undo_sealed is not None:
@@ -104,7 +143,7 @@ class Declared(ToolActivities):
         variables = variables_of(row.effect_id, await self._sent_arguments(row))
         return found.name, render(declared.arguments, variables)
 
-    async def row(self, ask: calls.CallTool, *, undo: bool = False) -> EffectRow:
+    async def row(self, ask: _Ask, *, undo: bool = False) -> EffectRow:
         """Return what is recorded of the effect, or with `undo` of its compensation; raises ArgumentsInvalid."""
         effect_id = f"{ask.run}/{ask.effect}{'/undo' if undo else ''}"
         row = await self.store.effects.get(effect_id)

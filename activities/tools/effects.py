@@ -19,12 +19,13 @@ from backstay.provenance.echo import UNKNOWN
 from backstay.requests import CallTool
 from backstay.shown import message_line, one_line
 from backstay.task.event import Event
+from backstay.tools.server_task import WORKING, ServerTask
 from backstay.tools.tool import ToolResult
 from store.effects.types import Begun, BoundUndo, EffectRow, Intent
 from system.clock import uptime
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.meaning import Judged, Meaning, told
-from toolbox.providers.answer import Answer, refused
+from toolbox.providers.answer import Answer, TaskState, refused
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.provider import NotSent
 
@@ -59,6 +60,13 @@ class Effects:
         self.records = records
         self.elicitations = Elicitations(records)
         self.repairs: set[asyncio.Task[None]] = set()
+
+    def again(self, row: EffectRow, within_s: float) -> "Send":
+        """Return the send of an effect whose answer comes later than it, such as at the end of a task."""
+        common = {name: getattr(row, name) for name in Intent.model_fields.keys() & EffectRow.model_fields.keys()}
+        send = Send(self, Intent(**common, lease_s=within_s), idempotency_ttl=None, epoch_differs=False, tried=False)
+        send.begun = Begun(kind="go", token=row.token, row=row)
+        return send
 
     @contextlib.asynccontextmanager
     async def intent(
@@ -179,6 +187,26 @@ class Send:
         self.result = ToolResult(success=False, ref=kept.ref, **error, error_type=kind)
         await self.record(EffectState(judged.meaning), outcome=error["error"], result_ref=kept.ref)
 
+    async def hand_over(self, sealed: Callable[[], Awaitable[str]], state: TaskState) -> None:
+        """Record the task by which the server answers later; while the store is locked keep trying, as `record` does.
+
+        Without that record nobody can ask about the task, so that the outcome is unknown.
+        """
+
+        async def record() -> bool:
+            token = "" if self.begun is None else self.begun.token
+            return await self.store.effects.hand_over(self.intent.effect_id, token, await sealed())
+
+        try:
+            recorded = await self.stored(record)
+            said = await self.stored(lambda: self.records.text(self.intent.run, state.said))
+        except StoreUnavailable:
+            self.result = _lost("the task by which its server answers could not be recorded", self.left_s)
+            self._repair_later(record)
+            return
+        task = ServerTask(poll_s=state.poll_s, ttl_s=state.ttl_s, said=said)
+        self.result = working(task) if recorded else _lost("another outcome was recorded meanwhile", 0)
+
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
         """Record that the server asks; what an older one did meanwhile is for a person to judge."""
         shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
@@ -210,12 +238,15 @@ class Send:
             self.unsettled = True
             await self.carry(self.store.blobs.spill())
             log.warning("effect.unsettled", effect=self.intent.effect_id, state=state)
-            repair = asyncio.create_task(self._repair(settle))
-            self.repairs.add(repair)
-            repair.add_done_callback(self.repairs.discard)
+            self._repair_later(settle)
             return
         if not settled and state in {EffectState.APPLIED, EffectState.DOUBTFUL, EffectState.FAILED}:
             await self._tell_late(state)
+
+    def _repair_later(self, settle: Callable[[], Awaitable[bool]]) -> None:
+        repair = asyncio.create_task(self._repair(settle))
+        self.repairs.add(repair)
+        repair.add_done_callback(self.repairs.discard)
 
     async def _repair(self, settle: Callable[[], Awaitable[bool]]) -> None:
         try:
@@ -258,6 +289,9 @@ def _result_of(begun: Begun) -> ToolResult:
     """Return what an intent that was not granted found; raises InFlight while another attempt may soon be done."""
     row, wait = begun.row, begun.row.lease_left_s
     match begun.kind:
+        case "followed":
+            # Where it stands, its server is asked.
+            return working(ServerTask())
         case "wait" if wait <= LONGEST_IN_FLIGHT_S:
             raise InFlight(retry_after=wait + 0.2)
         case "recorded" if (recorded := row.effect().recorded) is not None:
@@ -272,6 +306,11 @@ def _result_of(begun: Begun) -> ToolResult:
 
 def _lost(reason: str, wait: float) -> ToolResult:
     return ToolResult(success=False, error=reason, error_type="OutcomeUnknown", settle_in_s=round(wait, 3))
+
+
+def working(task: ServerTask) -> ToolResult:
+    """Return that a server works on a call as a task."""
+    return ToolResult(success=False, error="its server works on it as a task", error_type=WORKING, task=task)
 
 
 def told_error(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from activities.records import PERSON, Records
 from backstay.errors import ArgumentsInvalid
 from backstay.redaction.handles import belongs_to, handles_in, replace_handles
-from backstay.requests import CallTool, CheckCall
+from backstay.requests import CallTool, CheckCall, FollowTask
 from backstay.shown import one_line
 from backstay.tools.tool import Elicitation
 from toolbox.providers.elicitation import InputRequired, InputResponse, input_required_of
@@ -43,7 +43,7 @@ class Elicitations:
             said=None if shown["said"] is None else one_line(shown["said"], _LINE),
         )
 
-    async def reply(self, ask: CallTool | CheckCall) -> InputResponse | None:
+    async def reply(self, ask: CallTool | CheckCall | FollowTask) -> InputResponse | None:
         """Return the answer to send with a call; raises ArgumentsInvalid when it does not fit the question."""
         if not ask.question:
             return None
@@ -61,7 +61,7 @@ class Elicitations:
         known = await self.records.store.secrets.reveal(run, typed)
         return replace_handles(reply, {handle: secret.value for handle, secret in known.items()})
 
-    async def again(self, ask: CallTool, provider: str) -> Elicitation:
+    async def again(self, ask: CallTool | FollowTask, provider: str) -> Elicitation:
         """Show the question of a call again, so that a person can give another answer."""
         question = input_required_of(await self.records.store.blobs.of(ask.run).unseal_json(ask.question))
         return await self.keep(ask.run, provider, question)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from activities.resources import Activities
-from backstay import calls
 from backstay.errors import ToolNotFound, ToolUnavailable
+from backstay.requests import OfRun
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 
@@ -12,14 +12,14 @@ from toolbox.catalog.definition import Definition
 class ToolActivities(Activities):
     """Base class of activity classes that are about tools."""
 
-    async def callable(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
+    async def callable(self, ask: OfRun, tool: str) -> tuple[Catalog, Definition]:
         """Return a tool that may be called by a run, with its catalog; raises ToolNotFound and ToolUnavailable."""
         catalog, definition = await self.definition(ask, tool)
         if definition.hidden:
             raise ToolNotFound(f"there is no tool {tool[:100]} that may be called here; only the engine calls it")
         return catalog, definition
 
-    async def definition(self, ask: calls.CheckCall | calls.CallTool, tool: str) -> tuple[Catalog, Definition]:
+    async def definition(self, ask: OfRun, tool: str) -> tuple[Catalog, Definition]:
         """Return a tool, also one that only the engine calls; raises ToolNotFound and ToolUnavailable."""
         catalog = await self.catalog(ask, ask.user_id)
         definition = catalog.definitions.get(tool)

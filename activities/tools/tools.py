@@ -6,12 +6,14 @@ from typing import Any
 
 from activities.resources import Resources, require_valid, workspace_access_of
 from activities.retrying import implements, tell_progress
+from activities.tools.answers import Answers
 from activities.tools.arguments import Arguments, refuse_brought_secrets, refuse_denied, require_same
 from activities.tools.declared import Declared
-from activities.tools.effects import Effects, harmless_again_s, intent_of, told_error, used_by
+from activities.tools.effects import Effects, harmless_again_s, intent_of
 from activities.tools.elicitations import Elicitations
-from activities.tools.finding import ToolActivities, variables_of, vouching
+from activities.tools.finding import ToolActivities
 from activities.tools.previews import Rehearsing, made_up, place_of
+from activities.tools.server_tasks import ServerTasks
 from backstay import calls
 from backstay.canonical import digest_of
 from backstay.effects.effect import EffectState
@@ -29,14 +31,11 @@ from backstay.plans.rehearsal import RehearsedCall, tokens_in
 from backstay.policies.policy import on_its_way
 from backstay.python_tools.safety import Deny
 from backstay.task.event import as_drafts, shown_request
-from backstay.tools.stages import Purpose, Stage, applies
 from backstay.tools.tool import Elicitation, ToolResult
-from store.effects.types import BoundUndo, Intent
+from store.effects.types import Intent
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
-from toolbox.configuration.meaning import Meaning, judge, why_failed
 from toolbox.manifest.builder import masked
-from toolbox.providers.answer import Answer
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired, InputResponse
 from toolbox.providers.provider import NotSent
 
@@ -58,6 +57,8 @@ class Tools(ToolActivities):
         self.elicitations = Elicitations(records)
         self.rehearsing = Rehearsing(records, self.arguments)
         self.declared = Declared(resources)
+        self.answers = Answers(resources, self.declared)
+        self.tasks = ServerTasks(records)
 
     @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
@@ -69,7 +70,7 @@ class Tools(ToolActivities):
         if result.question is not None:
             # It may have come before the intent, with which they are written otherwise.
             await self.admit(ask)
-        if not ask.draft or result.question is not None or result.untold:
+        if not ask.draft or result.question is not None or result.task is not None or result.untold:
             return result
         try:
             untold = ask.model_copy(update={"events": (), "numbered": ()})
@@ -209,15 +210,13 @@ class Tools(ToolActivities):
                     workspace_access=workspace_access_of(ask, ask.limits),
                     caller=await self.caller(ask),
                     judged=ask.purpose != "undo",
+                    follows=True,
                 )
             )
-            undo: BoundUndo | None = None
-            variables = variables_of(intent.effect_id, arguments)
-            judged = judge(answer, definition.declaration, variables)
-            if judged.meaning is Meaning.APPLIED and applies(Purpose(ask.purpose), Stage.BIND_UNDO):
-                undo = await send.stored(lambda: self.declared.bound(ask.run, catalog, definition, variables, answer))
-            send.asked = vouching(definition, arguments)
-            await send.settle(answer, judged, undo)
+            if answer.task is not None:
+                await self.tasks.hand_over(send, definition, arguments, answer.task)
+            else:
+                await self.answers.of_effect(send, ask.purpose, (catalog, definition), arguments, answer)
         return send.told
 
     async def _teller(self, run: str) -> Callable[[str], None]:
@@ -242,6 +241,7 @@ class Tools(ToolActivities):
                 workspace_access=copy or workspace_access_of(ask, ask.limits),
                 caller=await self.caller(ask),
                 judged=True,
+                follows=True,
             )
         except NotSent as error:
             raise ToolUnavailable(str(error), retry_after=error.retry_after_s) from error
@@ -252,22 +252,9 @@ class Tools(ToolActivities):
         if answer.question is not None:
             question = await self.elicitations.keep(run, definition.provider, answer.question)
             return ToolResult(success=answer.success, error="its server asks", question=question)
-        more: Any = {"asked": vouching(definition, arguments), "simulated": made_up(ask, copy)}
-        return used_by(answer, await self._told(run, definition, arguments, answer, more))
-
-    async def _told(
-        self, run: str, definition: Definition, arguments: dict[str, Any], answer: Answer, more: dict[str, Any]
-    ) -> ToolResult:
-        """Keep what a read answered, and return what the run is told of it."""
-        if not answer.success:
-            shown = await self.records.show(run, answer.reason or answer.error or "", definition.provider)
-            return ToolResult(success=False, **told_error(str(shown.payload)), error_type="ToolError")
-        kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files, **more)
-        why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
-        if why is not None:
-            shown = await self.records.show(run, why, definition.provider)
-            return ToolResult(success=False, error=str(shown.payload)[:500], error_type="ToolError", ref=kept.ref)
-        return ToolResult(success=True, cached=answer.cached, **kept.facts)
+        if answer.task is not None:
+            return await self.tasks.of_read(run, definition, arguments, answer.task)
+        return await self.answers.of_read(run, definition, arguments, answer, simulated=made_up(ask, copy))
 
     async def _undo(self, ask: calls.CallTool) -> ToolResult:
         """Make the declared compensation of an effect; it is an effect of its own, under `<effect>/undo`."""

@@ -8,6 +8,7 @@ from pydantic import Field
 from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
 from backstay.tools.execution import JailUse
+from backstay.tools.server_task import ServerTask
 
 
 class Elicitation(Frozen):
@@ -202,6 +203,8 @@ class ToolResult(Message):
     """Set when it is known to have taken place, and its answer is not."""
     question: Elicitation | None = None
     """What the tool's server asks before it continues; the call is made again with the answer."""
+    task: ServerTask | None = None
+    """The task by which its server answers later; None when it has answered."""
     verified: bool | None = None
     """For a verify: whether the check says that the effect took place."""
     verify_is_final: bool = False

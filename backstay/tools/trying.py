@@ -8,6 +8,8 @@ LONGEST_PAUSE_S = 10
 """The longest pause between two attempts in the retry policy of every activity."""
 TRANSIENT_S = 45
 """For how long it is tried again where nobody says otherwise."""
+FOLLOWED_S = 86_400.0
+"""For how long the task is followed by which a server answers a call, where nobody says otherwise."""
 LONGEST_WAIT_S = 86_400
 
 

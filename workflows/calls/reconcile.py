@@ -11,6 +11,7 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.approvals.notice import Told
 from backstay.effects.effect import DOUBTFUL, SAYS_SO, Effect, EffectState
 from backstay.shown import one_line
+from backstay.tools.server_task import WORKING
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Settled, Tool, ToolCall, ToolResult
 from workflows.consent.asked_calls import shown_call
@@ -51,6 +52,10 @@ class Reconcile:
             conflict = result.error_type == "EffectConflict"
             self._record_unknown(flight, flight.call.tool.name, result)
             known = None if conflict else await self._found(flight, result)
+            if known is not None and known.error_type == WORKING:
+                # The record of its task came late.
+                result = await send(flight)
+                continue
             if known is None:
                 known = await self._ask(flight, result)
             elif known.verified is False:
@@ -75,7 +80,8 @@ class Reconcile:
         for pause in (*UNDO_BACKOFF_S, None):
             if result.error_type == "OutcomeUnknown":
                 self._record_unknown(flight, f"undo by {name}", result)
-                result = await self._found(flight, result) or result
+                found = await self._found(flight, result) or result
+                result = await send(flight) if found.error_type == WORKING else found
             if result.error_type == DOUBTFUL:
                 result = await self._verified(flight, result)
             if result.success or result.error_type in {DOUBTFUL, "OutcomeUnknown"} or pause is None:
@@ -140,6 +146,8 @@ class Reconcile:
         effect, tool, undo = flight.effect or 0, flight.call.tool, flight.purpose is Purpose.UNDO
         await self.wait_out(result.settle_in_s, tool.name)
         late = await self.look(effect, undo=undo)
+        if late.followed and flight.progress is None:
+            return ToolResult(success=False, error_type=WORKING)
         if late.recorded is not None and late.state is not EffectState.NOT_SENT:
             return late.recorded
         checked = await self.check(tool.name, effect, undo=undo) if undo or tool.verify else None

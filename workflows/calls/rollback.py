@@ -15,6 +15,7 @@ from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.calls.tool_calls import ToolCalls
 from workflows.consent.consent import refused
+from workflows.context.calls_in_flight import CallInFlight
 from workflows.context.run_context import RunContext
 
 PAGE = 200
@@ -169,6 +170,9 @@ class Rollback:
         if not slot.unknown:
             return slot
         effect = await self.reconcile.look(slot.effect)
+        if effect.followed:
+            await self._end_task(slot)
+            effect = await self.reconcile.look(slot.effect)
         if effect.unknown:
             doubtful = effect.state is EffectState.DOUBTFUL
             if not doubtful:
@@ -189,6 +193,11 @@ class Rollback:
             return slot
         prepared = {"shown": effect.undo or slot.shown, "undo_tool": slot.undo_tool if effect.undo else None}
         return slot.model_copy(update=prepared)
+
+    async def _end_task(self, slot: Compensation) -> None:
+        """Have the task end by which a server still works on an effect."""
+        call = ToolCall(id=f"task-{slot.effect}", tool=Tool(name=slot.tool))
+        await self.tool_calls.tasks.end(CallInFlight(Purpose.CALL, call, 0, slot.step, slot.effect))
 
     async def _compensated(self, slot: Compensation, undo_tool: str) -> ToolResult:
         # The real arguments stay sealed with the effect; people see what they amount to.

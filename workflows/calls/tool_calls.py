@@ -29,6 +29,7 @@ from backstay.tools.tool import DECIDED_BY, Elicitation, ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.calls.model_calls import Ahead, ModelCalls
 from workflows.calls.reconcile import Performed, Reconcile
+from workflows.calls.task_polls import TaskPolls
 from workflows.consent.asked_calls import shown_call
 from workflows.consent.changing import commented
 from workflows.consent.consent import Answered, Consent, refused, rejected, ruling_of
@@ -56,6 +57,7 @@ class ToolCalls:
         self.context = context
         self.consent = Consent(context)
         self.reconcile = Reconcile(context, self.perform)
+        self.tasks = TaskPolls(context, self._ask)
         self.locks: dict[str, asyncio.Lock] = {}
 
     async def perform(
@@ -80,14 +82,14 @@ class ToolCalls:
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
         questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
         its id, the step that it is, where they are not all of the present one. `then` asks the model for the next
-        decision as soon as all of them have ended, where nothing speaks against it. Raises BudgetExceeded, Expired or
-        Rejected.
+        decision as soon as all have ended, where nothing speaks against it. Raises BudgetExceeded, Expired or Rejected.
         """
 
         def flight(call: ToolCall) -> CallInFlight:
             seconds = self._deadline(call, deadline_s, most_s, usual=usual)
             step = (steps or {}).get(call.id, self.context.state.usage.step)
             more: dict[str, Any] = {"unless": unless, "rehearsal": rehearsal, "results": results}
+            more["most_s"] = most_s if usual or deadline_s is None else seconds
             return CallInFlight(purpose, call, seconds, step, effect, **more)
 
         if not applies(purpose, Stage.RESERVE):
@@ -243,6 +245,8 @@ class ToolCalls:
         """Send a call, and again with each answer that a person gives to its server's questions."""
         result = flight.answer_before() or await self._order(flight)
         for _ in range(QUESTIONS):
+            if result.task is not None:
+                return await self.tasks.followed(flight, result)
             question, effect = result.question, flight.effect
             if question is None:
                 return result
@@ -326,7 +330,9 @@ class ToolCalls:
         kind = None if result.success else "ToolError"
         return result.model_copy(update={"question": None, "error_type": kind})
 
-    async def _ask(self, call: ToolCall, question: Elicitation, result: ToolResult) -> Decided:
+    async def _ask(
+        self, call: ToolCall, question: Elicitation, result: ToolResult, unless: Callable[[], bool] = never
+    ) -> Decided:
         ruling = ruling_of(self.context.state.opened.policy, call)
 
         async def check_answer(answer: Any) -> None:
@@ -345,6 +351,7 @@ class ToolCalls:
             rule="engine: the tool's server asks",
             # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
             ruling=ruling if ruling.verdict == "ask" else None,
+            unless=unless,
             key=f"elicitation {call.id} {question.sealed}",
             whole=call,
             check_answer=check_answer,

@@ -8,6 +8,7 @@ from backstay.bounds import size_of
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.requests import CallTool
 from backstay.task.result import Failure
+from backstay.tools.server_task import TaskProgress
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
 from backstay.tools.trying import TOGETHER
@@ -43,6 +44,10 @@ class CallInFlight:
     """Set for a call of a rehearsal."""
     results: dict[int, str] | None = None
     """The stored results that its arguments refer to; None for those of the plan under way."""
+    most_s: float | None = None
+    """How long it may take as a whole, where somebody chose that."""
+    progress: TaskProgress | None = None
+    """How far the task is by which its server answers."""
     result: ToolResult | None = None
     """The last answer."""
     raised: Failure | None = None
@@ -64,6 +69,7 @@ class CallInFlight:
             authority=self.authority,
             result=self.result,
             raised=self.raised,
+            progress=self.progress,
             done=self.done,
         )
 
@@ -72,6 +78,7 @@ class CallInFlight:
         self.begun_before = self.tried = True
         self.effect, self.send, self.authority = begun.effect, begun.send, begun.authority
         self.result, self.raised, self.done = begun.result, begun.raised, begun.done
+        self.progress = begun.progress
         return self
 
     def go_on_with(self, ask: CallTool, result: ToolResult | None) -> None:

@@ -15,6 +15,7 @@ from backstay.errors import BudgetExceeded, Rejected, TaskInvalid
 from backstay.plans.plan_run import PlanRun, PlanState
 from backstay.policies.denials import Denial
 from backstay.policies.ruling import Ruling
+from backstay.requests import FollowTask
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import EventDraft
@@ -44,6 +45,10 @@ class RunContext:
         self.calls_in_flight = 0
         self.batch: BatchInFlight | None = None
         """The batch of calls under way."""
+        self.working: dict[str, str] = {}
+        """By the id of the call: how far servers are that work on one as a task."""
+        self.left_tasks: list[FollowTask] = []
+        """What has the tasks end for which nobody waits any more."""
         self.taken_over = True
         """False until the state of the execution before is loaded."""
         self.agreed_before: dict[str, Decided] = {}

@@ -72,6 +72,7 @@ TABLE: dict[str, Options] = {
     "preview_calls": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "keep_plan": Options(heartbeat=HEARTBEAT),
     "call_tool": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
+    "follow_task": Options(heartbeat=HEARTBEAT),
     # As long as the slowest of its calls may take.
     "call_together": Options(heartbeat=HEARTBEAT, cancellation=WAIT),
     # For the model; the calls before it add their deadlines.

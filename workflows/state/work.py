@@ -13,6 +13,7 @@ from backstay.plans.rehearsal import Rehearsal
 from backstay.program import Halt, ProgramAnswer
 from backstay.task.decision import Decision
 from backstay.task.result import Failure, Outcome
+from backstay.tools.server_task import TaskProgress
 from backstay.tools.tool import ToolCall, ToolResult
 
 MOST_HELD = 400_000
@@ -66,6 +67,8 @@ class BegunCall(Frozen):
     """The last answer; None before there was one."""
     raised: Failure | None = None
     """What ended it without a result."""
+    progress: TaskProgress | None = None
+    """How far the task is by which its server answers."""
     done: bool = False
 
 
