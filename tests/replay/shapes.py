@@ -14,6 +14,7 @@ from tests.replay import (
     plans,
     programs,
     repeated_steps,
+    server_tasks,
     starts,
     steered,
     told,
@@ -132,5 +133,6 @@ SHAPES: dict[str, Play] = {
     **models.SHAPES,
     **continued.SHAPES,
     **lanes.SHAPES,
+    **server_tasks.SHAPES,
     **starts.SHAPES,
 }
