@@ -9,10 +9,10 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
-from backstay.frozen import Frozen, Message
+from backstay.frozen import Message
 from backstay.plans.plan_run import PlanEnd
 from backstay.plans.rehearsal import RehearsedCall
-from backstay.plans.review import ReviewRules
+from backstay.plans.review import PlanWork, ReviewRules
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.denials import Denial
 from backstay.program import ProgramAnswer
@@ -25,7 +25,7 @@ from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.task.theirs import Theirs
-from backstay.tools.tool import ToolResult, WorkspaceLimits
+from backstay.tools.tool import PreviewedCall, ToolResult, WorkspaceLimits
 
 Part = TypeVar("Part", bound="OfRun")
 
@@ -88,16 +88,6 @@ class OpenRun(OfRun):
     """The names of people in the task that were sent in another than their canonical form; a proof is for these."""
     search: FindTools | None = None
     """The first search, but for its query, which is the task; None where none is made."""
-
-
-class PlanWork(Frozen):
-    """Name what a plan has done, for a model that gives a verdict on it."""
-
-    name: str
-    steps: tuple[str, ...]
-    """What each step was, and how it ended, in a line each."""
-    results: dict[int, str] = Field(default_factory=dict)
-    """The stored results by step."""
 
 
 class AskModel(OfRun):
@@ -221,13 +211,6 @@ class CheckCall(OfArguments):
     question: str = ""
     """Ref of the sealed question that the tool asked; then only the reply is checked, against that question."""
     reply: Any = None
-
-
-class PreviewedCall(Message):
-    """Name one call that a person is to see the consequences of."""
-
-    tool: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
 
 
 class PreviewCalls(OfArguments):

@@ -32,8 +32,8 @@ from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical, digest_of
 from backstay.errors import BackstayError, Pruned, WorkerMisfit
 from backstay.frozen import Frozen
+from backstay.plans.review import PlanWork
 from backstay.provenance.source import Sources
-from backstay.requests import PlanWork
 from backstay.shown import one_line
 from backstay.task.decision import Decision, Perception, PlanVerdict
 from backstay.task.event import as_drafts

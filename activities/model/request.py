@@ -22,8 +22,9 @@ from backstay.canonical import canonical, with_texts
 from backstay.digests.broken_up import break_up, break_up_own
 from backstay.digests.told import told
 from backstay.plans.definition import PlanDefinition
+from backstay.plans.review import PlanWork
 from backstay.profile import Profile
-from backstay.requests import AskModel, PlanWork
+from backstay.requests import AskModel
 from backstay.settings import Settings
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, SENT, trim, weight

@@ -15,10 +15,9 @@ from backstay import calls
 from backstay.canonical import pointer_to
 from backstay.errors import BackstayError, ToolUnavailable
 from backstay.plans.rehearsal import RehearsedCall, Token, differences, missing_value, simulated_answer, tokens_in
-from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.plan import Missing, has_references
-from backstay.tools.tool import BUILTIN, ToolResult
+from backstay.tools.tool import BUILTIN, PreviewedCall, ToolResult
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 from toolbox.configuration.template import render

@@ -281,3 +281,13 @@ def judge_answer(rule: CheckRule, answer: Any) -> tuple[bool, str]:
         if judged is not Judgement.HOLDS:
             return False, f"{field}: it does not hold for the answer"
     return True, ""
+
+
+class PlanWork(Frozen):
+    """Name what a plan has done, for a model that gives a verdict on it."""
+
+    name: str
+    steps: tuple[str, ...]
+    """What each step was, and how it ended, in a line each."""
+    results: dict[int, str] = Field(default_factory=dict)
+    """The stored results by step."""

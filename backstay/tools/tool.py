@@ -132,6 +132,13 @@ class Tool(Message):
         return self.safety is not Safety.READ_ONLY
 
 
+class PreviewedCall(Message):
+    """Name one call that a person is to see the consequences of."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
 DECIDED_BY = "decided_by_people"
 """Under which name an answer tells the model what people changed of a call, and what they said."""
 

@@ -13,7 +13,7 @@ from backstay.approvals.notice import Told
 from backstay.budgets.budget import MICRO, Limit, Reservation, cost_exceeded, exceeded, tokens_exceeded
 from backstay.budgets.usage import Usage
 from backstay.errors import BudgetExceeded
-from backstay.requests import PlanWork
+from backstay.plans.review import PlanWork
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import answers_first

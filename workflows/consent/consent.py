@@ -26,12 +26,11 @@ from backstay.policies.accepted import SESSION_S, AcceptedLine, Like, Remember, 
 from backstay.policies.policy import Policy, rule, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
-from backstay.requests import PreviewedCall
 from backstay.shown import one_line
 from backstay.task.plan import has_references, holds_notation
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
-from backstay.tools.tool import ToolCall, ToolResult
+from backstay.tools.tool import PreviewedCall, ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.consent.asked_calls import (
     PROGRAM_SHOWN,

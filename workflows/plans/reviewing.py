@@ -9,8 +9,7 @@ from backstay.approvals.approval import RequestKind, Verdict
 from backstay.canonical import canonical
 from backstay.errors import BudgetExceeded
 from backstay.plans.plan_run import PlanRun, PlanState
-from backstay.plans.review import CheckResult, Review, ReviewRules, check_of
-from backstay.requests import PlanWork
+from backstay.plans.review import CheckResult, PlanWork, Review, ReviewRules, check_of
 from backstay.shown import one_line
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import ToolCall, ToolResult
