@@ -16,12 +16,12 @@ from backstay.client.sending import signed
 from backstay.errors import BackstayError, TaskInvalid, Transient
 from backstay.shown import one_line
 from backstay.task.standing import Kind, StandingTask, run_id
-from store.standing.starts import Start, StartState
-from store.standing.tasks import KeptTask
+from store.standing.starts import Start
+from store.standing.tasks import KeptTask, StartState
 
 _MARGIN_S = 600
 _NEVER_BEGUN = frozenset({"TaskInvalid"})
-"""Errors with which a run fails before it asks any model."""
+"""What a run fails with before it asks any model."""
 _log = structlog.get_logger("backstay.schedules")
 
 
@@ -87,7 +87,7 @@ class Starting(Activities):
         """Return the task of a run, with what was sent to a trigger as the words of others; raises TaskInvalid."""
         more: dict[str, Any] = {}
         if standing.kind == "trigger":
-            given = await self.store.starts.given(start)
+            given = await self.store.starts.given(start, standing)
             if given is None:
                 raise TaskInvalid("nothing was sent to the trigger under that name")
             more = {"input": given, "input_from": "others"}

@@ -3,37 +3,23 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from backstay.budgets.budget import MICRO
 from backstay.canonical import canonical
-from backstay.errors import DecisionRefused
+from backstay.errors import DecisionRefused, TaskInvalid
 from backstay.task.standing import Kind, StandingTask
 from store.database.database import Database
 from store.database.schema import starts
 from store.database.transactions import reading, writing
 from store.secrets.seal import Seal
-from store.standing.tasks import locked
+from store.standing.tasks import StartState, locked
 
 KEPT_S = 90 * 86_400.0
 """How long what was started is remembered, and so how long the id of an event is known."""
 _MINUTE_S = 60.0
-
-
-class StartState(StrEnum):
-    """Say how far a start came."""
-
-    ACCEPTED = "accepted"
-    """The event is kept, and nothing was reserved yet."""
-    RESERVED = "reserved"
-    """The most that its run may cost is counted to the day."""
-    ENDED = "ended"
-    """Its run has ended, and what it cost is counted to the day."""
-    REFUSED = "refused"
-    """Nothing is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +44,7 @@ class Start:
 
 
 class Replayed(DecisionRefused):
-    """A request was sent before under another id."""
+    """A request was sent before under another id, or with the key of a trigger that has been removed."""
 
 
 class TooOften(DecisionRefused):
@@ -102,8 +88,11 @@ class Starts:
 
         Raises Replayed for a signature that came under another id, and TooOften.
         """
-        locked(connection, standing.kind, standing.name)
-        if (known := _found(connection, start)) is not None:
+        kept = locked(connection, standing.kind, standing.name)
+        if kept is None or kept.standing != standing:
+            # The request was signed with a key that is gone; one that has the name now has another author.
+            raise Replayed("this trigger was removed meanwhile")
+        if (known := _own(connection, start, standing)) is not None:
             return known, False
         named = {"kind_": standing.kind, "name_": standing.name}
         if connection.execute(_SIGNED, {**named, "signature_": signature}).first() is not None:
@@ -118,9 +107,12 @@ class Starts:
         return _known(connection, start), True
 
     @reading
-    def given(self, connection: Connection, start: str) -> dict[str, Any] | None:
-        """Return what was sent to a trigger; None where nothing was, or where it is settled."""
-        row = connection.execute(_BY_ID, {"id_": start}).first()
+    def given(self, connection: Connection, start: str, standing: StandingTask) -> dict[str, Any] | None:
+        """Return what was sent to a trigger; None where nothing was, or where it is settled.
+
+        Raises TaskInvalid for what was sent to another one.
+        """
+        row = None if _own(connection, start, standing) is None else connection.execute(_BY_ID, {"id_": start}).one()
         sealed = None if row is None else row.sealed_input
         return None if sealed is None else json.loads(self._seal.open(bytes(sealed)))
 
@@ -128,10 +120,11 @@ class Starts:
     def reserve(self, connection: Connection, start: str, standing: StandingTask, run: str) -> Start:
         """Count the most that a run may cost to the day, before it starts; return the start, refused where it is.
 
-        Of a start that was reserved for already, nothing is counted a second time.
+        Of a start that was reserved for already, nothing is counted a second time. Raises TaskInvalid for a start of
+        another schedule or trigger.
         """
         locked(connection, standing.kind, standing.name)
-        known = _found(connection, start)
+        known = _own(connection, start, standing)
         if known is not None and known.state is not StartState.ACCEPTED:
             return known
         day = standing.day(self._clock())
@@ -178,7 +171,7 @@ class Starts:
         return int(spent), count
 
     def _refused(self, connection: Connection, start: str, standing: StandingTask, reason: str) -> Start:
-        known = _found(connection, start)
+        known = _own(connection, start, standing)
         if known is None:
             self._insert(connection, start, standing, StartState.REFUSED, told=reason, ended_at=self._clock())
         elif known.state is StartState.ACCEPTED:
@@ -211,6 +204,14 @@ def _too_much(standing: StandingTask, spent: int, count: int) -> str:
 def _found(connection: Connection, start: str) -> Start | None:
     row = connection.execute(_BY_ID, {"id_": start}).first()
     return None if row is None else _read(row)
+
+
+def _own(connection: Connection, start: str, standing: StandingTask) -> Start | None:
+    """Return a start of this very schedule or trigger; whoever names workflows at Temporal could name another's."""
+    known = _found(connection, start)
+    if known is not None and (known.kind, known.name) != (standing.kind, standing.name):
+        raise TaskInvalid(f"the start {start} belongs to the {known.kind} {known.name}")
+    return known
 
 
 def _known(connection: Connection, start: str) -> Start:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
@@ -9,7 +10,7 @@ from backstay.errors import TaskInvalid
 from backstay.frozen import Frozen
 from backstay.task.standing import Kind, StandingTask
 from store.database.database import Database
-from store.database.schema import standing_tasks
+from store.database.schema import standing_tasks, starts
 from store.database.transactions import reading, writing
 from store.secrets.seal import Seal
 
@@ -20,6 +21,19 @@ _ONE = select(standing_tasks).where(_NAMED)
 _LOCKED = _ONE.with_for_update()
 _ALL = select(standing_tasks).order_by(standing_tasks.c.kind, standing_tasks.c.name)
 _COUNT = select(func.count()).where(standing_tasks.c.kind == bindparam("kind_"))
+
+
+class StartState(StrEnum):
+    """Say how far a start came."""
+
+    ACCEPTED = "accepted"
+    """The event is kept, and nothing was reserved yet."""
+    RESERVED = "reserved"
+    """The most that its run may cost is counted to the day."""
+    ENDED = "ended"
+    """Its run has ended, and what it cost is counted to the day."""
+    REFUSED = "refused"
+    """Nothing is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +98,21 @@ class StandingTasks:
 
     @writing
     def remove(self, connection: Connection, kind: Kind, name: str) -> bool:
-        """Forget one, and the key of a trigger; return whether there was one. What it has started is kept."""
+        """Forget one, and the key of a trigger; return whether there was one. What it has started is kept.
+
+        What it was sent and has not begun starts nothing any more, also under somebody else who takes the name.
+        """
+        locked(connection, kind, name)
+        said = {"state": StartState.REFUSED, "told": "the trigger was removed", "sealed_input": None}
+        waiting = (starts.c.kind == kind, starts.c.name == name, starts.c.state == StartState.ACCEPTED)
+        connection.execute(update(starts).where(*waiting).values(**said, ended_at=self._clock()))
         return connection.execute(delete(standing_tasks).where(_NAMED), {"kind_": kind, "name_": name}).rowcount > 0
 
 
-def locked(connection: Connection, kind: Kind, name: str) -> None:
-    """Lock out all others who start something of one standing task, until the transaction ends."""
-    connection.execute(_LOCKED, {"kind_": kind, "name_": name})
+def locked(connection: Connection, kind: Kind, name: str) -> KeptTask | None:
+    """Lock out all others who start something of one standing task, until the transaction ends; return it."""
+    row = connection.execute(_LOCKED, {"kind_": kind, "name_": name}).first()
+    return None if row is None else _read(row)
 
 
 class _Kept(Frozen):

@@ -1,8 +1,12 @@
 """Whose schedules start runs: those of people who proved to have added them, as long as the policy lets them."""
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
+from backstay.client.schedules import Schedules
 from backstay.errors import NotVerified, SettingsInvalid, TaskInvalid
+from backstay.task.standing import start_id
+from store.standing.starts import Replayed
 from tests.engine import update
 from tests.requirements import promise
 from tests.schedules.office import ANA, KEY, POLICY, open_office, some
@@ -15,6 +19,7 @@ ASKED = {
     "task": {"text": "t"},
     "per_day": {"max_llm_cost_usd": 1},
 }
+FREE = {"to": "a@free.example", "subject": "x"}
 NAMED = POLICY + "groups: {'@desk': [ana@example.com, bo@example.com]}\nscheduling: {people: ['@desk']}\n"
 
 
@@ -85,3 +90,57 @@ async def test_who_reaches_temporal_only_can_start_no_other_task_and_no_event(of
         told = await office.engine.client.execute_workflow("StartRun", ask, id=some("start-x"), task_queue=queue)
         assert set(told) == {"refused"}
     assert (await office.listed(name)).runs == 0
+
+
+@pytest.fixture
+def unstarted(office, monkeypatch):
+    """Send an event whose page dies before it starts the run; return the id of its start."""
+
+    async def unstarted(name):
+        with monkeypatch.context() as dead:
+
+            async def dies(*_):
+                raise ConnectionError
+
+            dead.setattr(Schedules, "start", dies)
+            assert (await office.send(name, FREE, "e1")).status_code == 500
+        return start_id(office.engine.settings.task_queue, "trigger", name, "e1")
+
+    return unstarted
+
+
+@promise("schedules:removed-events")
+async def test_what_a_trigger_was_sent_before_it_was_removed_starts_nothing_of_whoever_takes_its_name(
+    office, unstarted
+):
+    await office.trigger(name := some("mine"))
+    start, queue = await unstarted(name), office.engine.settings.task_queue
+    before = await office.store.standing.get("trigger", name)
+    await office.keeping.remove("trigger", name)
+    await office.trigger(name, by="bo@example.com")
+    ask = {"kind": "trigger", "name": name}
+    told = await office.engine.client.execute_workflow("StartRun", ask, id=start, task_queue=queue)
+    assert told == {"refused": "the trigger was removed"}
+    assert (await office.send(name, FREE, "e1")).json()["state"] == "refused"
+    # A request that was believed while the key still held.
+    late = {"event": "late", "signature": "s", "given": FREE}
+    with pytest.raises(Replayed, match="removed"):
+        await office.store.starts.accept(f"{start}-late", before.standing, **late)
+    assert (await office.listed(name)).runs == 0
+
+
+@promise("schedules:own-events")
+async def test_who_reaches_temporal_only_cannot_have_another_definition_take_what_a_trigger_was_sent(office, unstarted):
+    await office.trigger(name := some("mine"))
+    await office.trigger(other := some("other"), by="bo@example.com")
+    await office.schedule(third := some("third"), cron="0 7 1 1 *")
+    start, queue = await unstarted(name), office.engine.settings.task_queue
+    for kind, taker in (("trigger", other), ("schedule", third)):
+        ask = {"kind": kind, "name": taker}
+        with pytest.raises(WorkflowFailureError) as refused:
+            await office.engine.client.execute_workflow("StartRun", ask, id=start, task_queue=queue)
+        assert f"belongs to the trigger {name}" in str(refused.value.cause)
+        assert (await office.listed(taker)).runs == 0
+    await office.keeping.remove("schedule", third)
+    row = await office.listed(name)
+    assert (row.runs, row.last[0].state) == (0, "accepted")

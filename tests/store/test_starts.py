@@ -6,7 +6,7 @@ import pytest
 
 from backstay.task.standing import StandingTask
 from store.opening import open_store
-from store.standing.starts import StartState
+from store.standing.tasks import StartState
 from tests.requirements import promise
 
 TASK = StandingTask.admit(
