@@ -115,6 +115,10 @@ NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_
 """What holds until `open_run` has answered; only then a store is named."""
 
 
+NOT_BEGUN = "cancelled before it began"
+"""Why a run was never started, so that it has cost nothing."""
+
+
 class BegunStart(Message):
     """Hold the task of a run that may start, or why it may not."""
 

@@ -20,6 +20,7 @@ from backstay import calls
 from backstay.errors import BackstayError
 from backstay.frozen import Frozen
 from backstay.requests import OfRun
+from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
 from backstay.task.task import Task
 from workflows.context.run_context import RunContext
@@ -58,11 +59,18 @@ class StartRun:
         activities = RunContext(own, Task(text="start"), lambda: None).activities
         asked = calls.BeginStart(kind=request.kind, name=request.name, start=info.workflow_id)
         summary = f"start {request.kind} {one_line(request.name, 60)}"
-        begun = await _patiently(activities, calls.begin_start, asked, summary)
-        if begun.refused:
+        beginning = asyncio.ensure_future(_patiently(activities, calls.begin_start, asked, summary))
+        # What is reserved must be settled, also when this start is cancelled while the worker reserves.
+        cancelled = await _finished(beginning)
+        begun = beginning.result()
+        if begun.refused and not cancelled:
             return {"refused": begun.refused}
+        if begun.refused:
+            raise asyncio.CancelledError
         ended = calls.EndStart(start=info.workflow_id, workflow_id=begun.workflow_id)
-        update, cancelled = await self._ran(begun)
+        update = {"fault": NOT_BEGUN}
+        if not cancelled:
+            update, cancelled = await self._ran(begun)
         settling = asyncio.ensure_future(
             _patiently(activities, calls.end_start, ended.model_copy(update=update), f"settle {summary}")
         )

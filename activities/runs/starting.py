@@ -14,13 +14,14 @@ from backstay.budgets.budget import MICRO
 from backstay.client.schedules import Schedules
 from backstay.client.sending import signed
 from backstay.errors import BackstayError, TaskInvalid, Transient
+from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
 from backstay.task.standing import Kind, StandingTask, run_id
 from store.standing.starts import Start
 from store.standing.tasks import KeptTask, StartState
 
 _MARGIN_S = 600
-_NEVER_BEGUN = frozenset({"TaskInvalid"})
+_NEVER_BEGUN = frozenset({"TaskInvalid", NOT_BEGUN})
 """What a run fails with before it asks any model."""
 _log = structlog.get_logger("backstay.schedules")
 

@@ -2,6 +2,13 @@
 
 import asyncio
 
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import CancelledError
+from temporalio.service import RPCError
+
+from activities.runs.starting import Starting
 from backstay.errors import StoreUnavailable
 from store.standing.starts import Starts
 from tests.engine import update
@@ -95,3 +102,38 @@ async def test_a_run_that_was_terminated_counts_with_all_that_was_reserved(offic
     row = await office.until(name, lambda row: row.last[0].state == "ended")
     assert row.last[0].told == "terminated"
     assert round(row.spent_usd, 6) == 0.1
+
+
+@promise("schedules:cancelled-amid-start")
+async def test_a_start_that_is_cancelled_while_it_reserves_starts_nothing_and_gives_all_back(office, monkeypatch):
+    demand, reached, goes_on = Starting._demand_right, asyncio.Event(), asyncio.Event()
+
+    async def waits(self, kept):
+        reached.set()
+        await goes_on.wait()
+        await demand(self, kept)
+
+    monkeypatch.setattr(Starting, "_demand_right", waits)
+    await office.trigger(name := some("stopped"))
+    workflow_id = (await office.send(name, ASKS, "e1")).json()["workflow_id"]
+    start = office.engine.client.get_workflow_handle(f"start-{workflow_id}")
+    async with asyncio.timeout(60):
+        await reached.wait()
+        await start.cancel()
+        while not await heard(start):
+            await asyncio.sleep(0.05)
+        goes_on.set()
+        with pytest.raises(WorkflowFailureError) as ended:
+            await start.result()
+    assert isinstance(ended.value.cause, CancelledError)
+    row = await office.listed(name)
+    assert (row.last[0].state, row.last[0].told, row.spent_usd) == ("ended", "cancelled before it began", 0)
+    with pytest.raises(RPCError, match="not found"):
+        await office.engine.client.get_workflow_handle(workflow_id).describe()
+
+
+async def heard(start):
+    """Return whether a workflow has been told of its cancellation."""
+    events = [event.event_type async for event in start.fetch_history_events()]
+    asked = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED
+    return asked in events and EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in events[events.index(asked) :]
