@@ -22,6 +22,7 @@ _FIRST = "start-"
 """How the workflow ids of starts begin; the run that is started has the rest of the id."""
 _EVENT_DIGITS = 32
 _DAY = 86_400
+_CRON_FIELDS = 5
 _GIVEN_HERE = ("by", "proof", "follows")
 """Fields of a task that a standing one does not have: its author starts it, and each run begins anew."""
 
@@ -51,8 +52,8 @@ class Times(PublicInput):
 
     cron: str | None = Field(default=None, min_length=1, max_length=200)
     """Five fields: minute, hour, day of the month, month, day of the week."""
-    every: Seconds | None = Field(default=None, ge=1)
-    """A duration, such as 15m; counted from the beginning of 1970."""
+    every: Seconds | None = Field(default=None, ge=1, multiple_of=1)
+    """A duration of whole seconds, such as 15m; counted from the beginning of 1970."""
     jitter: float = Field(default=0, ge=0, le=_DAY, allow_inf_nan=False)
     """Each start is put off by a random time of so many seconds at most."""
     overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"] = "skip"
@@ -66,6 +67,9 @@ class Times(PublicInput):
             raise ValueError("say when: either cron or every")
         if self.cron is not None and ("=" in self.cron or "#" in self.cron or not self.cron.isprintable()):
             raise ValueError("cron: holds more than fields; leave time zone and comment out, and set time_zone")
+        if self.cron is not None and len(self.cron.split()) != _CRON_FIELDS:
+            # Temporal reads a sixth as a year, where others have seconds first.
+            raise ValueError("cron: needs five fields: minute, hour, day of the month, month, day of the week")
         return self
 
 
