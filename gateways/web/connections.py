@@ -29,7 +29,6 @@ from people.decide.looking import KnownRequest, look
 from store.notices.requests import RequestRow
 
 PLACE = "/connections"
-DOCUMENT = f"{PLACE}/client.json"
 _MOST_WAITING = 200
 _MOST_SAID = 4000
 _PATIENCE_S, _AGAIN_S = 20.0, 0.5
@@ -43,7 +42,7 @@ def routes(page: Page) -> list[BaseRoute]:
     shown = _Connections(page, page.sign_ins)
     return [
         page.get(PLACE, shown.show),
-        Route(DOCUMENT, shown.document, methods=["GET"]),
+        Route(f"{place}/client.json", shown.document, methods=["GET"]),
         page.post(f"{place}/sign-in", shown.leave),
         page.get(f"{place}/callback", shown.come_back),
         page.post(f"{place}/disconnect", shown.disconnect),
@@ -95,10 +94,13 @@ class _Connections:
         return self._page.done(request, visitor, PLACE, f"{provider} is forgotten here, {where}", {"revoked": revoked})
 
     async def document(self, request: Request) -> Response:
-        """Say to issuers who backstay is, and where people come back; it says nothing of any person."""
-        base = self._base(request)
-        back = [self._back(request, name) for name in self._sign_ins.providers]
-        return JSONResponse(client_document(f"{base}{DOCUMENT}", back))
+        """Say to issuers who backstay is, and where people come back; it says nothing of any person.
+
+        Each server has a document of its own: where one named the return addresses of others, too, the issuer of
+        another server could lead people to this one's, and would be brought the code.
+        """
+        back = self._back(request, self._provider(request))
+        return JSONResponse(client_document(f"{back.removesuffix('callback')}client.json", [back]))
 
     async def _answer_waiting(self, visitor: Visitor, provider: str) -> tuple[int, int]:
         """Answer in the visitor's name what asks whether they have signed in; return how many could be, and not."""

@@ -290,6 +290,16 @@ async def a_return_address_of_the_attacker(office):
 
 
 @attack
+async def a_return_address_for_an_issuer_of_another_server(office):
+    async with office.page.stranger() as issuer:
+        told = (await issuer.get("/connections/notes/client.json")).json()
+        assert told["client_id"] == f"{PAGE}/connections/notes/client.json"
+        assert told["redirect_uris"] == [f"{PAGE}/connections/notes/callback"]
+        for other in ("/connections/client.json", "/connections/none/client.json"):
+            assert "redirect_uris" not in (await issuer.get(other)).text
+
+
+@attack
 async def an_answer_that_says_something_twice(office):
     back = await go_to(await left(office), office.authority)
     async with office.page.person(ANA) as person:
