@@ -24,7 +24,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult, ToolAnnotations
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from tests.serving import served
@@ -109,6 +109,10 @@ class Issuer:
     """With what it refuses to renew."""
     token: str = ""
     """What it gives as access token instead of one of its own."""
+    given: dict = field(default_factory=dict)
+    """What it says otherwise as it gives tokens."""
+    fault: bytes = b""
+    """With what body it refuses a code."""
     clients: dict = field(default_factory=dict)
     codes: dict = field(default_factory=dict)
     access: dict = field(default_factory=dict)
@@ -168,6 +172,8 @@ class Issuer:
 
     def _answer(self, kind, form, has_header):
         match kind:
+            case "authorization_code" if self.fault:
+                return Response(self.fault, 400, {"content-type": "application/json"})
             case "authorization_code":
                 known = self.codes.pop(form["code"], None)
                 challenge = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
@@ -190,14 +196,14 @@ class Issuer:
                 return self._given("the service", "service", form["resource"], form.get("scope", ""), renews=False)
 
     def _given(self, who, client, resource, scope, *, renews=True):
-        held = Token(who, client, resource, scope, time.time() + self.expires_in)
+        held = Token(who, client, resource, scope, time.time() + min(self.expires_in, 1e9))
         access, refresh = self.token or f"at-{secrets.token_urlsafe(24)}", f"rt-{secrets.token_urlsafe(24)}"
         self.access[access] = held
         told = {"access_token": access, "token_type": "bearer", "expires_in": self.expires_in, "scope": scope}
         if renews:
             self.refresh[refresh] = held
             told["refresh_token"] = refresh
-        return JSONResponse({**told, "expires_in": int(self.expires_in)})
+        return JSONResponse({**told, "expires_in": int(self.expires_in), **self.given})
 
     async def revoke(self, request):
         form = dict(await request.form())

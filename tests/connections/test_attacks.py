@@ -5,6 +5,7 @@ docs/security.md has the table of it.
 
 import ipaddress
 import json
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,6 +101,7 @@ class Case:
     def reset(self):
         for issuer in (self.issuer, self.evil):
             issuer.said, issuer.iss, issuer.token, issuer.person = {}, "", "", "somebody"
+            issuer.given, issuer.fault, issuer.expires_in = {}, b"", 3600.0
         for server in (self.notes, self.lures):
             server.guard.servers, server.guard.resource, server.guard.metadata_at = None, "", ""
 
@@ -293,6 +295,46 @@ async def a_fault_with_words_of_the_attacker(case):
 async def a_token_with_a_line_break(case):
     case.issuer.token = "token-1\r\nX-Admin: yes"
     await case.refused(await case.left())
+
+
+@attack
+async def a_token_with_a_time_that_no_number_holds(case):
+    case.issuer.expires_in = 10**400
+    made = await case.connections.finish(ANA, "notes", await case.left())
+    assert made.grant.expires_at < time.time() + 4000 * 86_400
+    await case.connections.disconnect(ANA, "notes")
+
+
+@attack
+async def a_token_with_a_scope_for_the_terminal(case):
+    case.issuer.given = {"scope": "notes \x1b[2J" + "x" * 2000}
+    made = await case.connections.finish(ANA, "notes", await case.left())
+    assert made.grant.scope == ""
+    await case.connections.disconnect(ANA, "notes")
+
+
+@attack
+async def a_fault_that_is_nested_without_an_end(case):
+    case.issuer.fault = b"[" * 100_000
+    await case.refused(await case.left())
+
+
+@attack
+async def a_token_for_the_server_of_before(case):
+    await case.connections.finish(ANA, "notes", await case.left())
+    for changed in ({"url": case.lures.url}, {"auth": {"issuer": case.evil.url}}):
+        entry = {"url": case.notes.url, "auth": {}} | changed
+        now = Connections({"notes": ServerEntry.model_validate(entry)}, case.store.connections)
+        assert await now.usable(ANA, "notes") is None
+        assert [each.state for each in await now.of_user(ANA)] == ["ended"]
+        await now.close()
+    assert await case.connections.disconnect(ANA, "notes")
+
+
+@attack
+async def a_secret_for_an_issuer_that_the_server_names(case):
+    with pytest.raises(ToolboxInvalid, match="issuer"):
+        load_of({"url": FAR, "auth": {"client_id": "known", "client_secret": "${SECRET}"}})
 
 
 @attack

@@ -176,7 +176,7 @@ async def test_backstay_signs_in_itself_at_a_server_of_the_operator_and_nobody_i
     secret = {"client_id": "service", "client_secret": "own secret of the service"}
     async with (
         offered(authority) as (issuer, notes),
-        opened(tmp_path, notes, grant="client_credentials", **secret) as connections,
+        opened(tmp_path, notes, grant="client_credentials", issuer=issuer.url, **secret) as connections,
     ):
         assert issuer.access[await token_of(connections, SERVICE)].account == "the service"
         assert list(connections.providers) == []

@@ -95,6 +95,8 @@ class ServerAuth(Strict):
             raise ValueError("`client_secret` belongs to `client_id`; give both, or neither")
         if self.grant == "client_credentials" and self.client_secret is None:
             raise ValueError("`client_credentials` needs `client_id` and `client_secret`")
+        if self.client_secret is not None and self.issuer is None:
+            raise ValueError("`client_secret` needs `issuer`, or the server could name another one to send it to")
         return self
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx2
 import structlog
 from mcp.client.auth.exceptions import OAuthFlowError
-from mcp.client.auth.utils import union_scopes, validate_authorization_response_iss
+from mcp.client.auth.utils import issuers_match, union_scopes, validate_authorization_response_iss
 from mcp.shared.auth import OAuthMetadata
 
 from backstay.errors import SignInRefused, ToolUnavailable
@@ -20,7 +20,7 @@ from backstay.shown import NOBODY, one_line
 from backstay.tools.connection import SERVICE, Connection, ConnectionStore, Departure, Grant
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.configuration import ServerEntry
-from toolbox.oauth.discovery import Discovered, discover, require_pkce
+from toolbox.oauth.discovery import Discovered, discover, is_for, require_pkce
 from toolbox.oauth.tokens import (
     GrantGone,
     departure,
@@ -135,7 +135,8 @@ class Connections:
 
     async def of_user(self, user_id: str) -> list[Connection]:
         """Return the connections of one user."""
-        return await self._store.listed(user_id)
+        listed = await self._store.listed(user_id)
+        return [each if self._fits(each) else replace(each, state="ended") for each in listed]
 
     async def disconnect(self, user_id: str, provider: str) -> bool | None:
         """Forget a connection and have it revoked.
@@ -190,10 +191,22 @@ class Connections:
         if provider not in self._servers:
             return None
         found = await self._store.get(user_id, provider)
+        if found is not None and not self._fits(found):
+            found = None
         if user_id == SERVICE and not self._is_current(found):
             return await self._own(provider)
         over = found is not None and found.ends_at is not None and found.ends_at <= time.time()
         return None if found is None or over or found.state == "ended" else found
+
+    def _fits(self, found: Connection) -> bool:
+        """Return whether tokens are for the server, and of the issuer, that toolbox.json names now."""
+        server = self._servers.get(found.provider)
+        if found.grant is None or server is None or server.auth is None:
+            return True
+        named = server.auth.issuer
+        return is_for(str(server.url), found.grant.resource) and (
+            named is None or issuers_match(named, found.grant.issuer)
+        )
 
     def _is_current(self, found: Connection | None) -> bool:
         """Return whether a connection of the operator's own is as toolbox.json says now; one that ended is not."""

@@ -53,7 +53,7 @@ def wanted_scope(response: httpx2.Response) -> str:
     """Return what a server says that a call needs, where it refuses for want of that; else nothing."""
     if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return ""
-    return _plain_scope(extract_scope_from_www_auth(response))
+    return plain_scope(extract_scope_from_www_auth(response))
 
 
 async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = "") -> Discovered:
@@ -68,10 +68,15 @@ async def discover(url: str, auth: ServerAuth, dialer: Dialer, granted: str = ""
     for address in (*addresses, metadata.registration_endpoint, metadata.revocation_endpoint):
         if address is not None:
             dialer.require(str(address))
-    asked = _plain_scope(extract_scope_from_www_auth(challenge)) if challenge.status_code in {401, 403} else ""
+    asked = plain_scope(extract_scope_from_www_auth(challenge)) if challenge.status_code in {401, 403} else ""
     usual = get_client_metadata_scopes(asked or None, described, metadata, GRANTS)
-    scope = " ".join(auth.scopes) or _plain_scope(usual)
+    scope = " ".join(auth.scopes) or plain_scope(usual)
     return Discovered(metadata, _named_resource(url, described), union_scopes(granted, scope) or "")
+
+
+def is_for(url: str, resource: str) -> bool:
+    """Return whether tokens for a resource may be sent to a server."""
+    return check_resource_allowed(resource_url_from_server_url(url), resource)
 
 
 async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> ProtectedResourceMetadata | None:
@@ -85,7 +90,7 @@ async def _resource(url: str, challenge: httpx2.Response, dialer: Dialer) -> Pro
         if found is None:
             continue
         # Tokens for another server would be got in our name, and sent to this one.
-        if not check_resource_allowed(resource_url_from_server_url(url), str(found.resource)):
+        if not is_for(url, str(found.resource)):
             raise SignInRefused(f"the server describes another one, {one_line(str(found.resource), 100)}")
         return found
     return None
@@ -136,7 +141,7 @@ def _named_resource(url: str, described: ProtectedResourceMetadata | None) -> st
     return resource_url_from_server_url(url) if described is None else str(described.resource)
 
 
-def _plain_scope(said: Any) -> str:
+def plain_scope(said: Any) -> str:
     """Return scopes in the signs that they may have; nothing for what is none."""
     text = str(said or "")
     plain = len(text) <= _LONGEST_SCOPE and text.isascii() and text.isprintable() and not set(text) & set('"\\')
@@ -147,6 +152,6 @@ def parsed(answer: httpx2.Response) -> dict[str, Any]:
     """Return the JSON object of an answer; an empty one where there is none."""
     try:
         found = json.loads(answer.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

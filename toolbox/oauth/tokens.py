@@ -20,13 +20,15 @@ from backstay.errors import SignInRefused, ToolUnavailable
 from backstay.tools.connection import Grant, client_document
 from system.dialing import Dialer
 from toolbox.configuration.configuration import ServerAuth
-from toolbox.oauth.discovery import Discovered, parsed
+from toolbox.oauth.discovery import Discovered, parsed, plain_scope
 
 _GONE = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """What an issuer says when it will not renew, however often it is asked."""
 _MAY_PASS = frozenset({"server_error", "temporarily_unavailable"})
 _LONGEST_TOKEN = 64 * 1024
 _SHORTEST = 8
+_LONGEST_LIFE_S = 3650 * 86_400
+"""No number of seconds beyond this is believed; it could be one that no time can hold."""
 _KNOWN = ("access_denied", "login_required", "consent_required", "interaction_required", *sorted(_GONE))
 _KNOWN_FAULTS = (*_KNOWN, "invalid_request", "invalid_scope", *sorted(_MAY_PASS))
 
@@ -151,8 +153,8 @@ async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
         grant,
         access_token=given.access_token,
         refresh_token=given.refresh_token or grant.refresh_token,
-        expires_at=None if given.expires_in is None else at + max(0, given.expires_in),
-        scope=grant.scope if given.scope is None else given.scope[:1000],
+        expires_at=None if given.expires_in is None else at + min(max(0, given.expires_in), _LONGEST_LIFE_S),
+        scope=grant.scope if given.scope is None else plain_scope(given.scope),
     )
 
 
