@@ -35,6 +35,8 @@ PLACES = {
     "runs.opened": "store.runs.runs:Runs.opened",
     "runs.add_execution": "store.runs.runs:Runs.add_execution",
     "runs.closed": "store.store:Store.close_run",
+    "starts.reserve": "store.standing.starts:Starts.reserve",
+    "starts.settle": "store.standing.starts:Starts.settle",
     "events.append": "store.runs.events:Events.append",
     "accepted_lines.keep": "store.accepted_lines:AcceptedLines.keep",
     "outbox.write": "store.notices.outbox:Outbox.write",

@@ -44,9 +44,7 @@ class Office:
     keys: dict[str, str] = field(default_factory=dict)
 
     async def schedule(self, name, *, by=ANA, usd=1.0, runs=None, budget=0.1, task=None, **times: Any) -> None:
-        asked = {"kind": "schedule", "name": name, "by": by, "times": times}
-        asked |= {"task": {"text": f"task of {name}", **(task or {}), "budget": {"max_llm_cost_usd": budget}}}
-        asked |= {"per_day": {"max_llm_cost_usd": usd} | ({} if runs is None else {"max_runs": runs})}
+        asked = asked_schedule(name, by=by, usd=usd, runs=runs, budget=budget, task=task, **times)
         await self.keeping.add(asked, KEY.encode())
 
     async def trigger(self, name, *, by=ANA, usd=1.0, budget=0.1, definition="tell_customer", **door: Any) -> str:
@@ -109,6 +107,13 @@ async def open_office(client, folder, rules=None, *, policy=POLICY, **more):
         store = await stack.enter_async_context(opening.open_store(opened.settings))
         signing = Backstay(client, task_queue=opened.settings.task_queue, approver_key=KEY)
         yield Office(opened, page, store, Keeping(signing, store, opening.read_policy(opened.settings.policy)))
+
+
+def asked_schedule(name, *, by=ANA, usd=1.0, runs=None, budget=0.1, task=None, **times):
+    """Return what adds a schedule."""
+    asked = {"kind": "schedule", "name": name, "by": by, "times": times}
+    asked |= {"task": {"text": f"task of {name}", **(task or {}), "budget": {"max_llm_cost_usd": budget}}}
+    return asked | {"per_day": {"max_llm_cost_usd": usd} | ({} if runs is None else {"max_runs": runs})}
 
 
 def some(word):

@@ -1,0 +1,67 @@
+"""A worker that is killed between reserving for a run and starting it, and one killed as it settles."""
+
+import json
+import uuid
+
+import pytest
+
+import opening
+from backstay.client import Backstay
+from backstay.settings import Settings
+from backstay.testing import ScriptedModel
+from people.standing.keeping import Keeping
+from store.standing.tasks import StartState
+from tests.crash.points import Point
+from tests.engine import PRICES
+from tests.nursery.nursery import plain_environment
+from tests.requirements import promise
+from tests.schedules.office import DONE, asked_schedule
+from tests.web.pages import KEY
+
+POINTS = [Point("after", "starts.reserve"), Point("before", "starts.settle"), Point("after", "starts.settle")]
+
+
+@promise("schedules:killed-amid-start")
+@pytest.mark.thorough
+async def test_a_run_is_reserved_for_started_and_settled_once_however_often_its_worker_is_killed(
+    temporal, nursery, tmp_path
+):
+    queue = f"queue-{uuid.uuid4()}"
+    async with ScriptedModel(DONE * 3) as model:
+        shared = {"home": tmp_path / "home", "task_queue": queue}
+        environment = {
+            **plain_environment(),
+            **{f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()},
+            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
+            "TEMPORAL_NAMESPACE": temporal.namespace,
+            "BACKSTAY_APPROVER_KEY": KEY,
+            "BACKSTAY_MODEL": "scripted",
+            "BACKSTAY_PRICES": json.dumps(PRICES),
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+            "KILL_MAILBOX": str(tmp_path / "none"),
+            "KILL_WITNESS": str(tmp_path / "none"),
+        }
+        settings = Settings.load(None, **shared, approver_key=KEY)
+        doomed = await nursery.worker(environment | {"KILL_AT": POINTS[0].spec}, tmp_path / "0.log")
+        await doomed.ready()
+        async with opening.open_store(settings) as store:
+            signing = Backstay(temporal, task_queue=queue, approver_key=KEY)
+            keeping = Keeping(signing, store, opening.read_policy(settings.policy))
+            await keeping.add(asked_schedule("killed", cron="0 7 1 1 *"), KEY.encode())
+            ask, start = {"kind": "schedule", "name": "killed"}, f"start-killed-{uuid.uuid4()}"
+            handle = await temporal.start_workflow("StartRun", ask, id=start, task_queue=queue)
+            for number, point in enumerate([*POINTS[1:], None], 1):
+                assert await doomed.died == -9, doomed.said()
+                if number == 1:
+                    assert [(each.state, each.micro) for each in await store.starts.newest("schedule", "killed")] == [
+                        (StartState.RESERVED, 100_000)
+                    ]
+                kill = {} if point is None else {"KILL_AT": point.spec}
+                doomed = await nursery.worker(environment | kill, tmp_path / f"{number}.log")
+            assert (await handle.result())["workflow_id"] == start.removeprefix("start-")
+            (ended,) = await store.starts.newest("schedule", "killed")
+            assert (ended.state, ended.told, ended.micro < 100_000) == (StartState.ENDED, "completed", True)
+            assert (await store.runs.get(ended.run)).result["usage"]["steps"] == 1
+            await keeping.remove("schedule", "killed")
+        await doomed.end()
