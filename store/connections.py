@@ -73,10 +73,25 @@ class Connections:
 
     @writing
     def connect(
-        self, connection: Transaction, user_id: str, provider: str, grant: Grant, *, ends_at: float | None
+        self,
+        connection: Transaction,
+        user_id: str,
+        provider: str,
+        grant: Grant,
+        *,
+        ends_at: float | None,
+        before: str | None = None,
     ) -> Connection:
-        """Keep what a sign-in has brought, in place of what was there."""
-        connection.execute(delete(connections).where(*_NAMED), _names(user_id, provider))
+        """Keep what a sign-in has brought, in place of what was there.
+
+        `before` names what must have been there, empty: nothing; another one is kept, and returned.
+        """
+        there = None if before is None else connection.execute(_FIND, _names(user_id, provider)).first()
+        if there is not None and there.id != before:
+            return self._read(there)
+        # Only what was seen: where another worker was faster, this one collides, and looks again.
+        seen = () if before is None else (connections.c.id == before,)
+        connection.execute(delete(connections).where(*_NAMED, *seen), _names(user_id, provider))
         at = self._clock()
         values = {
             "user_id": user_id,

@@ -185,6 +185,24 @@ async def test_backstay_signs_in_itself_at_a_server_of_the_operator_and_nobody_i
             await connections.begin(ANA, "notes", BACK)
 
 
+@promise("connections:service")
+async def test_calls_at_once_at_two_workers_find_a_token_also_where_backstay_has_not_signed_in_yet(
+    authority, tmp_path, database_url
+):
+    async with offered(authority) as (issuer, notes):
+        more = {"client_id": "service", "client_secret": "own secret of the service", "issuer": issuer.url}
+        more["grant"] = "client_credentials"
+        async with (
+            opened(tmp_path, notes, database_url, **more) as here,
+            opened(tmp_path, notes, database_url, **more) as there,
+        ):
+            issuer.pause_s = 0.1
+            found = await asyncio.gather(*(token_of(each, SERVICE) for _ in range(10) for each in (here, there)))
+        assert all(token in issuer.access for token in found)
+        assert issuer.counted["client_credentials"] <= 2
+        assert issuer.counted["described"] <= 2
+
+
 @promise("connections:clients")
 @pytest.mark.parametrize(
     ("auth", "said", "client"),

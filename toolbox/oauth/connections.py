@@ -58,6 +58,8 @@ class Connections:
         self._store = store
         self._renewing: dict[tuple[str, str], asyncio.Task[Connection | None]] = {}
         self._dialers: dict[str, Dialer] = {}
+        self._making = asyncio.Lock()
+        """Held while a connection of the operator's own is made, so that calls at once make one."""
 
     @property
     def providers(self) -> Sequence[str]:
@@ -194,7 +196,10 @@ class Connections:
         if found is not None and not self._fits(found):
             found = None
         if user_id == SERVICE and not self._is_current(found):
-            return await self._own(provider)
+            async with self._making:
+                found = await self._store.get(user_id, provider)
+                current = found is not None and self._fits(found) and self._is_current(found)
+                return found if current else await self._own(provider, "" if found is None else found.id)
         over = found is not None and found.ends_at is not None and found.ends_at <= time.time()
         return None if found is None or over or found.state == "ended" else found
 
@@ -216,8 +221,8 @@ class Connections:
         known = None if auth is None else (auth.client_id, auth.client_secret)
         return (client["client_id"], client["client_secret"]) == known
 
-    async def _own(self, provider: str) -> Connection | None:
-        """Return the operator's own connection, which is made when it is first wanted."""
+    async def _own(self, provider: str, before: str) -> Connection | None:
+        """Return the operator's own connection, made in place of the one before; another worker may be first."""
         auth = self._servers[provider].auth
         if auth is None or auth.grant != "client_credentials":
             return None
@@ -237,7 +242,7 @@ class Connections:
             revocation_endpoint=_text(found.metadata.revocation_endpoint),
             client={**client, "grant": "client_credentials"},
         )
-        made: Connection = await self._store.connect(SERVICE, provider, grant, ends_at=None)
+        made: Connection = await self._store.connect(SERVICE, provider, grant, ends_at=None, before=before)
         return made
 
     async def _renewed(self, known: Connection) -> Connection | None:
