@@ -93,4 +93,4 @@ async def run_now(name: Name) -> None:
     """Start a run of a schedule now, within the budget of the day."""
     async with keeping(Settings.load()) as kept:
         await kept.run_now(name)
-    Terminal().say(f"schedule {name} starts a run; see: backstay schedule list")
+    Terminal().say(f"schedule {name} starts a run now, if its --overlap lets it; see: backstay schedule list")
