@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backstay.approvals.approval import ApprovalRequest, RequestKind
 from backstay.approvals.deciding import NOT_OPEN, DecisionInvalid
@@ -15,8 +15,11 @@ from backstay.errors import BackstayError, DecisionRefused, RunNotFound
 from backstay.shown import one_line, shell_words
 from people.requests.key import RequestKey
 from people.requests.posted import PostedRequest
-from store.notices.requests import RequestRow
-from store.store import Store
+
+if TYPE_CHECKING:
+    # A terminal decides without a store, and need not wait until all of it is loaded.
+    from store.notices.requests import RequestRow
+    from store.store import Store
 
 _CLOSED = {"expired": "nobody decided in time", "withdrawn": "it was no longer needed", "ended": "the run has ended"}
 _MOST_CHANGES = 20
@@ -35,7 +38,7 @@ class KnownRequest(NamedTuple):
 
     workflow_id: str
     request_id: str
-    row: RequestRow | None
+    row: "RequestRow | None"
     live: ApprovalRequest | None
     """What the run says now; None when it does not wait, or cannot be asked."""
     trouble: str = ""
@@ -85,7 +88,7 @@ class KnownRequest(NamedTuple):
         return self.trouble or "this request no longer waits"
 
 
-async def look(run: Run, store: Store | None, request_id: str, run_id: str | None = None) -> KnownRequest:
+async def look(run: Run, store: "Store | None", request_id: str, run_id: str | None = None) -> KnownRequest:
     """Return a request as the store keeps it and as its run says that it is now; the store is told of new votes.
 
     `store` is None at a door that has none; `run_id` is that of the run which asked, by default of the newest one.
@@ -129,20 +132,23 @@ def require_same(known: KnownRequest, shown: ShownRequest) -> None:
         raise Stale(f"{NOT_OPEN}{one_line(known.request_id, 40)} as it was shown to you: {why}")
 
 
-async def require_digest(run: Run, known: KnownRequest, given: str | None) -> None:
-    """Raise DecisionInvalid, saying what it is of, for a digest of arguments that is none of a request that waits."""
+async def require_digest(run: Run, known: KnownRequest, given: str | None, *, field: str) -> None:
+    """Raise DecisionInvalid, saying what it is of, for a digest of arguments that is none of a request that waits.
+
+    `field` is what it is called where it was given.
+    """
     request = known.live
     if request is None or given in {None, request.args_digest}:
         return
     look_at = f"look at it with: backstay show {shell_words(run.id)} {shell_words(request.id)}"
     if given and request.args_digest.startswith(given):
-        raise DecisionInvalid(f"args_digest: it is cut; give all {len(request.args_digest)} characters")
+        raise DecisionInvalid(f"{field}: it is cut; give all {len(request.args_digest)} characters")
     same = next((other.id for other in await run.pending() if other.args_digest == given), None)
     if same is not None:
-        raise DecisionInvalid(f"args_digest: it is that of {same}, and not of {request.id}; {look_at}")
+        raise DecisionInvalid(f"{field}: it is that of {same}, and not of {request.id}; {look_at}")
     what = "asks about no arguments; leave it out, or" if not request.args_digest else "is about other arguments;"
     which = f"{request.id} of {one_line(run.id, 100)}"
-    raise DecisionInvalid(f"args_digest: stale, or of another request or run: {which} {what} {look_at}")
+    raise DecisionInvalid(f"{field}: stale, or of another request or run: {which} {what} {look_at}")
 
 
 def not_shown(request: ApprovalRequest, shown_whole: Collection[str]) -> str:
@@ -150,7 +156,7 @@ def not_shown(request: ApprovalRequest, shown_whole: Collection[str]) -> str:
     return "" if request.digest in shown_whole else unseen(request)
 
 
-async def look_shown(backstay: Backstay, store: Store, key: RequestKey) -> KnownRequest:
+async def look_shown(backstay: Backstay, store: "Store", key: RequestKey) -> KnownRequest:
     """Return a request that waits; raises DecisionRefused when it does not, or is not the one that was shown."""
     known = await look(backstay.run(key.workflow_id), store, key.request_id, key.run_id)
     require_same(known, key.shown)
@@ -158,7 +164,7 @@ async def look_shown(backstay: Backstay, store: Store, key: RequestKey) -> Known
     return known
 
 
-async def posted_request(backstay: Backstay, row: RequestRow) -> PostedRequest:
+async def posted_request(backstay: Backstay, row: "RequestRow") -> PostedRequest:
     """Return a request with the votes that the run has by now; the run says whether it waits."""
     request = ApprovalRequest.model_validate(row.request)
     posted = PostedRequest(workflow_id=row.workflow_id, request=request, state=row.state, decision=row.decision)

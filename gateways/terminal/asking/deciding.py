@@ -35,14 +35,12 @@ async def decided_by_name(
 
     Raises DecisionInvalid for a digest that is none of this request.
     """
-    # A run that nobody knows is told at once, without what only a decision needs.
-    await run.is_open()
     from people.decide.deciding import decide
     from people.decide.looking import look, require_digest
     from people.requests.entered import Entered
 
     known = await look(run, None, request_id)
-    await require_digest(run, known, args_digest)
+    await require_digest(run, known, args_digest, field="--args-digest")
     shown = ShownRequest(args_digest=args_digest or "")
     return await decide(run, known, Entered(choice, **entered), by=by, shown=shown, by_name=True)
 
