@@ -47,7 +47,8 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
         seen = await look(sources, found, account_name(), whole=True)
     if seen.fault or found.execution is None:
         terminal.say(f"{seen.fault or 'Temporal no longer knows the run'}; shown from the store", "yellow")
-    terminal.results(output, _data(seen), _lines(terminal, seen))
+    data = _data(seen)
+    terminal.results(output, data, _lines(terminal, seen, data))
 
 
 def _data(seen: "RunView") -> dict[str, Any]:
@@ -105,8 +106,8 @@ def _decision_lines(decision: dict[str, Any]) -> Iterator[str]:
         yield from (f"      {line}" for line in changed["lines"])
 
 
-def _lines(terminal: Terminal, seen: "RunView") -> Iterator[str]:
-    data, workflow = _data(seen), seen.found.workflow_id
+def _lines(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterator[str]:
+    workflow = seen.found.workflow_id
     if invalid := data.get("invalid"):
         yield f"{workflow}: invalid"
         yield f"invalid: {invalid}"
