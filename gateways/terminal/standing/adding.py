@@ -1,4 +1,4 @@
-"""What `schedule add` and `trigger add` have in common, and how both are listed."""
+"""What the commands of schedules and of triggers have in common."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -26,6 +26,7 @@ UsdPerDay = Annotated[
     float | None, Parameter(help="US dollars that the model calls of all its runs may cost on one day.")
 ]
 RunsPerDay = Annotated[int | None, Parameter(help="Runs that it may start on one day.")]
+Reason = Annotated[str, Parameter(help="Why; it is listed.")]
 TimeZone = Annotated[str, Parameter(help="Time zone of its times and days, such as Europe/Berlin.")]
 _SHOWN = 3
 
@@ -53,6 +54,27 @@ async def add(settings: Settings, asked: dict[str, Any], by: By) -> str:
         await _demand_definition(settings, fields)
     async with keeping(settings) as kept:
         return await kept.add(fields, settings.approver_key_bytes)
+
+
+async def pause_standing(kind: Kind, name: str, reason: str) -> None:
+    """Let one start nothing until it is resumed; raises TaskInvalid for a name that is not there."""
+    async with keeping(Settings.load()) as kept:
+        await kept.pause(kind, name, reason[:500] or "by an operator")
+    Terminal().say(f"{kind} {name} is paused")
+
+
+async def resume_standing(kind: Kind, name: str) -> None:
+    """Let one start runs again; raises TaskInvalid for a name that is not there, or whose author may start none."""
+    async with keeping(Settings.load()) as kept:
+        await kept.resume(kind, name)
+    Terminal().say(f"{kind} {name} goes on")
+
+
+async def remove_standing(kind: Kind, name: str) -> None:
+    """Forget one; raises TaskInvalid for a name that is not there."""
+    async with keeping(Settings.load()) as kept:
+        await kept.remove(kind, name)
+    Terminal().say(f"{kind} {name} is removed")
 
 
 def limits_of(budget: Limits) -> dict[str, Any]:

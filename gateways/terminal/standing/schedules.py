@@ -10,12 +10,16 @@ from gateways.terminal.flags import By, Output, User, json_object
 from gateways.terminal.standing.adding import (
     Limits,
     Name,
+    Reason,
     RunsPerDay,
     TimeZone,
     UsdPerDay,
     keeping,
     limits_of,
     list_kind,
+    pause_standing,
+    remove_standing,
+    resume_standing,
 )
 from gateways.terminal.standing.adding import add as add_standing
 from gateways.terminal.terminal import Terminal
@@ -68,25 +72,19 @@ async def list_schedules(*, output: Output = "text") -> None:
     await list_kind("schedule", output)
 
 
-async def pause(name: Name, *, reason: Annotated[str, Parameter(help="Why; it is listed.")] = "by an operator") -> None:
+async def pause(name: Name, *, reason: Reason = "by an operator") -> None:
     """Pause a schedule: it starts nothing until it is resumed; runs that it has started go on."""
-    async with keeping(Settings.load()) as kept:
-        await kept.pause("schedule", name, reason[:500] or "by an operator")
-    Terminal().say(f"schedule {name} is paused")
+    await pause_standing("schedule", name, reason)
 
 
 async def resume(name: Name) -> None:
     """Resume a schedule that is paused."""
-    async with keeping(Settings.load()) as kept:
-        await kept.resume("schedule", name)
-    Terminal().say(f"schedule {name} goes on")
+    await resume_standing("schedule", name)
 
 
 async def remove(name: Name) -> None:
     """Remove a schedule; runs that it has started go on."""
-    async with keeping(Settings.load()) as kept:
-        await kept.remove("schedule", name)
-    Terminal().say(f"schedule {name} is removed")
+    await remove_standing("schedule", name)
 
 
 async def run_now(name: Name) -> None:

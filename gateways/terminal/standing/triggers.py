@@ -9,12 +9,15 @@ from gateways.terminal.flags import By, Output, User
 from gateways.terminal.standing.adding import (
     Limits,
     Name,
+    Reason,
     RunsPerDay,
     TimeZone,
     UsdPerDay,
-    keeping,
     limits_of,
     list_kind,
+    pause_standing,
+    remove_standing,
+    resume_standing,
 )
 from gateways.terminal.standing.adding import add as add_standing
 from gateways.terminal.terminal import Terminal
@@ -50,22 +53,16 @@ async def list_triggers(*, output: Output = "text") -> None:
     await list_kind("trigger", output)
 
 
-async def pause(name: Name, *, reason: Annotated[str, Parameter(help="Why; it is listed.")] = "by an operator") -> None:
+async def pause(name: Name, *, reason: Reason = "by an operator") -> None:
     """Pause a trigger: requests to it are refused until it is resumed."""
-    async with keeping(Settings.load()) as kept:
-        await kept.pause("trigger", name, reason[:500] or "by an operator")
-    Terminal().say(f"trigger {name} is paused")
+    await pause_standing("trigger", name, reason)
 
 
 async def resume(name: Name) -> None:
     """Resume a trigger that is paused."""
-    async with keeping(Settings.load()) as kept:
-        await kept.resume("trigger", name)
-    Terminal().say(f"trigger {name} goes on")
+    await resume_standing("trigger", name)
 
 
 async def remove(name: Name) -> None:
     """Remove a trigger, and its key; runs that it has started go on."""
-    async with keeping(Settings.load()) as kept:
-        await kept.remove("trigger", name)
-    Terminal().say(f"trigger {name} is removed")
+    await remove_standing("trigger", name)
