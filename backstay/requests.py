@@ -23,6 +23,7 @@ from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, m
 from backstay.task.plan import Plan
 from backstay.task.reading import Reading
 from backstay.task.result import Result
+from backstay.task.standing import Kind
 from backstay.task.task import Task
 from backstay.task.theirs import Theirs
 from backstay.tools.tool import PreviewedCall, ToolResult, WorkspaceLimits
@@ -400,7 +401,7 @@ class LoadEffects(OfRun):
 class BeginStart(OfRun):
     """Reserve for one run of a schedule or a trigger, and say with which task it starts."""
 
-    kind: str
+    kind: Kind
     name: str
     start: str
     """The workflow id of the start."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field
 from temporalio import workflow
@@ -22,6 +22,7 @@ from backstay.frozen import Frozen
 from backstay.requests import OfRun
 from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
+from backstay.task.standing import Kind
 from backstay.task.task import Task
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
@@ -36,7 +37,7 @@ Answer = TypeVar("Answer")
 class StartRequest(Frozen):
     """Name the schedule or the trigger; what it starts is in the store, where nobody at Temporal can change it."""
 
-    kind: Literal["schedule", "trigger"]
+    kind: Kind
     name: str = Field(min_length=1, max_length=50)
 
 

@@ -16,7 +16,7 @@ from backstay.client.sending import signed
 from backstay.errors import BackstayError, TaskInvalid, Transient
 from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
-from backstay.task.standing import Kind, StandingTask, run_id
+from backstay.task.standing import StandingTask, run_id
 from store.standing.starts import Start
 from store.standing.tasks import KeptTask, StartState
 
@@ -32,10 +32,9 @@ class Starting(Activities):
     @implements(calls.begin_start)
     async def begin_start(self, ask: calls.BeginStart) -> calls.BegunStart:
         """Reserve for one run, and return its task; a repeat reserves nothing more."""
-        kind: Kind = "trigger" if ask.kind == "trigger" else "schedule"
-        kept = await self.store.standing.get(kind, ask.name)
+        kept = await self.store.standing.get(ask.kind, ask.name)
         if kept is None:
-            return calls.BegunStart(refused=f"this store knows no {kind} of that name")
+            return calls.BegunStart(refused=f"this store knows no {ask.kind} of that name")
         standing, run = kept.standing, run_id(ask.start)
         try:
             await self._demand_right(kept)

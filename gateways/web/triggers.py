@@ -58,8 +58,7 @@ def routes(page: Page) -> list[BaseRoute]:
 
 async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
     """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
-    name = request.path_params["name"]
-    kept, key = await page.store.standing.get("trigger", name), await page.store.standing.key(name)
+    found = await page.store.standing.trigger(request.path_params["name"])
     try:
         # The same for all names; what a trigger itself takes is told only to those who have its key.
         body = await read_body(request, _MOST, BODY_S)
@@ -67,15 +66,16 @@ async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
         raise _too_large(_MOST) from None
     except TimeoutError:
         raise Refused(408, "TooSlow", f"the body took longer than {BODY_S:g} s; send it again") from None
-    signed = is_signed(key or secrets.token_bytes(), request.headers, body)
-    if kept is None or key is None or not signed:
-        log.warning("trigger.unsigned", known=kept is not None)
+    signed = is_signed(secrets.token_bytes() if found is None else found[1], request.headers, body)
+    if found is None or not signed:
+        log.warning("trigger.unsigned", known=found is not None)
         raise Refused(
             403,
             "NotSigned",
             "not signed with the key of this trigger within the last 5 minutes; send backstay-timestamp, and in "
             "backstay-signature the hex HMAC-SHA256 of the timestamp, a dot and the body",
         )
+    kept, _ = found
     door = kept.standing.door or Door()
     if len(body) > door.max_bytes:
         raise _too_large(door.max_bytes)

@@ -80,10 +80,10 @@ class StandingTasks:
         return _found(connection, kind, name)
 
     @reading
-    def key(self, connection: Connection, name: str) -> bytes | None:
-        """Return the key of a trigger; None where there is none of that name."""
+    def trigger(self, connection: Connection, name: str) -> tuple[KeptTask, bytes] | None:
+        """Return a trigger and its key; None where there is none of that name."""
         row = connection.execute(_ONE, {"kind_": "trigger", "name_": name}).first()
-        return None if row is None or row.sealed_key is None else self._seal.open(bytes(row.sealed_key))
+        return None if row is None or row.sealed_key is None else (_read(row), self._seal.open(bytes(row.sealed_key)))
 
     @reading
     def every(self, connection: Connection) -> list[KeptTask]:
