@@ -202,7 +202,7 @@ async def open_sign_ins(settings: Settings, store: "Store") -> AsyncGenerator["C
     from toolbox.configuration.load import load
 
     configuration, _ = load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)
-    if all(server.auth is None for server in configuration.servers.values()):
+    if not configuration.signs_in:
         yield None
         return
     from toolbox.oauth.connections import Connections

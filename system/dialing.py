@@ -33,9 +33,8 @@ class Dialer:
 
     def __init__(self, own: Iterable[str], internet: Internet | None = None) -> None:
         """`own` are the addresses that the operator wrote: these may be near, and on loopback so may what they name."""
-        parts = [urlsplit(address) for address in own]
-        self._own = {_origin(each.scheme, each.hostname or "", each.port) for each in parts}
-        self._is_local = any(is_loopback(each.hostname or "") for each in parts)
+        self._own = {origin_of(address) for address in own}
+        self._is_local = any(is_loopback(host) for _, host, _ in self._own)
         self._internet = internet or Internet()
         self._tls: ssl.SSLContext | None = None
 
@@ -46,13 +45,12 @@ class Dialer:
             raise AddressRefused(f"{address[:100]!a} is no address")
         try:
             parts = urlsplit(address)
-            host, port = (parts.hostname or "").lower(), parts.port
+            scheme, host, _ = origin = origin_of(address)
         except ValueError:
             raise AddressRefused(f"{address[:100]!a} is no address") from None
-        if parts.scheme not in _PORTS or not host or parts.username is not None or parts.password is not None:
+        if scheme not in _PORTS or not host or parts.username is not None or parts.password is not None:
             raise AddressRefused(f"{address[:100]!a} is no plain https:// address")
-        origin = _origin(parts.scheme, host, port)
-        if parts.scheme != "https" and not (self._is_local and is_loopback(host)):
+        if scheme != "https" and not (self._is_local and is_loopback(host)):
             raise AddressRefused(f"{address[:100]!a} is not https")
         with suppress(ValueError):
             self._require_far(origin, host, [ipaddress.ip_address(host)])
@@ -116,8 +114,11 @@ class Dialer:
         self._internet.close()
 
 
-def _origin(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
-    return scheme, host.lower(), _PORTS.get(scheme, 0) if port is None else port
+def origin_of(address: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of an address; raises ValueError for a port that is none."""
+    parts = urlsplit(address)
+    port = _PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
+    return parts.scheme, (parts.hostname or "").lower(), port
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -371,7 +371,7 @@ async def open_toolbox(
 
 def _connections(configuration: Configuration, place: ConnectionPlace | None) -> "Connections | None":
     """Return who has the tokens of users; None where no server wants any, or there is no store."""
-    if place is None or all(server.auth is None for server in configuration.servers.values()):
+    if place is None or not configuration.signs_in:
         return None
     from toolbox.oauth.connections import Connections  # noqa: PLC0415 - slow to load, and few toolboxes need it
 

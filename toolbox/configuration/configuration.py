@@ -270,6 +270,11 @@ class Configuration(Strict):
     _unset: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
+    def signs_in(self) -> bool:
+        """Return whether a server wants its users, or backstay itself, to sign in."""
+        return any(server.auth is not None for server in self.servers.values())
+
+    @property
     def unset(self) -> Mapping[str, str]:
         """Return the providers that lack a variable, and which."""
         return self._unset

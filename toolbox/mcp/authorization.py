@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import httpx2
 
 from backstay.errors import BackstayError
 from backstay.tools.connection import Connection
+from system.dialing import origin_of
 from toolbox.oauth.discovery import wanted_scope
 
 
@@ -42,11 +42,11 @@ class Authorization(httpx2.Auth):
         """`url` is the only server that gets the token."""
         self._tokens = tokens
         self._named = user_id, provider
-        self._origin = _origin_of(url)
+        self._origin = origin_of(url)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with the token, and once more with the next one."""
-        known = await self._usable() if _origin_of(str(request.url)) == self._origin else None
+        known = await self._usable() if origin_of(str(request.url)) == self._origin else None
         response = yield _with_token(request, known)
         if known is None:
             return
@@ -82,9 +82,3 @@ def _with_token(request: httpx2.Request, known: Connection | None) -> httpx2.Req
     if known is not None and known.grant is not None:
         request.headers["Authorization"] = f"Bearer {known.grant.access_token}"
     return request
-
-
-def _origin_of(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    usual = {"https": 443, "http": 80}.get(parts.scheme)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or usual
