@@ -11,8 +11,8 @@ from backstay.testing import ScriptedModel
 from tests import signing
 from tests.connections.issuer import offered
 from tests.connections.test_runs import ANA, POLICY, SCRIPTS, call, finish, sign_in
-from tests.engine import PRICES, ended, pending
-from tests.nursery.nursery import plain_environment
+from tests.engine import ended, pending
+from tests.nursery.nursery import worker_environment
 from tests.requirements import promise
 from tests.web.pages import KEY, behind_a_proxy, listed, served_page
 
@@ -26,18 +26,9 @@ async def test_the_same_call_goes_on_once_after_its_worker_was_killed(authority,
         told = {"mcpServers": {"notes": {"url": notes.url, "auth": {}}}, "providers": {"notes": {"trusted": True}}}
         file.write_text(json.dumps(told), encoding="utf-8")
         shared = {"home": tmp_path / "home", "toolbox": file, "policy": policy, "task_queue": queue}
-        environment = {
-            **plain_environment(),
-            **{f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()},
-            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
-            "TEMPORAL_NAMESPACE": temporal.namespace,
-            "BACKSTAY_APPROVER_KEY": KEY,
-            "BACKSTAY_MODEL": "scripted",
-            "BACKSTAY_PRICES": json.dumps(PRICES),
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
-            "SSL_CERT_FILE": authority.trusted,
-        }
+        told = {f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()}
+        told |= {"BACKSTAY_APPROVER_KEY": KEY, "SSL_CERT_FILE": authority.trusted}
+        environment = worker_environment(temporal, model, **told)
         settings = Settings.load(None, **shared, **behind_a_proxy())
         running = SimpleNamespace(client=temporal, settings=settings, issuer=issuer, notes=notes, authority=authority)
         first = await nursery.worker(environment, tmp_path / "first.log")

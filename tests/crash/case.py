@@ -18,9 +18,9 @@ from tests.crash.person import Person
 from tests.crash.points import Point, Shape, Transport
 from tests.crash.script import MAILS, Script, plan
 from tests.crash.waits import TASK
-from tests.engine import PRICES, ROOT, Mailbox, assert_no_task_failure, toolbox_of
+from tests.engine import ROOT, Mailbox, assert_no_task_failure, toolbox_of
 from tests.mailbox_server import open_mailbox
-from tests.nursery.nursery import Child, Nursery, plain_environment
+from tests.nursery.nursery import Child, Nursery, worker_environment
 from tests.sizes import FULL
 from tests.skew import skewed
 
@@ -167,24 +167,18 @@ async def open_case(
             if said is not None:
                 data["providers"]["mail"]["tools"][tool] = said
         toolbox.write_text(json.dumps(data), encoding="utf-8")
-        environment = {
-            **plain_environment(),
-            "TEMPORAL_ADDRESS": client.service_client.config.target_host,
-            "TEMPORAL_NAMESPACE": client.namespace,
+        told = {
             "BACKSTAY_HOME": str(folder / "home"),
             "BACKSTAY_TOOLBOX": str(toolbox),
             "BACKSTAY_POLICY": str(ROOT / "examples/policy.yaml"),
-            "BACKSTAY_MODEL": "scripted",
-            "BACKSTAY_PRICES": json.dumps(PRICES),
             "BACKSTAY_TASK_QUEUE": f"queue-{uuid.uuid4()}",
             "BACKSTAY_SETTLE_AFTER_SECONDS": "0.2",
             "BACKSTAY_REQUEST_DEADLINE_SECONDS": "3",
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
             **({"BACKSTAY_NOTIFY_URLS": notify} if notify else {}),
             **({"WAITS": "shipped"} if FULL else {}),
             **settings,
         }
+        environment = worker_environment(client, model, **told)
         first = len(nursery.known)
         mailbox = Mailbox(database)
         case = Case(client, nursery, folder, environment, mailbox, model, Person(mailbox), shape, ceiling_usd)

@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engine import ROOT
+from temporalio.client import Client
+
+from backstay.testing import ScriptedModel
+from tests.engine import PRICES, ROOT
 
 WORKER = "tests.crash.worker_process"
 COMMAND = "backstay"
@@ -145,3 +148,17 @@ def plain_environment() -> dict[str, str]:
     """Return what a worker needs of this process's environment, and nothing that configures a worker."""
     kept = ("PATH", "HOME", "LANG", "USER", "LOGNAME", "PYTHONPATH", "SSL_CERT_FILE")
     return {name: value for name, value in os.environ.items() if name in kept}
+
+
+def worker_environment(client: Client, model: ScriptedModel, **variables: str) -> dict[str, str]:
+    """Return the environment of a worker in a process of its own, whose model is scripted."""
+    return {
+        **plain_environment(),
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "TEMPORAL_NAMESPACE": client.namespace,
+        "BACKSTAY_MODEL": "scripted",
+        "BACKSTAY_PRICES": json.dumps(PRICES),
+        "OPENAI_BASE_URL": model.base_url,
+        "OPENAI_API_KEY": "test-key-of-the-scripted-model",
+        **variables,
+    }

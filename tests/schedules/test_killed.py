@@ -1,6 +1,5 @@
 """A worker that is killed between reserving for a run and starting it, and one killed as it settles."""
 
-import json
 import uuid
 
 import pytest
@@ -12,8 +11,7 @@ from backstay.testing import ScriptedModel
 from people.standing.keeping import Keeping
 from store.standing.tasks import StartState
 from tests.crash.points import Point
-from tests.engine import PRICES
-from tests.nursery.nursery import plain_environment
+from tests.nursery.nursery import worker_environment
 from tests.requirements import promise
 from tests.schedules.office import DONE, asked_schedule
 from tests.web.pages import KEY
@@ -29,19 +27,9 @@ async def test_a_run_is_reserved_for_started_and_settled_once_however_often_its_
     queue = f"queue-{uuid.uuid4()}"
     async with ScriptedModel(DONE * 3) as model:
         shared = {"home": tmp_path / "home", "task_queue": queue}
-        environment = {
-            **plain_environment(),
-            **{f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()},
-            "TEMPORAL_ADDRESS": temporal.service_client.config.target_host,
-            "TEMPORAL_NAMESPACE": temporal.namespace,
-            "BACKSTAY_APPROVER_KEY": KEY,
-            "BACKSTAY_MODEL": "scripted",
-            "BACKSTAY_PRICES": json.dumps(PRICES),
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "test-key-of-the-scripted-model",
-            "KILL_MAILBOX": str(tmp_path / "none"),
-            "KILL_WITNESS": str(tmp_path / "none"),
-        }
+        told = {f"BACKSTAY_{name.upper()}": str(value) for name, value in shared.items()}
+        told |= {name: str(tmp_path / "none") for name in ("KILL_MAILBOX", "KILL_WITNESS")}
+        environment = worker_environment(temporal, model, BACKSTAY_APPROVER_KEY=KEY, **told)
         settings = Settings.load(None, **shared, approver_key=KEY)
         doomed = await nursery.worker(environment | {"KILL_AT": POINTS[0].spec}, tmp_path / "0.log")
         await doomed.ready()
