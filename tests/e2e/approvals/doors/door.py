@@ -128,7 +128,7 @@ class Play:
         self.compared(case.end)
         if case.end.remember:
             await self.obeyed(result, ways)
-        await check_record(self.world, handle, self.said, result)
+        await check_record(self.world, handle, self.said)
         await check_export(self.world, handle, self.said)
         if self.door.shows_record:
             await check_show(self.world, handle, self.said)
@@ -238,7 +238,7 @@ class Play:
         result = await ended(again.handle)
         again.compared(End())
         _check_obeyed(result, end, lines, ways)
-        await check_record(self.world, again.handle, again.said, result)
+        await check_record(self.world, again.handle, again.said)
         await self.door.leave(again.handle)
 
     def received(self) -> list[tuple[str, dict[str, Any]]]:

@@ -26,16 +26,17 @@ class Said:
     remember: str = ""
 
 
-async def check_record(world: World, handle: Any, said: list[Said], result: dict[str, Any]) -> None:
+async def check_record(world: World, handle: Any, said: list[Said]) -> None:
     """Assert that events and the store name who decided what, with the change."""
-    told = [event["data"] for event in result["events"] if event["name"] == "approval.decided"]
-    assert [(data["by"], data["verdict"], data["verified"]) for data in told] == [
-        (each.by, each.verdict, True) for each in said
-    ]
     async with opening.open_store(world.engine.settings) as store:
         row = await store.runs.get(handle.id)
         assert row is not None
         kept = list(await store.decisions.of_run(row.run))
+        events = await store.events.of_run(row.run)
+    told = [event.data for event in events if event.name == "approval.decided"]
+    assert [(data["by"], data["verdict"], data["verified"]) for data in told] == [
+        (each.by, each.verdict, True) for each in said
+    ]
     assert len(kept) == len(said), kept
     for decision, each in zip(kept, said, strict=True):
         _check(decision, each)
