@@ -6,6 +6,7 @@ import json
 import pytest
 from temporalio.client import WorkflowFailureError
 
+import opening
 from backstay.client import Backstay
 from backstay.testing import Reply
 from tests.cli.commands import bare, command, environment_of, forked
@@ -489,6 +490,9 @@ async def test_hostile_text_reaches_a_terminal_only_as_text(run, scripts):
 @promise("clients:cli-doctor")
 @pytest.mark.thorough
 async def test_doctor_finds_every_part_well_and_asks_the_model_nothing(run, opened):
+    async with opening.open_store(opened.settings) as store:
+        # As each worker does at its start; engines of tests mark no folder.
+        await store.fitness.mark()
     asked_before = len(opened.model.requests)
     model = {
         "OPENAI_BASE_URL": opened.model.base_url,

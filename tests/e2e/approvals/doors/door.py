@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from backstay.task.event import Event
 from tests.e2e.approvals.doors.cases import ANA, BO, Case, Edit, End
 from tests.e2e.approvals.doors.comparing import compare, made_good, made_of, same
 from tests.e2e.approvals.doors.decoding import Shown, read
 from tests.e2e.approvals.doors.details import check_details
 from tests.e2e.approvals.doors.forms import Form
-from tests.e2e.approvals.doors.record import Said, check_export, check_record, check_show
+from tests.e2e.approvals.doors.record import Said, check_export, check_record, check_show, events_of
 from tests.e2e.approvals.doors.world import POST, STAMP, World, asked, keyed
 from tests.engine import ended
 
@@ -124,10 +125,10 @@ class Play:
                 await self._rejected(left, case.end, ANA, "")
         ways = self.remember()
         await self.decide_the_rest()
-        result = await ended(handle)
+        await ended(handle)
         self.compared(case.end)
         if case.end.remember:
-            await self.obeyed(result, ways)
+            await self.obeyed(ways)
         await check_record(self.world, handle, self.said)
         await check_export(self.world, handle, self.said)
         if self.door.shows_record:
@@ -216,15 +217,16 @@ class Play:
     def _lines(self, tool: str, arguments: dict[str, Any]) -> set[tuple[str, str]]:
         return {(tool, ""), (tool, json.dumps(arguments, sort_keys=True))}
 
-    async def obeyed(self, result: dict[str, Any], ways: set[tuple[str, str]]) -> None:
+    async def obeyed(self, ways: set[tuple[str, str]]) -> None:
         """Assert that what is remembered was told as it is, is obeyed and recorded, here and where else it holds."""
         end = self.case.end
-        lines = {each["data"]["line"] for each in result["events"] if each["name"] == "policy.remembered"}
+        events = await events_of(self.world, self.handle)
+        lines = {event.data["line"] for event in events if event.name == "policy.remembered"}
         if self.told is not None:
             tools = {self.wanted[at][0] for at in self.decided}
             assert {tool for _, tool in self.told} == tools, (self.told, tools)
             assert {holds for holds, _ in self.told} == {HOLDS[end.remember]}, self.told
-        _check_obeyed(result, end, lines, ways)
+        _check_obeyed(events, end, lines, ways)
         if end.remember == "run" or self.told is None:
             return
         pinged = sum(tool == "pinger.ping" for tool, _ in self.received())
@@ -235,9 +237,9 @@ class Play:
         again.shown = {at: self.shown[at] for at in self.unasked}
         again.kept = frozenset(self.unasked) if end.verdict == "approve" else frozenset()
         await again.decide_the_rest()
-        result = await ended(again.handle)
+        await ended(again.handle)
         again.compared(End())
-        _check_obeyed(result, end, lines, ways)
+        _check_obeyed(await events_of(self.world, again.handle), end, lines, ways)
         await check_record(self.world, again.handle, again.said)
         await self.door.leave(again.handle)
 
@@ -438,15 +440,13 @@ def _otherwise(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments | {name: f"{arguments[name]} too" if tool == "pinger.ping" else "otherwise"}
 
 
-def _check_obeyed(result: dict[str, Any], end: End, lines: set[str], ways: set[tuple[str, str]]) -> None:
+def _check_obeyed(events: list[Event], end: End, lines: set[str], ways: set[tuple[str, str]]) -> None:
     """Assert that a run says by which lines it permitted calls, or denied them."""
     if end.verdict == "approve":
-        obeyed = [each["data"]["line"] for each in result["events"] if each["name"] == "policy.obeyed"]
+        obeyed = [event.data["line"] for event in events if event.name == "policy.obeyed"]
         assert len(obeyed) == len({*obeyed} & lines) == len(ways), (obeyed, lines, ways)
     else:
-        said = [
-            each["text"] for each in result["events"] if f"by {ANA} on" in each["text"] and "never: " in each["text"]
-        ]
+        said = [event.text for event in events if f"by {ANA} on" in event.text and "never: " in event.text]
         assert all(any(f"never: {tool} by" in text for text in said) for tool, _ in ways), (said, ways)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import opening
+from backstay.task.event import Event
 from tests.cli.commands import forked
 from tests.e2e.approvals.doors.decoding import BAR, plain
 from tests.e2e.approvals.doors.world import World
@@ -26,14 +27,21 @@ class Said:
     remember: str = ""
 
 
+async def events_of(world: World, handle: Any) -> list[Event]:
+    """Return all events of a run; its Result holds the last ones only."""
+    async with opening.open_store(world.engine.settings) as store:
+        row = await store.runs.get(handle.id)
+        assert row is not None
+        return list(await store.events.of_run(row.run))
+
+
 async def check_record(world: World, handle: Any, said: list[Said]) -> None:
     """Assert that events and the store name who decided what, with the change."""
+    told = [event.data for event in await events_of(world, handle) if event.name == "approval.decided"]
     async with opening.open_store(world.engine.settings) as store:
         row = await store.runs.get(handle.id)
         assert row is not None
         kept = list(await store.decisions.of_run(row.run))
-        events = await store.events.of_run(row.run)
-    told = [event.data for event in events if event.name == "approval.decided"]
     assert [(data["by"], data["verdict"], data["verified"]) for data in told] == [
         (each.by, each.verdict, True) for each in said
     ]
