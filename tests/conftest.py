@@ -46,12 +46,15 @@ KEYS = [
 ]
 
 
-# A queue of so few tasks is served sooner from one place than from four that ask each other.
-SERVER = [
-    argument
-    for setting in ("numTaskqueueReadPartitions=1", "numTaskqueueWritePartitions=1", "enableFairness=true")
-    for argument in ("--dynamic-config-value", f"matching.{setting}")
-]
+# A queue of so few tasks is served sooner from one place than from four that ask each other. Search attributes, all
+# there from the start, are not read anew from the database for each run, which takes a dev server a tenth of its time.
+SETTINGS = (
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+    "matching.enableFairness=true",
+    "system.forceSearchAttributesCacheRefreshOnRead=false",
+)
+SERVER = [argument for setting in SETTINGS for argument in ("--dynamic-config-value", setting)]
 
 ORDER = (
     "tests/crash/test_kill_points",
@@ -108,6 +111,8 @@ def _left_runs_end_with_their_module(request: pytest.FixtureRequest) -> Generato
     tests = (item for item in request.session.items if isinstance(item, pytest.Function))
     if any(item.module is request.module and "temporal" in item.fixturenames for item in tests):
         gc.collect()
+        # What a module imported stays; the next collections need not look at it again.
+        gc.freeze()
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -188,7 +188,6 @@ async def engine(
             "prices": PRICES,
             "task_queue": f"queue-{uuid.uuid4()}",
             "settle_after_seconds": 0.2,
-            "request_deadline_seconds": 5,
             **settings,
         }
         opened = Settings.load(None, **values)

@@ -652,12 +652,6 @@ def test_import_contracts_hold_through_every_chain():
 
 
 @promise("layout:alive")
-def test_no_code_is_unused():
-    done = subprocess.run([sys.executable, "-m", "vulture"], cwd=HOUSE, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
-
-
-@promise("layout:alive")
 def test_no_variable_is_called_one():
     said = re.compile(rb"\bone\b")
     faults = [

@@ -154,6 +154,7 @@ async def test_dev_serves_the_page_lets_the_person_in_who_sits_here_and_runs_lea
 
 
 @promise("clients:reload")
+@pytest.mark.thorough
 async def test_a_changed_toolbox_is_obeyed_by_another_worker_that_goes_on_with_the_runs(dev, nursery):
     await dev.up()
     write = Reply(calls=[("mail__send_email", {"to": "b@example.com", "subject": "Hi", "body": "Hello"})])

@@ -32,6 +32,7 @@ def test_every_other_scenario_has_a_reason():
 
 
 @promise("plugins:conformance")
+@pytest.mark.thorough
 def test_the_plugin_server_passes_every_scenario_of_what_it_offers(tmp_path):
     with plugins_served(lay_out(tmp_path, "demo", "other")) as address:
         played = {scenario: play_server(scenario, address, tmp_path) for scenario in spread(SERVER_CLAIMED, 3)}

@@ -89,6 +89,7 @@ async def test_everything_holds_when_the_worker_is_root(area, every):
 @promise("sandbox:hostile")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("every", [pytest.param(16, id="sixteenth"), ALL])
+@pytest.mark.thorough
 async def test_everything_holds_when_the_worker_is_an_unprivileged_user(area, every):
     # Where root's sixteenth cannot run, this one is the whole.
     cases = corpus()[8::16] if every == 16 and os.geteuid() == 0 else corpus()

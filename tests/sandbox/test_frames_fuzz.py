@@ -72,6 +72,7 @@ def ready(tmp_path: Path) -> Path:
 
 
 @promise("sandbox:forged-processes")
+@pytest.mark.thorough
 async def test_whatever_a_process_writes_before_it_dies_or_stays_the_host_ends_it_and_goes_on(ready, tmp_path):
     files, found = _files(), Counter()
 

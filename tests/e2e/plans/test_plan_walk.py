@@ -127,6 +127,7 @@ async def walked_through(temporal, folder, walks):
 
 @promise("plans:walk")
 @pytest.mark.timeout(900)
+@pytest.mark.thorough
 async def test_every_edge_of_plans_and_steps_is_walked_through_temporal_and_no_other(temporal, tmp_path):
     walked, directly, workers = await walked_through(temporal, tmp_path, WALKS)
     assert workers > 1
