@@ -58,6 +58,7 @@ from backstay.errors import BackstayError, WorkerMisfit
 from backstay.logs import configure_logs
 from backstay.redaction.redactor import Redactor
 from backstay.settings import Settings
+from backstay.shown import one_line
 from backstay.version import version
 from opening import (
     find_blobs,
@@ -130,10 +131,11 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
 
 
 async def tell_index(resources: "Resources") -> None:
-    """Say in one line what the toolbox can do once its servers have started; the worker does not wait for them."""
+    """Say what each provider offers, or why it cannot be asked, a line each; the worker does not wait for servers."""
     with contextlib.suppress(BackstayError):
-        index = await resources.toolbox.index(_PATIENCE_S)
-        sys.stderr.write(f"backstay worker tools: {index}\n")
+        for name, found in sorted((await resources.toolbox.index(_PATIENCE_S)).items()):
+            kind = "unavailable" if found.reason else "tools"
+            sys.stderr.write(f"backstay worker {kind}: {one_line(name, 60)}: {found.reason or found.words}\n")
         sys.stderr.flush()
 
 

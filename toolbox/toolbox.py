@@ -16,7 +16,7 @@ from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.redaction.redactor import Redactor
 from backstay.tools.connection import SERVICE, ConnectionPlace
 from backstay.tools.tool import BUILTIN, Safety
-from toolbox.catalog.capabilities import capability, index_lines
+from toolbox.catalog.capabilities import Capability, capability
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
@@ -218,11 +218,11 @@ class Toolbox:
             for name, listing in zip(providers, listings, strict=True)
         }
 
-    async def index(self, patience_s: float) -> str:
-        """Return in one line what there is of each provider, whoever may see it; starting servers are waited for."""
+    async def index(self, patience_s: float) -> dict[str, Capability]:
+        """Return what there is of each provider, whoever may see it; starting servers are waited for."""
         offered = await self.offered(patience_s)
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
-        found = {
+        return {
             name: capability(
                 [found.tool.safety for found in self._define(name, listing)[0] if not found.hidden],
                 offered[name].unread,
@@ -230,7 +230,6 @@ class Toolbox:
             )
             for name, listing in zip(self._providers, listings, strict=True)
         }
-        return "; ".join(index_lines(found)) or "none"
 
     async def runs_unasked(self, definition: Definition) -> bool:
         """Return whether jobs of a plugin may call this tool without asking, with the plugin's files as they are."""

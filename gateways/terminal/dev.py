@@ -1,6 +1,7 @@
 """The commands `dev`, `worker`, `image build` and `trust`: run the parts on this machine, with which files."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -168,7 +169,7 @@ async def _serve(parts: Parts, stop: asyncio.Event) -> None:
     if server.ui is not None:
         terminal.say(f"Web UI      {server.ui}/namespaces/{server.namespace}/workflows")
     if server.address != "127.0.0.1:7233" or settings.environment.get("TEMPORAL_ADDRESS"):
-        terminal.say(f"elsewhere   export TEMPORAL_ADDRESS={server.address}")
+        terminal.say(f"elsewhere   in terminals of other folders, first run: export TEMPORAL_ADDRESS={server.address}")
     if model is not None:
         terminal.say(f"model       a script at {model['OPENAI_BASE_URL']}; it only knows the example of backstay init")
     _say_missing(terminal, settings, has_model=model is not None)
@@ -229,6 +230,8 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
         target = endpoints.main()
         if not target.listed and not settings.has_endpoint:
             return
+        if target.price is None:
+            terminal.say(_no_price(target.name, listed=target.listed), "yellow")
         learned = LearnedDialects(settings.home)
         try:
             found = await probe(target, learned, within_s=_MODEL_S)
@@ -240,6 +243,17 @@ async def _ask_model(terminal: Terminal, settings: Settings, *, has_model: bool)
         if found.answered:
             how = f"; it is asked with {found.lesson}" if found.lesson else ""
             terminal.say(f"model       {target.name} answers{how}")
+
+
+def _no_price(model: str, *, listed: bool) -> str:
+    """Say that runs of a model without a price are refused, and the two ways on."""
+    name = one_line(model, 80)
+    prices = json.dumps({name: {"input": 1.0, "output": 4.0}})
+    how = "give it a price in models.yaml" if listed else f"set BACKSTAY_PRICES='{prices}' (USD for 1M tokens)"
+    return (
+        f"no price    none is known for {name}, and runs have a limit in USD; {how}, "
+        "or run with --budget.no-max-llm-cost-usd"
+    )
 
 
 async def _compare_policy(terminal: Terminal, settings: Settings, ready: asyncio.Event) -> None:

@@ -116,13 +116,16 @@ async def dev(tmp_path_factory):
 
 @pytest_asyncio.fixture(scope="module")
 async def lone_dev(tmp_path_factory):
-    """A dev without Web UI and page, whose model refuses every key."""
+    """A dev without Web UI and page: its model refuses every key and has no price, and one of its servers is gone."""
 
     def refuse(_):
         return Reply(status=401, code="invalid_api_key", text="wrong")
 
     async with ScriptedModel(refuse) as model:
         dev = Dev(tmp_path_factory.mktemp("lone"), refuse, model, alone=True)
+        del dev.environment["BACKSTAY_PRICES"]
+        known = dev.toolbox()
+        dev.toolbox(known | {"mcpServers": known["mcpServers"] | {"gone": {"command": "no-such-program"}}})
         yield dev
         await dev.end()
 
@@ -231,7 +234,8 @@ async def test_dev_brings_temporal_a_web_ui_and_a_worker_and_ctrl_c_ends_all_of_
     assert f"Temporal    127.0.0.1:{dev.port}, namespace default" in dev.lines
     assert re.fullmatch(r"tools       mail: \d+ tools \(.*\)", tools), tools
     assert f"Web UI      http://127.0.0.1:{dev.ui_port}/namespaces/default/workflows" in dev.lines
-    assert f"elsewhere   export TEMPORAL_ADDRESS=127.0.0.1:{dev.port}" in dev.lines
+    elsewhere = f"in terminals of other folders, first run: export TEMPORAL_ADDRESS=127.0.0.1:{dev.port}"
+    assert f"elsewhere   {elsewhere}" in dev.lines
     assert (done.code, done.out) == (0, "done\n")
     assert process.returncode == 0
     assert (dev.folder / "home" / "temporal.db").is_file()
@@ -246,7 +250,18 @@ async def test_dev_asks_the_model_for_one_token_and_a_wrong_key_is_one_line(lone
     assert line.startswith("model       scripted does not answer: the model endpoint says HTTP 401")
     assert "check OPENAI_API_KEY; it says: " in line
     assert [request["max_completion_tokens"] for request in lone_dev.model.requests] == [1] * lone_dev.starts
-    assert not any(line.startswith("no ") for line in lone_dev.lines)
+    assert not any(line.startswith(("no key", "no model")) for line in lone_dev.lines)
+
+
+@promise("clients:said")
+async def test_dev_names_a_server_that_is_gone_and_a_model_without_a_price(lone_dev):
+    await lone_dev.up()
+    gone, price = await lone_dev.says("no tools    gone: "), await lone_dev.says("no price")
+
+    assert gone.endswith("the command 'no-such-program' was not found; install it or correct `command`")
+    assert """set BACKSTAY_PRICES='{"scripted": {"input": 1.0, "output": 4.0}}' (USD for 1M tokens)""" in price
+    assert price.endswith("or run with --budget.no-max-llm-cost-usd")
+    assert (await lone_dev.says("tools       mail: ")).startswith("tools       mail: ")
 
 
 @promise("clients:cli-dev")

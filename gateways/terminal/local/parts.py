@@ -19,6 +19,7 @@ from system.files import write_whole
 
 _READY, _PAGE_READY = "backstay worker ready:", "backstay web ready:"
 _TELLS_TOOLS = "backstay worker tools: "
+_TELLS_UNAVAILABLE = "backstay worker unavailable: "
 
 
 class Parts(NamedTuple):
@@ -95,8 +96,9 @@ async def keep_worker(parts: Parts, ready: asyncio.Event) -> None:
 
     def hear(line: str) -> None:
         if line.startswith(_TELLS_TOOLS):
-            for provider in line.removeprefix(_TELLS_TOOLS).split("; "):
-                parts.terminal.say(f"tools       {provider}")
+            parts.terminal.say(f"tools       {line.removeprefix(_TELLS_TOOLS)}")
+        elif line.startswith(_TELLS_UNAVAILABLE):
+            parts.terminal.say(f"no tools    {line.removeprefix(_TELLS_UNAVAILABLE)}", "red")
 
     start = partial(start_worker, home, environment, heard=hear)
     await kept_worker(parts.terminal, parts.settings, start, tell).run()
