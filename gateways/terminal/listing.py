@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import re
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -17,6 +20,7 @@ from gateways.terminal.flags import Output
 from gateways.terminal.session import has_store, looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
 
+_UUID_TAIL = re.compile(r"(?<=[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _LOOKED_AT = 100
 """How many open and how many closed runs are looked at, so that the newest are found."""
 
@@ -36,15 +40,20 @@ async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output
     settings, terminal = Settings.load(), Terminal()
     wanted = _wanted(state)
     chosen = bool(state or words)
+    # Commands find a run by the beginning of its id where Temporal knows it; the store lists older ones as well.
+    known = not chosen
     try:
         rows = await (_chosen(settings, wanted, words, limit) if chosen else _newest(settings, limit))
     except Unreachable as error:
         if not has_store(settings):
             raise
         terminal.say(f"{error}; shown from the store", "yellow")
+        known = False
         async with open_store(settings) as store:
             rows = [_stored(row) for row in await store.runs.page(state=wanted, words=words, limit=limit)]
-    terminal.results(output, rows, map(_line, rows))
+    ids: list[str] = [row["id"] for row in rows]
+    names = _short_ids(ids) if known else {each: each for each in ids}
+    terminal.results(output, rows, [_line(row, names[row["id"]]) for row in rows])
     if not rows and output == "text":
         terminal.say("no run fits" if chosen else "no runs yet; start one with: backstay run TEXT")
 
@@ -177,6 +186,13 @@ def minute(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: dict[str, Any], name: str) -> str:
     waits = f"{row['pending']} waiting" if row["pending"] else ""
-    return f"{row['started']}  {row['state']:<10} {waits:<10} {row['id']}  {row['text']}"
+    return f"{row['started']}  {row['state']:<10} {waits:<10} {name}  {row['text']}"
+
+
+def _short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return each id without the tail of its UUID, which every command finds by; whole where two begin alike."""
+    cut = {each: _UUID_TAIL.sub("", each) for each in ids}
+    alike = Counter(cut.values())
+    return {each: short if alike[short] == 1 else each for each, short in cut.items()}

@@ -27,6 +27,9 @@ async def test_the_newest_runs_come_first_each_with_the_outcome_that_it_had(open
         if rows and rows[0]["id"] == rejected.id and rows[0]["state"] != "running":
             break
     assert [(row["id"], row["state"]) for row in rows] == [(rejected.id, "failed")]
+    short = rejected.id[: len("task-") + 8]
+    assert f"  {short}  " in (await forked(nursery, "list", "--limit", "1", **given)).out
+    assert rejected.id in (await forked(nursery, "show", short, **given)).out
     await waiting.execute_update("decide", {"request_id": request["id"], "verdict": "reject", "by": "ana"})
     await ended(waiting)
 
