@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from backstay.approvals.approval import Approval, ApprovalRequest, CallVerdict, Verdict
     from backstay.budgets.budget import Budget
     from backstay.client import Backstay, Run, connect
+    from backstay.client.plugin import BackstayPlugin
     from backstay.digests.digest import summarize_payload
     from backstay.errors import BackstayError
     from backstay.library import execute_mcp_task
@@ -29,6 +30,7 @@ __all__ = [
     "Ask",
     "Backstay",
     "BackstayError",
+    "BackstayPlugin",
     "Budget",
     "CallRefused",
     "CallVerdict",
@@ -60,6 +62,7 @@ _HOMES = {
     "approvals.approval": ("Approval", "ApprovalRequest", "CallVerdict", "Verdict"),
     "budgets.budget": ("Budget",),
     "client": ("Backstay", "Run", "connect"),
+    "client.plugin": ("BackstayPlugin",),
     "digests.digest": ("summarize_payload",),
     "errors": ("BackstayError",),
     "task.event": ("Event",),

@@ -5,6 +5,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from system.children import end_group, launched, signal_group
@@ -19,7 +20,7 @@ class Child:
         self,
         name: str,
         process: asyncio.subprocess.Process,
-        log: Path,
+        log: Path | None,
         ready: str | None,
         heard: Callable[[str], None] | None,
     ) -> None:
@@ -40,7 +41,7 @@ class Child:
         command: Sequence[str],
         *,
         environment: Mapping[str, str],
-        log: Path,
+        log: Path | None,
         ready: str | None = None,
         folder: Path | None = None,
         umask: int = -1,
@@ -48,9 +49,10 @@ class Child:
     ) -> "Child":
         """Start a command; `ready` is a text that its output holds once it is. Its log is for this user only.
 
-        `heard` gets every line of its output.
+        `heard` gets every line of its output; without a log, nothing else keeps it.
         """
-        log.parent.mkdir(parents=True, exist_ok=True)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *launched(command),
             stdin=asyncio.subprocess.DEVNULL,
@@ -83,10 +85,11 @@ class Child:
 
     async def _read(self) -> None:
         assert self.process.stdout is not None  # noqa: S101 - opened with a pipe
-        with os.fdopen(_private(self.log), "ab") as file:
+        with os.fdopen(_private(self.log), "ab") if self.log is not None else nullcontext() as file:
             while line := await _line(self.process.stdout):
-                file.write(line)
-                file.flush()
+                if file is not None:
+                    file.write(line)
+                    file.flush()
                 text = line.decode("utf-8", "replace").rstrip()
                 self.last.append(text)
                 if self._heard is not None:

@@ -26,7 +26,11 @@ READERS = ("backstay/settings.py", "backstay/variables.py", "backstay/trust.py")
 NOUNS_EXCEPT = (*CLIENTS, *READERS, "backstay/__main__.py", "backstay/logs.py")
 
 # The imports that lead up from the lowest floor: they put the packages on the path, and then import what they start.
-ARROWS_UP = {"backstay/__main__.py": ("gateways.terminal.app",), "backstay/client/stored.py": ("opening",)}
+ARROWS_UP = {
+    "backstay/__main__.py": ("gateways.terminal.app",),
+    "backstay/client/stored.py": ("opening",),
+    "backstay/client/plugin.py": ("system.child", "system.kept_child"),
+}
 # What a host program calls without the engine is handed no settings, so it reads its own.
 LIBRARY_FORMS = {"sandbox/programs/standalone.py": ("backstay.settings",)}
 # Per root: which name outside the standard library may be imported, and in which files.

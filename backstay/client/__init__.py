@@ -2,7 +2,7 @@
 
 May import: backstay.approvals, backstay.authority, backstay.effects, backstay.errors, backstay.frozen,
 backstay.redaction, backstay.requests, backstay.rooms, backstay.settings, backstay.shown, backstay.stored_texts,
-backstay.task, backstay.tools.
+backstay.task, backstay.tools, backstay.variables.
 """
 
 import importlib
