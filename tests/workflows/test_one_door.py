@@ -33,24 +33,30 @@ def modules():
     return {path.relative_to(HOUSE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def places(wanted):
-    """Every module and function in which a node is what is wanted."""
-    found = set()
+@cache
+def located():
+    """Every node that may name something, with the module and the function in which it stands; walked only once."""
+    found = []
 
     def walk(node, name, owner):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for decorator in node.decorator_list:
                 walk(decorator, name, (*owner, f"@{node.name}"))
             owner = (*owner, node.name)
-        elif wanted(node):
-            found.add((name, ".".join(owner)))
+        elif isinstance(node, ast.Call | ast.Attribute | ast.Name | ast.ImportFrom):
+            found.append((node, name, ".".join(owner)))
         for child in ast.iter_child_nodes(node):
-            if child not in getattr(node, "decorator_list", []):
+            if child not in getattr(node, "decorator_list", ()):
                 walk(child, name, owner)
 
     for name, module in modules().items():
         walk(module, name, ())
     return found
+
+
+def places(wanted):
+    """Every module and function in which a node is what is wanted."""
+    return {(name, owner) for node, name, owner in located() if wanted(node)}
 
 
 def passes_on(node):
