@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from activities.media.kinds import Media
 from backstay.canonical import canonical
 from backstay.digests.digest import ANSWER_CHARS, MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
 from backstay.provenance.echo import UNKNOWN, Echo
 from backstay.shown import one_line
+from backstay.task.context import MEDIA
 from store.blobs.shown import RECORD, Missing, ShownBlobStore
 
 READ = "\x00read"
@@ -57,8 +59,9 @@ class Payloads:
         whole_under: int = 2048,
         read: Sequence[str] = (),
         asked: Any = None,
+        media: Sequence[Media] = (),
     ) -> Kept:
-        """Store a payload that may be shown, with its digest."""
+        """Store a payload that may be shown, with its digest, and what pictures and PDFs it has."""
         most = self.digest_characters
         # The digest of a table says what there is to say in a quarter of the room.
         options: Any = {
@@ -69,6 +72,7 @@ class Payloads:
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
         record = {"kind": RECORD, "label": label, "digest": digest} | ({"read": read} if read else {})
         record |= {ASKED: asked} if asked else {}
+        record |= {MEDIA: [found.plain() for found in media]} if media else {}
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
@@ -82,6 +86,10 @@ class Payloads:
     async def record(self, run: str, ref: str) -> dict[str, Any]:
         """Return a record; raises ArgumentsInvalid when the ref names none."""
         return await self.blobs.of(run).record(ref)
+
+    async def media(self, run: str, ref: str) -> list[Media]:
+        """Return the pictures and PDFs of a record."""
+        return [Media.model_validate(found) for found in (await self.record(run, ref)).get(MEDIA, ())]
 
     async def digest(self, run: str, ref: str) -> dict[str, Any]:
         """Return the digest of a record, with the record's own ref in it."""

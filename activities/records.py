@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from activities.media.kinds import media_in
 from activities.payloads import Kept, Payloads, apart
 from backstay.digests.digest import ANSWER_CHARS, words_of
 from backstay.frozen import Frozen
@@ -24,6 +25,8 @@ _MOST_RUNS = 1000
 _MOST_HELD = 2000
 """Handles of all runs together; those of the runs that were used last are kept in memory."""
 
+_DEPTH_OF_FILES = 3
+"""Files stand in the list of an answer, or in one beside its structured content."""
 _AT_ONCE = 10
 """How many new secrets are entered without a thread; each takes about a millisecond."""
 _LOGGED = 20
@@ -165,7 +168,9 @@ class Records(Payloads):
         """
         blobs = self.store.blobs.of(run)
         refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
-        whole = payload if not refs else [_with_ref(part, refs) for part in payload]
+        claims: dict[str, str] = {}
+        whole = _with_refs(payload, refs, claims) if refs else payload
+        media = await apart(files, lambda: media_in(files or {}, claims, refs)) if files else []
         clean = await apart(whole, lambda: clean_json(whole))
         shown = await self.show(run, clean, provider)
         known = self.secrets.kept(run).handles
@@ -173,7 +178,7 @@ class Records(Payloads):
         raw = await blobs.seal_json(clean) if shown.secrets or said != shown.payload else None
         if asked and asked != UNKNOWN:
             asked = kept_arguments((await self.show(run, asked, provider)).payload)
-        return await self.write(run, label, said, raw, read=read, asked=asked)
+        return await self.write(run, label, said, raw, read=read, asked=asked, media=media)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""
@@ -243,6 +248,16 @@ class Records(Payloads):
         return Shown(await apart(payload, lambda: held.redactor.replace(payload, substitute)), secrets)
 
 
-def _with_ref(part: Any, refs: Mapping[str, str]) -> Any:
-    name = str(part.get("sha256")) if isinstance(part, dict) else ""
-    return {**part, "ref": refs[name]} if name in refs else part
+def _with_refs(part: Any, refs: Mapping[str, str], claims: dict[str, str], depth: int = 0) -> Any:
+    """Return a payload in which what stands for a file names its ref, and note of which kind each is said to be."""
+    if depth == _DEPTH_OF_FILES:
+        return part
+    if isinstance(part, list):
+        return [_with_refs(item, refs, claims, depth + 1) for item in part]
+    if not isinstance(part, dict):
+        return part
+    name = part.get("sha256")
+    if isinstance(name, str) and name in refs:
+        claims.setdefault(name, str(part.get("mime") or part.get("type") or ""))
+        return {**part, "ref": refs[name]}
+    return {key: _with_refs(item, refs, claims, depth + 1) for key, item in part.items()}

@@ -224,7 +224,7 @@ class Toolbox:
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
         return {
             name: capability(
-                [found.tool.safety for found in self._define(name, listing)[0] if not found.hidden],
+                [found.tool.safety for found in self._define(name, listing)[0] if not (found.hidden or found.quiet)],
                 offered[name].unread,
                 listing.place,
             )
@@ -277,7 +277,7 @@ class Toolbox:
         problems = [f"{name}{problem}" for problem in listing.problems]
         server = self._configuration.servers.get(name)
         for listed in listing.tools:
-            if server is not None and not listed.of_engine and not server.offers(listed.name):
+            if server is not None and not listed.always and not server.offers(listed.name):
                 continue
             if not is_presentable(listed.name):
                 problems.append(f"{name}: a tool is left out because its name {listed.name[:60]!a} cannot be shown")
@@ -299,7 +299,8 @@ class Toolbox:
                 definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
         listed_names = {listed.name for listed in listing.tools if not listed.of_engine}
         if listed_names:
-            missing = [tool for tool in entry.tools if tool not in listed_names]
+            known = {listed.name for listed in listing.tools}
+            missing = [tool for tool in entry.tools if tool not in known]
             problems += [
                 f"providers.{name}.tools.{tool}: the server has no such tool; correct its name" for tool in missing
             ]

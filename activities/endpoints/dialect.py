@@ -39,6 +39,10 @@ class Dialect(BaseModel):
     """Whether it takes back calls with the answers of tools; otherwise what to do is asked for as JSON."""
     opaque: bool = True
     """Whether what it put beside its answers is given back to it."""
+    images: bool = True
+    """Whether it takes pictures, where the model is said to."""
+    files: bool = True
+    """The same of PDFs."""
     without: frozenset[str] = Field(default=frozenset(), max_length=MOST_NAMES)
     """Fields that it does not take, of requests or of the messages that are given back."""
     fill: frozenset[str] = Field(default=frozenset(), max_length=MOST_NAMES)

@@ -13,6 +13,8 @@ from activities.endpoints.apis import Api, base_of, models_at
 from activities.endpoints.client import ModelClient
 from activities.endpoints.models_file import Effort, Models, read_models
 from activities.endpoints.pricing import Price, price_of
+from activities.endpoints.sight import sight_of
+from activities.media.parts import Sight
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
 from backstay.shown import one_line
@@ -40,6 +42,7 @@ class Target:
     context_tokens: int | None = None
     tools: bool | Literal["auto"] = "auto"
     strict: bool | Literal["auto"] = "auto"
+    sight: Sight = field(default_factory=Sight)
     effort: Effort | None = None
     fallback: tuple[str, ...] = ()
     dialect: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -85,7 +88,8 @@ class Endpoints:
         """Return a model; raises WorkerMisfit when it was an entry of models.yaml and is none here."""
         if not listed:
             where = self.settings.openai_base_url or "the default endpoint of OpenAI"
-            return Target(name, False, name, where, self.default, price_of(self.settings, name))  # a field
+            price, sight = price_of(self.settings, name), sight_of(name)
+            return Target(name, False, name, where, self.default, price, sight=sight)  # a field
         entry = self.models.file.models.get(name)
         if entry is None:
             raise WorkerMisfit(f"models.yaml: this worker knows no model {one_line(name, 80)!r}; list it again")
@@ -100,6 +104,13 @@ class Endpoints:
             context_tokens=entry.context_tokens,
             tools=entry.tools,
             strict=entry.strict,
+            sight=sight_of(
+                entry.model,
+                images=entry.images,
+                pdfs=entry.pdfs,
+                side=entry.image_side,
+                tokens=entry.image_tokens,
+            ),
             effort=entry.effort,
             fallback=entry.fallback,
             dialect=self.models.file.endpoints[entry.endpoint].dialect.model_dump(exclude_unset=True),

@@ -67,6 +67,14 @@ class ModelEntry(_Strict):
     """Whether it calls functions."""
     strict: Detected = "auto"
     """Whether it takes strict JSON Schemas."""
+    images: Detected = "auto"
+    """Whether it takes pictures."""
+    pdfs: Detected = "auto"
+    """Whether it takes PDFs."""
+    image_side: int | None = Field(default=None, ge=64, le=8192)
+    """The longest side of a picture that it is shown, in pixels; larger ones are made smaller. None: 1568."""
+    image_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    """As how many tokens a picture is reserved for; None: as is known of the model."""
     effort: Effort | None = None
     """How much it thinks before it decides; None: as its vendor has it."""
     fallback: tuple[str, ...] = Field(default=(), max_length=10)

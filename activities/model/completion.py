@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
+from activities.media.parts import Shown
 from activities.model.message import Beside, in_one_form
 from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, tells_of_loading, wait_in
 from activities.model.streaming import CALLED, STREAMED, AnswerBroken, Say, read_answer, read_whole
@@ -120,6 +121,30 @@ class ChatRequest:
     def streamed(self, without: frozenset[str]) -> Post:
         """Return the request for a stream, without fields that the endpoint does not take."""
         return Post(written({**self.asked, **{name: value for name, value in STREAMED.items() if name not in without}}))
+
+
+@dataclass(frozen=True)
+class _WithMedia:
+    """Hold a request with the bytes of what it shows."""
+
+    request: Request
+    media: Shown
+
+    def whole(self) -> Post:
+        """Return the request for an answer that comes whole."""
+        return self._filled(self.request.whole())
+
+    def streamed(self, without: frozenset[str]) -> Post:
+        """Return the request for a stream, without fields that the endpoint does not take."""
+        return self._filled(self.request.streamed(without))
+
+    def _filled(self, post: Post) -> Post:
+        return replace(post, content=self.media.filled(post.content))
+
+
+def with_media(request: Request, media: Shown) -> Request:
+    """Return a request in which the bytes of pictures and PDFs stand in place of their marks."""
+    return _WithMedia(request, media)
 
 
 _GROW = frozenset({"messages", "contents", "input"})

@@ -8,7 +8,7 @@ from typing import Any
 from activities.endpoints.dialect import Dialect
 from activities.model.functions import NAMES
 from activities.model.message import OWN
-from activities.model.refusals import Refusal, numbers_in, own_words
+from activities.model.refusals import Refusal, media_refused, numbers_in, own_words
 from activities.model.schemas import called
 from activities.model.shaping import LIMIT, shaped
 from backstay.canonical import canonical
@@ -75,6 +75,11 @@ class Lessons:
             if self._takes(self._next(lesson), request):
                 return True
         return False
+
+    def leaves_out(self, refusal: Refusal, request: dict[str, Any]) -> bool:
+        """Leave out the pictures or PDFs that a refusal may be about; return whether there are any."""
+        said = own_words(refusal, canonical(request))
+        return any(self._takes({name: False}, request) for name in media_refused(said))
 
     def _takes(self, lesson: Mapping[str, Any], request: dict[str, Any]) -> bool:
         taught = self.dialect.taught(lesson)

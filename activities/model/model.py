@@ -10,6 +10,8 @@ from temporalio import activity
 from activities.endpoints.dialect import told as lesson_told
 from activities.endpoints.endpoints import Target
 from activities.endpoints.pricing import Price
+from activities.media.fitting import Fitting
+from activities.media.parts import NOTHING, shown_in
 from activities.model.completion import Completion
 from activities.model.disguise import MOST_READ, without_thoughts
 from activities.model.learned import ForgottenModels
@@ -58,6 +60,7 @@ class Model(Activities):
         self.opaque = Opaque(self.records, transcripts)
         self.tracing = Tracing(self.records)
         self.outputs = WantedOutputs(self.store.blobs)
+        self.fitting = Fitting()
 
     @implements(calls.ask_model)
     async def ask_model(self, ask: calls.AskModel) -> Decision:
@@ -106,7 +109,11 @@ class Model(Activities):
         wanted = await self.outputs.of(ask.run, ask.output_schema)
         beside = await self.opaque.of(ask.run, target, transcript.items if ask.purpose == "step" else ())
         results = {} if ask.work is None else await self._results(ask.run, ask.work)
-        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside, results)
+        media = NOTHING
+        if ask.purpose == "step":
+            read = self.store.blobs.of(ask.run).unseal
+            media = await shown_in(transcript.items, target.sight, self.fitting, read)
+        return Loaded(transcript, catalog, await self.records.secrets.of(ask.run), wanted, beside, media, results)
 
     async def _results(self, run: str, work: PlanWork) -> dict[int, str]:
         """Return what the steps of a plan brought, as a model is shown it."""

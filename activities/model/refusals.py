@@ -81,6 +81,12 @@ class _Wording:
         return self.words.search(said) is not None and (self.unless is None or self.unless.search(said) is None)
 
 
+def media_refused(said: str) -> tuple[str, ...]:
+    """Return which parts of messages these words refuse, as a dialect calls them."""
+    rows: Mapping[str, list[str]] = data_beside(__file__)["media"]
+    return tuple(name for name, words in rows.items() if any(re.search(word, said) for word in words))
+
+
 @cache
 def _wordings() -> tuple[_Wording, ...]:
     rows = data_beside(__file__)["wordings"]

@@ -13,6 +13,7 @@ from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
 
 from activities.endpoints.endpoints import Target
+from activities.media.parts import Shown
 from activities.model.functions import functions_for
 from activities.model.message import Beside
 from activities.model.observations import Way
@@ -27,7 +28,7 @@ from backstay.profile import Profile
 from backstay.requests import AskModel
 from backstay.settings import Settings
 from backstay.shown import one_line
-from backstay.task.context import BYTES_PER_TOKEN, SENT, trim, weight
+from backstay.task.context import BYTES_PER_TOKEN, MEDIA, SENT, trim, weight
 from backstay.task.decision import Perception
 from toolbox.catalog.catalog import Catalog
 
@@ -74,15 +75,35 @@ Message = dict[str, Any]
 _NOTHING: Mapping[str, Beside] = {}
 
 
-def messages_of(items: Sequence[Item], system_role: str, beside: Mapping[str, Beside] = _NOTHING) -> list[Message]:
-    """Return the messages that native function calling expects, with what stood beside them, by ref."""
+def messages_of(
+    items: Sequence[Item],
+    system_role: str,
+    beside: Mapping[str, Beside] = _NOTHING,
+    media: Shown | None = None,
+) -> list[Message]:
+    """Return the messages that native function calling expects, with what stood beside them, by ref.
+
+    What answers show comes behind the last of them, as nothing may stand between calls and their answers; without
+    `media`, nothing is said of it.
+    """
     found: list[Message] = []
+    waiting: list[dict[str, Any]] = []
+    told: set[str] = set()
     for item in items:
         if (message := _message(item, system_role)) is None:
             continue
+        if waiting and message["role"] != "tool":
+            found.append({"role": "user", "content": waiting})
+            waiting = []
         stood = beside.get(item[FIELD]["ref"]) if FIELD in item else None
         found.append(message if stood is None else with_beside(message, stood))
-    return found
+        if media is not None and MEDIA in item:
+            waiting += media.parts_of(item, _whose(item), told)
+    return [*found, *([{"role": "user", "content": waiting}] if waiting else [])]
+
+
+def _whose(item: Item) -> str:
+    return f"the answer to {item['call_id']}" if item.get("call_id") else "the task"
 
 
 def _message(item: Item, system_role: str) -> Message | None:
@@ -121,6 +142,7 @@ def request_for(
     finish: dict[str, Any] | None = None,
     beside: Mapping[str, Beside] = _NOTHING,
     results: Mapping[int, str] = MappingProxyType({}),
+    media: Shown | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
@@ -144,7 +166,7 @@ def request_for(
     cap, total = _room(cap_tokens, room, most, functions), transcript.weight + more
     items, dropped = trim(sent, cap, total=total, forgotten=transcript.forgotten)
     # What is left comes last, so that the prefix stays the same from step to step and can be cached.
-    messages = [*messages_of(items, role, beside), *([_left(ask)] if ask.budget else [])]
+    messages = [*messages_of(items, role, beside, media), *([_left(ask)] if ask.budget else [])]
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
@@ -212,7 +234,7 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     """Return the part of a request that asks what the task is about, and which servers are needed."""
     named: dict[str, list[str]] = {}
     for definition in catalog.definitions.values():
-        if not definition.hidden:
+        if not (definition.hidden or definition.quiet):
             named.setdefault(definition.provider, []).append(definition.name.partition(".")[2])
     # What has changed since it was first read, or last accepted, is not shown before somebody accepts it.
     spoken = {name: one_line(text, 300) for name, text in catalog.instructions.items() if name not in catalog.changed}

@@ -8,6 +8,7 @@ from typing import Any
 from activities.endpoints.dialect import PLAIN, Dialect, shipped
 from activities.endpoints.endpoints import Endpoints, Target, names_at
 from activities.endpoints.pausing import Pausing
+from activities.media.parts import NOTHING, Shown
 from activities.model.bills import Bills
 from activities.model.completion import (
     ChatRequest,
@@ -19,6 +20,7 @@ from activities.model.completion import (
     TooManyRequests,
     complete,
     usage_in,
+    with_media,
     written,
 )
 from activities.model.ends import end_of
@@ -61,6 +63,8 @@ class Loaded:
     wanted: WantedOutput | None
     beside: dict[str, Beside]
     """What stood beside the messages of the model that is asked, by ref."""
+    media: Shown = NOTHING
+    """What the model is shown of the pictures and PDFs of the run."""
     results: dict[int, str] = field(default_factory=dict[int, str])
     """What the steps of a plan brought, where its work is to be looked at."""
 
@@ -120,6 +124,8 @@ class _Prepared:
     post: Post
     size: int
     """In bytes of Chat Completions, by which tokens are told beforehand."""
+    media_tokens: int
+    """As how many tokens its pictures and PDFs may be counted."""
     honest: int
     worst: int
     dropped: int
@@ -207,18 +213,19 @@ class Sending:
         request = request | {LIMIT: most}
         # What servers say of their tools is no answer, and can be made to carry a secret all the same.
         clean = masked(request, held.redactor) if held.handles else request
-        clean, asked, content = self._within_tokens(ask, clean, dialect)
+        clean, asked, content = self._within_tokens(ask, clean, dialect, loaded.media)
         form = await request_in(target, asked, content, held.redactor if held.handles else None)
-        post, size = form.whole(), len(content)
+        post, size, seen = form.whole(), len(content), loaded.media.tokens_in(content)
         # An endpoint that takes no limit writes as much as its model can.
         most = clean[LIMIT] if dialect.limit != "none" else target.context_tokens or self.settings.context_tokens
         price = target.price
-        honest = 0 if price is None else price.worst(len(post.content), most)
+        honest = 0 if price is None else price.worst(len(post.content) + seen, most)
         key = f"{target.where} {target.model} {price}"
         worst = math.ceil(honest * self.bills.factor(key))
         if ask.micro is not None and worst > ask.micro:
             raise _too_small(worst, self.bills.why(key))
-        return _Prepared(clean, form, post, size, honest, worst, dropped, key)
+        written_whole = with_media(form, loaded.media) if seen else form
+        return _Prepared(clean, written_whole, written_whole.whole(), size, seen, honest, worst, dropped, key)
 
     def _request(
         self, ask: calls.AskModel, loaded: Loaded, target: Target, trial: _Trial
@@ -226,13 +233,14 @@ class Sending:
         finish = loaded.wanted.function() if loaded.wanted else None
         options: Any = {"target": target, "cap_tokens": trial.cap, "way": trial.ways[0], "finish": finish}
         options |= {"offered": self.resources.definitions.offered, "beside": loaded.beside, "results": loaded.results}
+        options["media"] = loaded.media
         request, dropped = request_for(ask, loaded.transcript, loaded.catalog, self.settings, **options)
         if target.effort is not None and ask.purpose == "step":
             request[EFFORT] = target.effort
         return request, dropped
 
     def _within_tokens(
-        self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect
+        self, ask: calls.AskModel, request: dict[str, Any], dialect: Dialect, media: Shown
     ) -> tuple[dict[str, Any], dict[str, Any], bytes]:
         """Return the request with no longer an answer than the token limit holds beside it, shaped and written.
 
@@ -243,7 +251,7 @@ class Sending:
         if ask.tokens_left is None:
             return request, asked, content
         most = request[LIMIT]
-        told = self.observations.tokens_of(ask.model, len(content))
+        told = self.observations.tokens_of(ask.model, len(content)) + media.tokens_in(content)
         least = min(most, LEAST_ANSWER)
         if ask.tokens_left < told + least:
             said = f"the call may take {told + least} tokens: {told} to ask, {least} to answer"
@@ -298,6 +306,8 @@ class Sending:
             message = {"role": "assistant", "content": None}
             usage, reported = usage_in(refusal.data)
             return Completion(message, MALFORMED, usage, reported=reported)
+        if trial.lessons.leaves_out(refusal, request):
+            return None
         if isinstance(error, ContextTooLong):
             self._shorten(error, trial, request)
             return None
@@ -354,12 +364,17 @@ class Sending:
         for way in trial.refused:
             self.observations.note_refused(ask.model, way)
         target, usage = trial.target, completion.usage
-        if (lesson := trial.dialect.lesson(trial.begun)) and trial.last is not None:
+        # One picture that cannot be read says nothing of those of other runs.
+        unseeing = {"images", "files"}
+        lesson = {name: value for name, value in trial.dialect.lesson(trial.begun).items() if name not in unseeing}
+        if lesson and trial.last is not None:
             self.learned.note(target, PLAIN.taught(lesson).lesson(PLAIN), trial.last.refusal.told)
         if not completion.reported or completion.finish_reason == MALFORMED:
             return
         counted = usage.input_cached_tokens + usage.input_new_tokens
-        self.observations.note_tokens(ask.model, prepared.size, counted)
+        if not prepared.media_tokens:
+            # How many of them are those of a picture, nobody says.
+            self.observations.note_tokens(ask.model, prepared.size, counted)
         if target.price is not None:
             billed = target.price.micro(usage)
             self.bills.note(prepared.key, target.name, target.where, billed=billed, most=prepared.honest)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from activities.endpoints.dialect import PLAIN, Dialect
+from activities.media.parts import joined, without
 from activities.model.functions import NAMES
 from activities.model.message import OWN
 from activities.model.schemas import called, simple
@@ -18,6 +19,8 @@ FILLER = "."
 _FILLED: Mapping[str, Any] = {"reasoning_content": " "}
 # What Google's reference names for calls that its models did not make.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+_PARTS = {"image_url": "images", "file": "files"}
+"""By which field a dialect says whether an endpoint takes a part of a message."""
 Message = dict[str, Any]
 
 
@@ -56,6 +59,8 @@ def _functions(functions: list[dict[str, Any]], dialect: Dialect) -> list[dict[s
 
 def _messages(given: Sequence[Message], dialect: Dialect) -> list[Message]:
     messages = [_message(message, dialect) for message in given]
+    if refused := frozenset(_PARTS) - {kind for kind, field in _PARTS.items() if getattr(dialect, field)}:
+        messages = without(messages, refused)
     if not dialect.parallel:
         messages = [*_one_call_each(messages)]
     if dialect.ids == "short":
@@ -151,7 +156,7 @@ def _with_system(messages: list[Message], wanted: str) -> list[Message]:
     if wanted == "first" or not system:
         return [{"role": "system", "content": text}, *rest] if system else rest
     if rest and rest[0]["role"] == "user":
-        return [{**rest[0], "content": f"{text}\n\n{rest[0]['content']}"}, *rest[1:]]
+        return [{**rest[0], "content": joined(text, rest[0]["content"])}, *rest[1:]]
     return [{"role": "user", "content": text}, *rest]
 
 
@@ -174,7 +179,7 @@ def _alternating(messages: Iterable[Message]) -> list[Message]:
         last = found[-1] if found else None
         joins = last is not None and last["role"] == message["role"] != "tool" and "tool_calls" not in last
         if last is not None and joins and "tool_calls" not in message:
-            found[-1] = {**last, "content": f"{last['content']}\n\n{message['content']}"}
+            found[-1] = {**last, "content": joined(last["content"], message["content"])}
         elif last is not None and joins:
             found[-1] = {**message, "content": f"{last['content']}\n\n{message.get('content') or ''}".strip()}
         else:

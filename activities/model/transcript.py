@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from activities.media.kinds import within
 from activities.model.functions import NAMES
 from activities.records import PERSON, Records
 from backstay.canonical import canonical
@@ -15,7 +16,7 @@ from backstay.digests.long_texts import LEAST_CUT, shared
 from backstay.digests.told import told as as_told
 from backstay.provenance.source import Source
 from backstay.shown import one_line
-from backstay.task.context import BYTES_PER_TOKEN, ContextItem, as_earlier, shorten, weigh, weight
+from backstay.task.context import BYTES_PER_TOKEN, MEDIA, ContextItem, as_earlier, shorten, weigh, weight
 from backstay.tools.tool import Tool
 from toolbox.catalog.catalog import Catalog
 
@@ -27,6 +28,8 @@ MOST_PIECES = 200
 CACHED = 256
 STEP_ROOMS = 3
 _TRIES = 3
+_MEDIA_SHARE = 2
+"""The pictures and PDFs of one answer may take so large a part of what a model can be shown."""
 _NAMED = 5
 """So many tools that a search has found are named where there is no room for what is known of them."""
 """All answers of a step together may take so many times what one of them may."""
@@ -299,7 +302,9 @@ class Transcripts:
             digest = await self.records.digest(run, added.ref or "") if digest is None else digest
             text = canonical(digest if text is None else digest | json.loads(text))
         if added.kind == "answer":
-            return {"kind": "answer", "call_id": added.call_id, "text": text}
+            item = {"kind": "answer", "call_id": added.call_id, "text": text}
+            media = [] if added.ref is None else await self.records.media(run, added.ref)
+            return item if not media else item | {MEDIA: within(media, self.context_tokens // _MEDIA_SHARE)}
         return {"kind": added.kind, "text": text}
 
     async def _with_short_answers(self, run: str, told: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -28,6 +28,7 @@ from activities.records import PERSON
 from activities.resources import Activities, Resources, jail_limits
 from activities.retrying import implements
 from activities.runs.accepting import obeyed_lines
+from activities.runs.attaching import attached
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.runs.remembering import Remembering
@@ -325,7 +326,8 @@ class Runs(Activities):
         if theirs:
             items.append({"kind": "fact", "text": f"{THEIRS}\n{canonical(theirs)}"})
             said.append(Said(INPUT_OF_OTHERS, None, texts_in(theirs)))
-        return items, said
+        seen, whose = await attached(self.store, run, task, self.settings.context_tokens // 2)
+        return [*items, *seen], [*said, *whose]
 
     @implements(calls.keep_plan)
     async def keep_plan(self, ask: calls.KeepPlan) -> int:

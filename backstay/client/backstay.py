@@ -1,8 +1,10 @@
 """Start runs, and get the handles of runs that exist."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +17,7 @@ from backstay.authority import principal
 from backstay.client.executions import Execution, described, open_executions, started_with, task_of, undo_id
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
+from backstay.client.stored import attached
 from backstay.errors import DecisionRefused, RunNotFound
 from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import URGENT, Task, too_long
@@ -40,15 +43,25 @@ class Backstay:
         self.task_queue = task_queue
         self._key = approver_key.encode() if approver_key else None
 
-    async def start(self, task: Task | dict[str, Any] | str, id: str | None = None) -> Run:  # noqa: A002 - Temporal's word
+    async def start(
+        self,
+        task: Task | dict[str, Any] | str,
+        id: str | None = None,  # noqa: A002 - Temporal's word
+        *,
+        attach: Sequence[Path] = (),
+    ) -> Run:
         """Start a run, or attach to the one that is open under the same id.
 
+        `attach` are pictures and PDFs that the task is about; for them this program needs the settings of the worker.
         A task with `by` is signed when the connection has the approver key.
         Raises TaskInvalid naming field, value and fix before anything is sent.
         """
         admitted = Task.admit(task)
         workflow_id = id or f"task-{uuid.uuid4()}"
         ask = admitted.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        if attach:
+            ask["attachments"] = [*ask.get("attachments", ()), *await attached(workflow_id, attach)]
+            admitted = Task.admit(ask)
         if (refused := too_long(ask)) is not None:
             raise refused
         if self._key is not None and admitted.by and admitted.proof is None:
@@ -102,6 +115,7 @@ class Backstay:
         text: str,
         *,
         id: str | None = None,  # noqa: A002 - Temporal's word
+        attach: Sequence[Path] = (),
         **fields: Any,
     ) -> Run:
         """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
@@ -109,7 +123,7 @@ class Backstay:
         before = await task_of(self.client, workflow_id, first)
         same = {name: before[name] for name in ("user_id", "session_id") if name in before}
         follows = {"workflow_id": workflow_id, "run_id": first}
-        return await self.start({"text": text, **same, "follows": follows, **fields}, id)
+        return await self.start({"text": text, **same, "follows": follows, **fields}, id, attach=attach)
 
     async def start_undo(
         self,

@@ -1,17 +1,21 @@
-"""Read the store itself, in a program that has the settings of the worker: a large output, and a revealed secret.
+"""Use the store itself, in a program that has the settings of the worker: outputs, secrets, and what is attached.
 
-Neither goes through Temporal: an output may be larger than a message, and no history may hold a secret. This module and
+None of them goes through Temporal: outputs and attachments may be larger than a message, and no history may hold a
+secret. This module and
 backstay/__main__.py are the two that import what stands above backstay, once they have put it on the path.
 """
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from backstay.client.sending import signed
 from backstay.errors import RunNotFound
 from backstay.rooms import ROOMS, open_house
 from backstay.settings import Settings
+from backstay.task.attachment import ATTACHED
 
 
 @asynccontextmanager
@@ -32,6 +36,20 @@ async def stored_output(workflow_id: str, ref: str) -> Any:
             raise RunNotFound(f"output: the store of this process does not know the run; {ref} is in the worker's")
         blobs = store.blobs.of(row.run)
         return await blobs.get_json((await blobs.get_json(ref))["shown"])
+
+
+async def attached(workflow_id: str, files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Store files for the run that is to begin under this id, and return them as its task names them.
+
+    Raises TaskInvalid for what no model can be shown.
+    """
+    open_house(*ROOMS)
+    from activities.media.attaching import read_attached  # noqa: PLC0415 - only now is it on the path
+
+    read = await asyncio.to_thread(read_attached, files)
+    async with _opened(Settings.load()) as store:
+        blobs = store.blobs.of(f"{workflow_id}/{ATTACHED}")
+        return [{**named, "ref": await blobs.seal(data)} for named, data in read]
 
 
 async def revealed(workflow_id: str, namespace: str, wish: dict[str, Any], key: bytes | None) -> str:

@@ -57,6 +57,8 @@ KEEP_LAST = 2
 """The newest answers are never dropped: the model has not reacted to them yet."""
 
 
+MEDIA = "media"
+"""Where an item names the pictures and PDFs that it shows, each with the tokens that it usually takes."""
 SENT = "sent"
 """Marks, for one request, what stood beside a message that is sent with it: it belongs to the model that is asked."""
 
@@ -71,6 +73,8 @@ def weight(item: Any) -> int:
     """Return the bytes that an item, or several, take in a request, with what stood beside it where that is sent."""
     apart = item.get("opaque") if isinstance(item, dict) else None
     beside = apart["bytes"] if apart is not None and apart.get(SENT) else 0
+    shown = item.get(MEDIA, ()) if isinstance(item, dict) else ()
+    beside += int(sum(media["tokens"] for media in shown) * BYTES_PER_TOKEN)
     return len(canonical(item).encode("utf-8", "replace")) + beside
 
 
@@ -110,8 +114,8 @@ def shorten(items: list[dict[str, Any]], cap: int, total: int) -> tuple[list[dic
         if item["kind"] != "answer":
             continue
         later -= 1
-        if len(item["text"]) > STUB and later >= KEEP_LAST and "cut" not in item:
-            stub = {**item, "text": _stub(item["text"]), "cut": True}
+        if (len(item["text"]) > STUB or MEDIA in item) and later >= KEEP_LAST and "cut" not in item:
+            stub = {**_without_media(item), "text": _stub(item["text"]), "cut": True}
             total += weight(stub) - weight(item)
             kept[index] = stub
             cut += 1
@@ -129,7 +133,7 @@ def _clipped(items: list[dict[str, Any]], cap: int) -> list[dict[str, Any]]:
         item = kept[index]
         room = max(len(item["text"]) - (total - cap) // (len(answers) - count) - 2 * STUB, STUB)
         if room < len(item["text"]):
-            kept[index] = {**item, "text": _stub(item["text"], room), "cut": True}
+            kept[index] = {**_without_media(item), "text": _stub(item["text"], room), "cut": True}
             total += weight(kept[index]) - weight(item)
     return kept
 
@@ -154,6 +158,10 @@ def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[
                 excess -= weight(item)
         reached = end
     return [*stay, *items[reached:]], gone
+
+
+def _without_media(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name != MEDIA}
 
 
 def _stub(text: str, length: int = STUB) -> str:

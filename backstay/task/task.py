@@ -12,6 +12,7 @@ from backstay.canonical import deeper_than
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.frozen import PublicInput
 from backstay.shown import NOBODY
+from backstay.task.attachment import MOST_ATTACHED, Attachment
 from backstay.task.plan import Plan, has_references, refuse_large_steps
 
 URGENT = 2
@@ -67,6 +68,8 @@ class Task(PublicInput):
     input: dict[str, Any] = Field(default_factory=dict)
     input_from: Literal["task", "others"] = "task"
     """Whose words `input` holds: `others` where a stranger may have written it, such as the body of a web request."""
+    attachments: tuple[Attachment, ...] = Field(default=(), max_length=MOST_ATTACHED)
+    """Pictures and PDFs that the task is about; what stands in them counts as others' words."""
     user_id: Principal = Field(default=NOBODY, min_length=1)
     session_id: Name | None = None
     follows: Follows | None = None
@@ -107,6 +110,8 @@ class Task(PublicInput):
         if task.plan is not None and task.output_schema is not None:
             raise TaskInvalid("output_schema: no model answers in a plan, which reports raw_outputs; leave it out")
         _check_workspace(task)
+        if task.plan is not None and task.attachments:
+            raise TaskInvalid("attachments: no model looks at them in a plan; leave them out")
         if not task.text.strip() and task.plan is None:
             raise TaskInvalid("text: empty; say in a sentence what is wanted, or give a plan")
         return task

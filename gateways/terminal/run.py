@@ -56,6 +56,10 @@ Mode = Annotated[
     Literal["act", "plan_first"], Parameter(help="plan_first: do nothing before people have approved a plan.")
 ]
 Rehearse = Annotated[bool, Parameter(help="Show people what a plan or program would do before it does anything.")]
+Attach = Annotated[
+    list[Path] | None,
+    Parameter(negative="", help="Picture or PDF that the task is about; give it several times for several files."),
+]
 Shell = Annotated[bool, Parameter(help="Let the run execute commands in its workspace.")]
 
 
@@ -67,6 +71,7 @@ async def run(
     definition: Definition = None,
     output_schema: SchemaFile = None,
     input: Input = None,  # noqa: A002 - the field's name
+    attach: Attach = None,
     user: User | None = None,
     following: Continue = None,
     id: WorkflowId = None,  # noqa: A002 - Temporal's word
@@ -94,7 +99,11 @@ async def run(
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
         before = None if following is None else await find(backstay, following)
-        started = await (backstay.start(task, id) if before is None else before.follow_up(**task, id=id))
+        files = attach or []
+        if before is None:
+            started = await backstay.start(task, id, attach=files)
+        else:
+            started = await before.follow_up(**task, id=id, attach=files)
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, exists, func, select, update
 
 from backstay.frozen import Frozen
+from backstay.task.attachment import ATTACHED
 from store.blobs.blobs import BlobStore
 from store.blobs.objects import Objects
 from store.blobs.shown import folder_of, key_of
@@ -140,6 +141,8 @@ class Pruning:
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
         """Remove the payloads of runs that are marked as pruned, wherever they are."""
         freed, rows = Freed(), self._blobs.rows
+        # What was attached before they began lies beside them.
+        marked = {*marked, *(f"{run.rpartition('/')[0]}/{ATTACHED}" for run in marked)}
         # A late attempt of a run may have written after its pruning.
         for run in sorted((await rows.runs()).intersection(marked)):
             count, size = await rows.free(run, dry_run=dry_run)

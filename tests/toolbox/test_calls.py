@@ -42,6 +42,7 @@ async def test_pictures_and_other_bytes_are_kept_apart_and_links_keep_what_they_
     name = hashlib.sha256(b"hello").hexdigest()
     image = {"type": "image", "mime": "image/png", "bytes": 5, "sha256": name}
     link = {"type": "resource_link", "uri": "office://plan", "mime": "text/plain", "name": "plan", "bytes": 9}
+    link |= {"read_with": "office.resources_read"}
     assert (answer.data, answer.files) == (["see", image, link], {name: b"hello"})
 
 

@@ -141,7 +141,7 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
         by_function={definition.function: definition for definition in shown.values()},
         problems=found,
         unavailable=unavailable,
-        index=Index(shown.values()),
+        index=Index(definition for definition in shown.values() if not definition.quiet),
     )
 
 

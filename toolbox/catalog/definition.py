@@ -65,6 +65,8 @@ class Definition:
     """Whether the operator trusts what its server says of it."""
     hidden: bool = False
     """Whether only the engine calls it."""
+    quiet: bool = False
+    """Whether searches leave it out: what it is for stands in the answers that name it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
     """The JSON Schema of what it answers, when its server says so."""
     said: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -134,6 +136,7 @@ def define(
         declaration=declaration,
         trusted=trusted,
         hidden=listed.hidden,
+        quiet=listed.quiet,
         output_schema=listed.output_schema,
         said=said,
         digest=digest,

@@ -182,11 +182,11 @@ def _text(text: str, redactor: Redactor) -> str:
 def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], list[str]]:
     """Return the catalog's tools by name without any secret, and the problems, with those whose very name holds one.
 
-    What only the engine calls, to check or to undo, is none of them.
+    What only the engine calls, to check or to undo, is none of them, nor what only answers name.
     """
     shown: list[Definition] = []
     problems = [masked(problem, redactor) for problem in catalog.problems]
-    offered = (definition for definition in catalog.definitions.values() if not definition.hidden)
+    offered = (found for found in catalog.definitions.values() if not (found.hidden or found.quiet))
     for definition in sorted(offered, key=lambda definition: definition.name):
         secret = redactor.secret_in(definition.name)
         if secret is not None and secret[2] == "known":

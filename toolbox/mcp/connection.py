@@ -9,7 +9,15 @@ from typing import Any
 
 import structlog
 from mcp import Client, MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification, ToolListChangedNotification
+from mcp.types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    Implementation,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ServerNotification,
+    ToolListChangedNotification,
+)
 
 from backstay.errors import ToolUnavailable
 from backstay.shown import one_line
@@ -20,6 +28,7 @@ from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.printed import Printed
 from toolbox.mcp.streams import tolerant
 from toolbox.mcp.transports import Transport
+from toolbox.providers.listing import Beside
 from toolbox.schema import compile_schema, misfits
 
 CONNECT_S = 15.0
@@ -31,6 +40,7 @@ AUTO, HANDSHAKE = "auto", "legacy"
 _CLOSE_S = 5.0
 _LISTEN_AGAIN_S = 1.0
 _LISTEN_MOST_S = 300.0
+_CHANGES = (ToolListChangedNotification, ResourceListChangedNotification, PromptListChangedNotification)
 _log = structlog.get_logger("toolbox")
 
 
@@ -55,6 +65,8 @@ class Connection:
         """Whether the server refuses calls for want of the handshake that it said it can do without."""
         self.output_schemas: dict[str, Any] = {}
         """What the server's tools say about their answers, by tool."""
+        self.beside: Beside | None = None
+        """What the server offers besides tools, once it was asked for that."""
         self._validators: dict[str, tuple[Any, Any]] = {}
         self._validating = asyncio.Lock()
         self._noted = set[str]()
@@ -176,26 +188,32 @@ class Connection:
         return misfits(known[1], content)
 
     async def _listen(self) -> None:
-        """Subscribe to changes of the tools on servers of the stateless revision; older servers notify unasked."""
-        tools = self.client.server_capabilities.tools
-        if tools is None or not tools.list_changed:
+        """Subscribe to changes of the lists on servers of the stateless revision; older servers notify unasked."""
+        offered = self.client.server_capabilities
+        named = {"tools": offered.tools, "resources": offered.resources, "prompts": offered.prompts}
+        wanted: Any = {f"{name}_list_changed": True for name, of in named.items() if of is not None and of.list_changed}
+        if not wanted:
             return
         pause_s = _LISTEN_AGAIN_S
         while True:
             with suppress(Exception):  # early notice is a convenience; listings expire anyway
-                async with self.client.listen(tools_list_changed=True) as events:
+                async with self.client.listen(**wanted) as events:
                     async for _ in events:
-                        self._changed()
+                        self._forget_lists()
                         pause_s = _LISTEN_AGAIN_S
             if self.shook_hands:
                 return
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LISTEN_MOST_S)
-            self._changed()  # what changed meanwhile was told to nobody
+            self._forget_lists()  # what changed meanwhile was told to nobody
 
     async def _on_message(self, message: ServerNotification | Exception) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            self._changed()
+        if isinstance(message, _CHANGES):
+            self._forget_lists()
+
+    def _forget_lists(self) -> None:
+        self.beside = None
+        self._changed()
 
     def _unavailable(self, raised: BaseException) -> ToolUnavailable:
         error = unwrap(raised)

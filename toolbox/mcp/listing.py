@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp import Client
-from mcp.types import Tool
+from mcp import Client, MCPError
+from mcp.types import METHOD_NOT_FOUND, Tool
 
 from backstay.shown import one_line
 from toolbox.mcp.pages import FRESH_MS, LEFT_OUT, MORE, NAMED
@@ -34,7 +34,12 @@ async def list_all_tools(client: Client) -> Listed:
     seen = set[str]()
     cursor: str | None = None
     for _ in range(_PAGES):
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        try:
+            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND and _has_no_tools(client):
+                break
+            raise
         if client.session.discover_result is not None:  # older revisions have no such field
             fresh_ms.append(page.ttl_ms)
         said = page.meta or {}
@@ -55,6 +60,12 @@ async def list_all_tools(client: Client) -> Listed:
     more = [f": {unnamed} more entries of its list are left out"] if unnamed else []
     told = tuple(one_line(problem, 300) for problem in (*kept, *more))
     return Listed(tuple(found.values()), told, min(fresh_ms, default=FRESH_MS) / 1000)
+
+
+def _has_no_tools(client: Client) -> bool:
+    """Return whether a server says that it offers other things than tools."""
+    offered = client.server_capabilities
+    return offered.tools is None and (offered.resources is not None or offered.prompts is not None)
 
 
 def _listed(tool: Tool) -> ListedTool:

@@ -238,6 +238,7 @@ class UserServer:
             annotations=ToolAnnotations(read_only=True, open_world=False),
             declared=Declaration(safety=Safety.READ_ONLY, content="own", egress=False),
             of_engine=True,
+            always=True,
         )
 
     def _question(self) -> Answer:

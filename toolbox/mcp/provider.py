@@ -18,13 +18,14 @@ from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Co
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
+from toolbox.mcp.resources import ResourceRequest, beside_of, resource_tools, with_reader
 from toolbox.mcp.tasks import ask_about
 from toolbox.mcp.tool_call import SessionGone, ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
 from toolbox.providers.answer import Answer
 from toolbox.providers.concurrency import ConcurrencyLimit, SharedTask
 from toolbox.providers.json_safe import json_safe
-from toolbox.providers.listing import Listing
+from toolbox.providers.listing import Beside, Listing
 from toolbox.providers.provider import Call, NotSent
 from toolbox.providers.server_tasks import TaskRequest
 
@@ -142,7 +143,9 @@ class McpProvider:
                 if call.before_send is not None:
                     await self._reachable()
                     await call.before_send()
-                return await ToolCallRequest(connection, call, ends, over_http=self._url is not None).answer()
+                asked = ResourceRequest if self._is_of_engine(call.tool) else ToolCallRequest
+                answer = await asked(connection, call, ends, over_http=self._url is not None).answer()
+                return with_reader(answer, self.name, self._listing.tools)
         except NotSent as error:
             if error.login:
                 # The connection stays open: other calls may be using it.
@@ -155,6 +158,9 @@ class McpProvider:
                 self._turns.one_at_a_time()
             self._wait_idle()
 
+    def _is_of_engine(self, tool: str) -> bool:
+        return any(listed.of_engine and listed.name == tool for listed in self._listing.tools)
+
     async def follow(self, request: TaskRequest) -> Answer:
         """Ask about a task; TaskGone, and ToolUnavailable, NotSent and OutcomeUnknown where another try may do.
 
@@ -163,7 +169,8 @@ class McpProvider:
         connection = await self._connected(request.deadline_s)
         try:
             with connection.used():
-                return await ask_about(connection, request, over_http=self._url is not None)
+                answer = await ask_about(connection, request, over_http=self._url is not None)
+                return with_reader(answer, self.name, self._listing.tools)
         finally:
             self._wait_idle()
 
@@ -274,7 +281,10 @@ class McpProvider:
             raise ToolUnavailable(f"the server cannot list its tools: {cause_of(error, exchange)}") from None
         finally:
             current.reset(token)
-        tools, was = listed.tools, self._listing
+        beside = connection.beside or await self._beside(connection)
+        connection.beside = beside if changes == self._changes else None
+        more = resource_tools(beside, (tool.name for tool in listed.tools))
+        tools, was = (*listed.tools, *more), self._listing
         problems = tuple(map(self._redactor.clipped_text, listed.problems))
         said = json_safe(message_block(connection.client.instructions or ""))
         instructions = self._redactor.clipped_text(str(said)[:_INSTRUCTIONS])
@@ -288,6 +298,14 @@ class McpProvider:
         # What changed while the list was read may be missing in it.
         self._read_at = time.monotonic() if changes == self._changes else float("-inf")
         self._failures = 0
+
+    async def _beside(self, connection: Connection) -> Beside:
+        """Return what the server offers besides tools; what goes wrong meanwhile says nothing of its tools."""
+        token = current.set(HttpExchange(ends=asyncio.get_running_loop().time() + _LIST_S))
+        try:
+            return await beside_of(connection)
+        finally:
+            current.reset(token)
 
     @property
     def _may_take_s(self) -> float:

@@ -23,6 +23,15 @@ TASKS = "io.modelcontextprotocol/tasks"
 FOLLOWS = "backstay/follows-tasks"
 """Under this key of a request's `_meta`, which is not sent: whether a task may be the answer."""
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_LISTED = {
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "resources/read": "contents",
+    "prompts/list": "prompts",
+    "prompts/get": "messages",
+}
+"""What holds the entries of these results."""
+_READ_ANEW = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _WAITING = 10_000
 """How many requests without an answer are remembered."""
 
@@ -150,6 +159,10 @@ def readable_result(method: str, said: dict[str, Any]) -> dict[str, Any]:
             return {"content": [], "resultType": "complete", "_meta": {WHOLE: said}}
         case "tasks/get" | "tasks/update" | "tasks/cancel":
             return {"resultType": "complete", "_meta": {WHOLE: said}}
+        case "resources/read" | "prompts/get" if _wants_input(said):
+            return said
+        case _ if (field := _LISTED.get(method)) is not None:
+            return {field: [], **_READ_ANEW, "_meta": {WHOLE: said}}
         case _:
             return said
 
@@ -166,8 +179,11 @@ def _handshake(said: dict[str, Any]) -> dict[str, Any]:
         for name, value in (given.items() if isinstance(given, dict) else ())
         if isinstance(value, dict | list) or value is True  # as some servers write one without options
     }
-    tools = capabilities.get("tools")
-    changes = {"listChanged": True} if tools is not None and tools.get("listChanged") is True else {}
+    offered = {
+        name: {"listChanged": True} if capabilities[name].get("listChanged") is True else {}
+        for name in ("tools", "resources", "prompts")
+        if isinstance(capabilities.get(name), dict)
+    }
     info = said.get("serverInfo")
     names = info if isinstance(info, dict) else {}
     server = {key: str(names.get(key) or "unknown") for key in ("name", "version")}
@@ -178,6 +194,6 @@ def _handshake(said: dict[str, Any]) -> dict[str, Any]:
         **({"protocolVersion": ALIKE[revision]} if isinstance(revision, str) and revision in ALIKE else {}),
         **({"instructions": instructions} if isinstance(instructions, str) else {}),
         **({"_meta": said["_meta"]} if isinstance(said.get("_meta"), dict) else {}),
-        "capabilities": {} if tools is None else {"tools": changes},
+        "capabilities": offered,
         "serverInfo": server,
     }

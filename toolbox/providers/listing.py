@@ -7,6 +7,17 @@ from backstay.policies.command_lists import CommandLists
 from toolbox.providers.declaration import Declaration
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Hold what a server offers besides tools."""
+
+    resources: bool = False
+    listed: bool = False
+    """Whether it lists a resource or a template; some only name resources in what they answer."""
+    reaches_out: bool = False
+    """Whether an address that it lists leads elsewhere, or may: what is read by it then leaves."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolAnnotations:
     """Hold a server's own annotations of one tool; None means that it gave none."""
@@ -30,8 +41,12 @@ class ListedTool:
     """The declaration of a built-in tool; the operator's overrides it."""
     of_engine: bool = False
     """Whether the engine adds it to what the server lists."""
+    always: bool = False
+    """Whether it is offered whichever tools the operator includes or excludes."""
     hidden: bool = False
     """Whether only the engine calls it."""
+    quiet: bool = False
+    """Whether searches leave it out: what it is for stands in the answers that name it."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
     behind: str = ""

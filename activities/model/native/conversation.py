@@ -5,6 +5,7 @@ is only shown to the library again together with the message that it belongs to:
 others as words of its own.
 """
 
+import base64
 import hashlib
 import json
 import re
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -23,6 +25,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 
@@ -62,9 +65,18 @@ def _asked(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
             given = message["tool_call_id"]
             return ToolReturnPart(names.get(given, "nothing"), text, tool_call_id=_id(given))
         case "user":
-            return UserPromptPart(text)
+            return UserPromptPart(text if isinstance(text, str) else [*map(_shown, text)])
         case _:
             return SystemPromptPart(text)
+
+
+def _shown(part: Message) -> UserContent:
+    """Return a part of a message as the library has it; what stands for bytes stays what it is."""
+    if part["type"] == "text":
+        return part["text"]
+    url = part["image_url"]["url"] if part["type"] == "image_url" else part["file"]["file_data"]
+    kind, _, data = url.removeprefix("data:").partition(";base64,")
+    return BinaryContent(base64.b64decode(data), media_type=kind)
 
 
 def _answer(message: Message) -> ModelResponse | None:

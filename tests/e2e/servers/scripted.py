@@ -4,8 +4,8 @@
  "instructions": what it says of itself,
  "starts": name of a file that stands beside the script when the server has started,
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
-An answer: {"data": any}, {"error": text}, {"refusal": text} (an error of the protocol), {"garbage": text before it},
-{"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}, {"until": name of a file} (which stands beside the
+An answer: {"content": parts, perhaps beside "data"}, {"data": any}, {"error": text}, {"refusal": text} (an error of
+the protocol), {"garbage": text before it}, {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}, {"until": name of a file} (which stands beside the
 script when the answer may come). Every call is written to `<script>.calls` first.
 """
 
@@ -36,6 +36,8 @@ def recorded(call):
 def content(answer):
     if "megabytes" in answer:
         return {"content": [{"type": "text", "text": "x" * (answer["megabytes"] * 1024 * 1024)}]}
+    if "content" in answer:
+        return {"content": answer["content"], **({"structuredContent": answer["data"]} if "data" in answer else {})}
     if "error" in answer:
         return {"content": [{"type": "text", "text": answer["error"]}], "isError": True}
     data = answer.get("data")

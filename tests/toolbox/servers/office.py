@@ -1,6 +1,7 @@
 """An MCP server whose tools answer in every way a server can; argv: stdio, or a port for HTTP and perhaps `sse`."""
 
 import asyncio
+import base64
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
+PHOTO = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 server = MCPServer("office")
 reading = ToolAnnotations(read_only_hint=True)
 
@@ -46,6 +48,24 @@ def picture() -> CallToolResult:
     image = ImageContent(type="image", data="aGVsbG8=", mime_type="image/png")
     link = ResourceLink(type="resource_link", name="plan", uri="office://plan", mime_type="text/plain", size=9)
     return CallToolResult(content=[TextContent(type="text", text="see"), image, link])
+
+
+@server.resource("office://plan", mime_type="text/plain; charset=utf-8")
+def plan() -> str:
+    """Say where the desks stand."""
+    return "two desks"
+
+
+@server.resource("office://desks/{name}{?side}")
+def desk(name: str, side: str = "left") -> str:
+    """Say what lies on a desk."""
+    return f"{side} of {name}: a pen"
+
+
+@server.resource("office://photo", mime_type="image/jpg")
+def photo() -> bytes:
+    """Show the office; what is said of its bytes is not what they are."""
+    return PHOTO
 
 
 @server.tool()

@@ -7,6 +7,7 @@ revision gets the refusal, in which OFFERED stands for that one.
 `unread`: answers are of several lines (`indent`), without their version (`bare`), or behind a header (`header`).
 An answer, by tool, is {"result": ...}, {"error": ...} or {"line": "..."}, each also with {"notify": method};
 {"endless": "text", "pause": seconds} is one line without an end.
+"methods" are further ones: for each, results by what is asked for (a `uri`, a `name` or a `cursor`, else "").
 """
 
 import json
@@ -33,6 +34,16 @@ def written(said, how):
             return f"Content-Length: {len(json.dumps(said))}\r\n\r\n{json.dumps(said)}Content-Length: 9"
         case _:
             return said
+
+
+def other(told, request):
+    results, params = told.get("methods", {}).get(request["method"]), request.get("params") or {}
+    if results is None:
+        return {"error": {"code": -32601, "message": "no such method"}}
+    asked = next((params[key] for key in ("uri", "name", "cursor") if key in params), "")
+    if asked not in results:
+        return {"error": {"code": -32002, "message": f"there is no {asked!r} here"}}
+    return {"result": results[asked]}
 
 
 def answer(request):
@@ -74,7 +85,7 @@ def answer(request):
                 return reply["line"].replace("ID", str(request["id"]))
             return name | {key: value for key, value in reply.items() if key in {"result", "error"}}
         case _:
-            return name | {"error": {"code": -32601, "message": "no such method"}}
+            return name | other(told, request)
 
 
 told = json.loads(script.read_text(encoding="utf-8"))

@@ -1,0 +1,222 @@
+"""Resources of servers as tools that only read: of the SDK's own servers, and as public reports tell of others."""
+
+import asyncio
+import base64
+import socket
+
+import pytest
+
+from backstay.tools.tool import Safety
+from tests.requirements import promise
+
+EVERY = pytest.mark.parametrize("provider", ["office", "remote", "events"])
+OFFERS = {"capabilities": {"tools": {}, "resources": {}}}
+PLAN = {"uri": "a://plan", "name": "plan"}
+GIF = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+TOOL = {"name": "fine", "inputSchema": {"type": "object"}}
+
+
+async def call(toolbox, name, arguments=None, **options):
+    definition = (await toolbox.catalog("anyone")).definitions[name]
+    return await toolbox.call(definition, arguments or {}, deadline_s=20.0, **options)
+
+
+async def read(toolbox, uri, **values):
+    return await call(toolbox, "raw.resources_read", {"uri": uri} | ({"values": values} if values else {}))
+
+
+@promise("tools:resources-read")
+@EVERY
+async def test_resources_are_listed_and_read_over_every_transport(office, provider):
+    listed = (await call(office, f"{provider}.resources_list")).data
+    assert [found["uri"] for found in listed["resources"]] == ["office://plan", "office://photo"]
+    assert [found["template"] for found in listed["templates"]] == ["office://desks/{name}{?side}"]
+    assert (await call(office, f"{provider}.resources_read", {"uri": "office://plan"})).data == "two desks"
+    filled = {"uri": "office://desks/{name}{?side}", "values": {"name": "Ana B", "side": "right"}}
+    assert (await call(office, f"{provider}.resources_read", filled)).data == "right of Ana B: a pen"
+    photo = await call(office, f"{provider}.resources_read", {"uri": "office://photo"})
+    assert list(photo.files.values()) == [GIF]
+    missing = await call(office, f"{provider}.resources_read", {"uri": "office://none"})
+    assert not missing.success
+
+
+@promise("tools:resources-read")
+async def test_a_link_in_an_answer_names_the_tool_that_reads_it(office):
+    (link,) = [part for part in (await call(office, "office.picture")).data if "uri" in part]
+    assert (await call(office, link["read_with"], {"uri": link["uri"]})).data == "two desks"
+
+
+@promise("tools:resources-class")
+async def test_they_only_read_others_words_and_may_be_declared_and_excluded(opened, raw, tmp_path):
+    lists = {"resources/list": {"": {"resources": [PLAN]}}}
+    entry = raw(handshake=OFFERS, methods=lists)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        tool = (await toolbox.catalog("anyone")).definitions["raw.resources_read"].tool
+        assert (tool.safety, tool.content, tool.egress) == (Safety.READ_ONLY, "others", False)
+    declared = {"raw": {"tools": {"resources_read": {"content": "own", "egress": True}}}}
+    hidden = entry | {"exclude": ["resources_list"]}
+    async with opened(tmp_path, {"mcpServers": {"raw": hidden}, "providers": declared}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert (list(catalog.definitions), catalog.problems) == (["raw.resources_read"], [])
+        tool = catalog.definitions["raw.resources_read"].tool
+        assert (tool.safety, tool.content, tool.egress) == (Safety.READ_ONLY, "own", True)
+
+
+@promise("tools:resources-class")
+@pytest.mark.parametrize("template", ["https://{+page}", "{scheme}://x", "HTTP://fixed/"])
+async def test_a_server_that_reads_addresses_elsewhere_reaches_out(opened, raw, tmp_path, template):
+    lists = {"resources/templates/list": {"": {"resourceTemplates": [{"uriTemplate": template, "name": "n"}]}}}
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(handshake=OFFERS, methods=lists)}}) as toolbox:
+        assert (await toolbox.catalog("anyone")).definitions["raw.resources_read"].tool.egress
+
+
+@promise("tools:resources-quiet")
+async def test_a_server_that_lists_none_is_read_by_its_links_only(opened, raw, tmp_path):
+    link = {"type": "resource_link", "uri": "a://made just now", "name": "report"}
+    answers = {"fine": {"result": {"content": [link], "structuredContent": {"n": 1}}}}
+    methods = {
+        "resources/list": {"": {"resources": []}},
+        "resources/read": {"a://made just now": {"contents": [{"text": "so"}]}},
+    }
+    entry = raw(handshake=OFFERS, methods=methods, tools=[TOOL], answers=answers)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert catalog.search("read a resource") == []
+        (found,) = (await call(toolbox, "raw.fine")).data["_content"]
+        assert found["read_with"] == "raw.resources_read"
+        assert (await read(toolbox, found["uri"])).data == "so"
+
+
+@promise("tools:resources-own")
+async def test_tools_of_a_server_that_have_these_names_stay_its_own(opened, raw, tmp_path):
+    own = {"name": "resources_read", "inputSchema": {"type": "object"}}
+    answers = {"resources_read": {"result": {"content": [{"type": "text", "text": "mine"}]}}}
+    entry = raw(handshake=OFFERS, methods={"resources/list": {"": {"resources": [PLAN]}}}, tools=[own], answers=answers)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["raw.resources_read"]
+        assert definition.tool.safety is Safety.RESTRICTED_WRITE
+        assert (await call(toolbox, "raw.resources_read")).data == "mine"
+
+
+@promise("tools:resources-own")
+async def test_a_server_that_has_nothing_but_resources_is_a_server_all_the_same(opened, tmp_path, raw):
+    entry = raw(
+        handshake={"capabilities": {"resources": {}}},
+        methods={"resources/list": {"": {"resources": [PLAN]}}, "resources/read": {"a://plan": {"contents": []}}},
+    )
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert (sorted(catalog.definitions), catalog.unavailable) == (["raw.resources_list", "raw.resources_read"], {})
+        assert "without contents" in (await read(toolbox, "a://plan")).error
+
+
+READ = {
+    "a mime type with a charset": ({"contents": [{"mimeType": "text/plain; charset=utf-8", "text": "t"}]}, "t"),
+    "JSON": ({"contents": [{"mimeType": "application/json", "text": '{"a": [1]}'}]}, {"a": [1]}),
+    "JSON that is no JSON": ({"contents": [{"mimeType": "application/json", "text": "{a"}]}, "{a"),
+    "a text sent as bytes": ({"contents": [{"mimeType": "text/csv; charset=utf-8", "blob": "YSxi"}]}, "a,b"),
+    "one content in place of a list": ({"contents": {"text": "t"}}, "t"),
+    "no text and no bytes": ({"contents": [{"uri": "a://x"}]}, [{"type": "resource", "uri": "a://x", "mime": None}]),
+    "bytes that are no base64": (
+        {"contents": [{"uri": "a://x", "mimeType": "image/png", "blob": "no!"}]},
+        [{"type": "resource", "uri": "a://x", "mime": "image/png", "bytes": 0, "fault": "it is no base64"}],
+    ),
+    "half a character": ({"contents": [{"text": "\\ud800"}]}, "\\ud800"),
+}
+
+
+@promise("tools:resources-others")
+@pytest.mark.parametrize("case", READ)
+async def test_what_servers_answer_is_read_as_it_is_meant(opened, raw, tmp_path, case):
+    said, data = READ[case]
+    entry = raw(handshake=OFFERS, methods={"resources/read": {"a://x": said}})
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        answer = await read(toolbox, "a://x")
+        assert (answer.success, answer.data) == (True, data)
+
+
+@promise("tools:resources-others")
+async def test_lists_that_go_round_are_wrong_or_long_have_an_end(opened, raw, tmp_path):
+    round_ = {"": {"resources": [PLAN], "nextCursor": "b"}, "b": {"resources": [PLAN, 7], "nextCursor": "b"}}
+    many = [{"uriTemplate": f"a://{n}/{{x}}", "name": "n" * 5000} for n in range(2_500)]
+    methods = {
+        "resources/list": round_,
+        "resources/templates/list": {"": {"resourceTemplates": [*many, {"uriTemplate": "a://" + "x" * 10_000}]}},
+    }
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(handshake=OFFERS, methods=methods)}}) as toolbox:
+        found = (await call(toolbox, "raw.resources_list")).data
+        assert [one["uri"] for one in found["resources"]] == ["a://plan"]
+        assert "no end" in found["more_resources"]
+        assert len(found["templates"]) == 2_000
+        assert "first 2,000" in found["more_templates"]
+        assert len(found["templates"][0]["name"]) <= 200
+        some = (await call(toolbox, "raw.resources_list", {"contains": "A://12/"})).data
+        assert [one["template"] for one in some["templates"]] == ["a://12/{x}"]
+
+
+@promise("tools:resources-others")
+async def test_an_address_is_sent_letter_by_letter_and_a_template_is_filled(opened, raw, tmp_path):
+    wanted = ["a://b c/Ü", "a://q%2Fx?query=a%20b", "a:%zz"]
+    methods = {"resources/read": {uri: {"contents": [{"text": "ok"}]} for uri in wanted}}
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(handshake=OFFERS, methods=methods)}}) as toolbox:
+        assert (await read(toolbox, wanted[0])).data == "ok"
+        assert (await read(toolbox, wanted[2])).data == "ok"
+        assert (await read(toolbox, "a://{id}{?query}", id="q/x", query="a b")).data == "ok"
+        assert "template" in (await read(toolbox, "a://{", id="1")).error
+        assert "no 'a://none'" in (await read(toolbox, "a://none")).error
+
+
+@promise("tools:resources-dial")
+async def test_nothing_but_the_server_reads_an_address(opened, raw, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the worker's own", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        web = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        link = {"type": "resource_link", "uri": web, "name": "page"}
+        entry = raw(
+            handshake=OFFERS,
+            tools=[TOOL],
+            answers={"fine": {"result": {"content": [link]}}},
+            methods={"resources/read": {"file:///known": {"contents": [{"text": "of the server"}]}}},
+        )
+        async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+            await call(toolbox, "raw.fine")
+            for uri in (web, secret.as_uri(), str(secret)):
+                answer = await read(toolbox, uri)
+                assert not answer.success
+                assert "there is no" in answer.error
+            assert (await read(toolbox, "file:///known")).data == "of the server"
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@promise("tools:resources-changed")
+async def test_a_resource_is_read_anew_and_a_list_when_its_server_says_so(opened, raw, tmp_path):
+    answers = {
+        "fine": {
+            "notify": "notifications/resources/list_changed",
+            "result": {"content": [{"type": "text", "text": "done"}]},
+        }
+    }
+
+    def script(text, listed):
+        return raw(
+            handshake=OFFERS,
+            tools=[TOOL],
+            answers=answers,
+            methods={
+                "resources/list": {"": {"resources": listed}},
+                "resources/read": {"a://plan": {"contents": [{"text": text}]}},
+            },
+        )
+
+    async with opened(tmp_path, {"mcpServers": {"raw": script("first", [])}}) as toolbox:
+        assert (await read(toolbox, "a://plan")).data == "first"
+        script("second", [PLAN])
+        assert (await read(toolbox, "a://plan")).data == "second"
+        assert "raw.resources_list" not in (await toolbox.catalog("anyone")).definitions
+        await call(toolbox, "raw.fine")
+        async with asyncio.timeout(10):
+            while "raw.resources_list" not in (await toolbox.catalog("anyone")).definitions:
+                await asyncio.sleep(0.02)

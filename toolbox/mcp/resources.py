@@ -1,0 +1,281 @@
+"""Offer the resources of a server as tools that only read, and read them by `resources/read` of that server alone.
+
+An address of a resource is a server's own name for it. Nothing here opens one: neither `http:` nor `file:`.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mcp import MCPError
+from mcp.shared.uri_template import UriTemplate
+from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams, ReadResourceResult
+
+from backstay.shown import message_line
+from backstay.tools.tool import Safety
+from toolbox.mcp.connection import Connection
+from toolbox.mcp.elicitation import elicit_results
+from toolbox.mcp.streams import WHOLE
+from toolbox.mcp.tool_call import ToolCallRequest
+from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.json_safe import json_safe
+from toolbox.providers.listing import Beside, ListedTool, ToolAnnotations
+
+LIST, READ = "resources_list", "resources_read"
+MOST_ENTRIES = 2_000
+MOST_URI = 8_000
+"""Bytes of the address of a resource."""
+_PAGES = 100
+_ASKED_S = 5.0
+_WORDS = {"name": 200, "title": 200, "description": 500}
+_REACHES_OUT = ("http:", "https:", "{")
+_TEXTS = ("text/", "application/json", "application/xml", "application/yaml", "application/javascript")
+Entry = dict[str, Any]
+ReadPage = Callable[[str | None], Awaitable[tuple[list[Entry], Any]]]
+"""Returns the entries of a page, and what the server calls the next one."""
+
+
+async def beside_of(connection: Connection) -> Beside:
+    """Return what a server offers besides tools; one that does not answer in time offers nothing that it lists."""
+    if connection.client.server_capabilities.resources is None:
+        return Beside()
+    found: list[Entry] = []
+    for read in _lists(connection).values():
+        try:
+            async with asyncio.timeout(_ASKED_S):
+                found += (await read(None))[0]
+        except Exception:  # noqa: S112 - whatever is wrong with its lists, its resources can be read
+            continue
+    reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found)
+    return Beside(resources=True, listed=bool(found), reaches_out=reaches_out)
+
+
+def resource_tools(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:
+    """Return the tools by which resources are found and read; a server's own tools of these names stay its own."""
+    if not beside.resources:
+        return []
+    declared = Declaration(safety=Safety.READ_ONLY, egress=beside.reaches_out)
+    annotations = ToolAnnotations(read_only=True)
+    options: Any = {"annotations": annotations, "declared": declared, "of_engine": True}
+    listed = ListedTool(
+        name=LIST,
+        description="List the resources of this server, and the templates of addresses of further ones.",
+        input_schema=_schema({"contains": _CONTAINS}),
+        **options,
+    )
+    read = ListedTool(
+        name=READ,
+        description="Read a resource of this server by its address, such as one that a list or a resource_link names.",
+        input_schema=_schema({"uri": _URI, "values": _VALUES}, "uri"),
+        quiet=not beside.listed,
+        **options,
+    )
+    found = [listed, read] if beside.listed else [read]
+    own = set(taken)
+    return [tool for tool in found if tool.name not in own]
+
+
+_CONTAINS = {"type": "string", "maxLength": 200, "description": "Only those whose name or address contains this."}
+_URI = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MOST_URI,
+    "description": "The address, as the server writes it; or a template, with `values` for its variables.",
+}
+_VALUES = {
+    "type": "object",
+    "maxProperties": 50,
+    "additionalProperties": {"type": ["string", "number", "boolean", "array"]},
+    "description": "What the variables of a template stand for, by name.",
+}
+
+
+def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+class ResourceRequest(ToolCallRequest):
+    """List or read the resources of a server, with the faults and questions that calls of its tools can meet."""
+
+    async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
+        if self._call.tool == LIST:
+            return _whole(await self._listed(str(self._call.arguments.get("contains") or "")))
+        uri = _address(self._call.arguments)
+        if uri is None:
+            return _whole({"refused": "uri: is no template that can be filled with these values; write the address"})
+        more: dict[str, Any] = {}
+        if reply is not None:
+            more = {"input_responses": elicit_results(reply), "request_state": reply.required.state}
+        result = await self._connection.client.session.read_resource(uri, allow_input_required=True, **more)
+        return _whole((result.meta or {}).get(WHOLE)) if isinstance(result, ReadResourceResult) else result
+
+    async def _read(self, said: Any) -> Answer:
+        if isinstance(said, dict) and "refused" in said:
+            return refused(said["refused"])
+        if self._call.tool == LIST:
+            return Answer(success=True, data=said)
+        return answer_of_contents(said)
+
+    async def _listed(self, contains: str) -> dict[str, Any]:
+        """Return all that is listed, each list as far as it is read."""
+        found: dict[str, Any] = {}
+        faults: list[Exception] = []
+        for name, read in _lists(self._connection).items():
+            try:
+                entries, more = await _all_of(read)
+            except MCPError as error:
+                faults.append(error)
+                continue
+            wanted = [entry for entry in map(_shown, entries) if contains.lower() in _words_of(entry)]
+            found[name] = wanted
+            if more:
+                found[f"more_{name}"] = more
+        if len(faults) == len(_LISTS):
+            raise faults[0]
+        return found
+
+
+_LISTS = ("resources", "templates")
+
+
+def _lists(connection: Connection) -> dict[str, ReadPage]:
+    session = connection.client.session
+
+    def of(list_page: Any, field: str) -> ReadPage:
+        async def page(cursor: str | None) -> tuple[list[Entry], Any]:
+            result = await list_page(params=None if cursor is None else PaginatedRequestParams(cursor=cursor))
+            said = (result.meta or {}).get(WHOLE) or {}
+            listed = said.get(field)
+            entries = [entry for entry in listed if _is_usable(entry)] if isinstance(listed, list) else []
+            return entries, said.get("nextCursor")
+
+        return page
+
+    return {
+        "resources": of(session.list_resources, "resources"),
+        "templates": of(session.list_resource_templates, "resourceTemplates"),
+    }
+
+
+async def _all_of(read: ReadPage) -> tuple[list[Entry], str]:
+    """Return the entries of a list, each once, and why there may be more."""
+    found: dict[str, Entry] = {}
+    seen, cursor = set[str](), None
+    for _ in range(_PAGES):
+        entries, following = await read(cursor)
+        for entry in entries:
+            found.setdefault(_address_of(entry), entry)
+        if len(found) > MOST_ENTRIES:
+            return list(found.values())[:MOST_ENTRIES], f"only the first {MOST_ENTRIES:,} are shown"
+        if not isinstance(following, str | int) or following == "":
+            return list(found.values()), ""
+        cursor = str(following)
+        if cursor in seen:
+            return list(found.values()), "the list has no end; these are the ones that were read"
+        seen.add(cursor)
+    return list(found.values()), f"only the first {_PAGES} pages were read"
+
+
+def _address_of(entry: Entry) -> str:
+    found = entry.get("uri") or entry.get("uriTemplate")
+    return found if isinstance(found, str) else ""
+
+
+def _is_usable(entry: Any) -> bool:
+    return isinstance(entry, dict) and 0 < len(_address_of(entry).encode(errors="replace")) <= MOST_URI
+
+
+def _shown(entry: Entry) -> Entry:
+    """Return an entry of a list as it is shown, with its address word for word."""
+    told: Entry = {"uri" if entry.get("uri") else "template": _address_of(entry)}
+    for name, most in _WORDS.items():
+        if isinstance(said := entry.get(name), str) and said:
+            told[name] = message_line(said, most)
+    if isinstance(mime := entry.get("mimeType"), str):
+        told["mime"] = message_line(mime, 100)
+    if isinstance(size := entry.get("size"), int) and not isinstance(size, bool):
+        told["bytes"] = size
+    return json_safe(told)
+
+
+def _words_of(entry: Entry) -> str:
+    return " ".join(str(entry.get(name, "")) for name in ("uri", "template", *_WORDS)).lower()
+
+
+def _address(arguments: Mapping[str, Any]) -> str | None:
+    """Return the address to read; None for a template that cannot be filled."""
+    uri, values = str(arguments["uri"]), arguments.get("values")
+    if not values:
+        return uri
+    try:
+        return UriTemplate.parse(uri).expand({name: _text(value) for name, value in dict(values).items()})
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case list():
+            return [_text(item) for item in value]
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+def _whole(said: Any) -> CallToolResult:
+    return CallToolResult(content=[], _meta={WHOLE: said})
+
+
+def with_reader(answer: Answer, provider: str, listed: Iterable[ListedTool]) -> Answer:
+    """Return an answer in which each link to a resource names the tool that reads it, where its server has one."""
+    if not any(tool.of_engine and tool.name == READ for tool in listed):
+        return answer
+    reader = f"{provider}.{READ}"
+
+    def named(part: Any) -> Any:
+        is_link = isinstance(part, dict) and part.get("type") == "resource_link"
+        return {**part, "read_with": reader} if is_link else part
+
+    match answer.data:
+        case list() as parts:
+            return replace(answer, data=[named(part) for part in parts])
+        case dict() as fields if isinstance(fields.get(BESIDE), list):
+            return replace(answer, data={**fields, BESIDE: [named(part) for part in fields[BESIDE]]})
+        case _:
+            return answer
+
+
+def answer_of_contents(said: Any) -> Answer:
+    """Return what a resource holds: a single text as a text, bytes as files, and several parts as a list."""
+    contents = said.get("contents") if isinstance(said, dict) else None
+    if isinstance(contents, dict):
+        contents = [contents]
+    parts = [part for part in contents if isinstance(part, dict)] if isinstance(contents, list) else []
+    if not parts:
+        return refused("the server answered without contents")
+    parts = [_as_text(part) for part in parts]
+    if len(parts) == 1 and isinstance(text := parts[0].get("text"), str):
+        return Answer(success=True, data=parsed(str(json_safe(text))), scalar=True)
+    return answer_of({"content": [{"type": "resource", "resource": part} for part in parts]})
+
+
+def _as_text(part: Entry) -> Entry:
+    """Return bytes that are a text as that text, whichever way the server sends it."""
+    mime, blob = part.get("mimeType"), part.get("blob")
+    if "text" in part or not isinstance(blob, str) or not isinstance(mime, str) or not mime.lower().startswith(_TEXTS):
+        return part
+    try:
+        return {**part, "text": base64.b64decode("".join(blob.split()), validate=True).decode()}
+    except (binascii.Error, ValueError):
+        return part
