@@ -15,7 +15,15 @@ import httpx2
 from activities.endpoints.client import ANSWER_S, EVENTS, BodyRefused
 from activities.media.parts import Shown
 from activities.model.message import Beside, in_one_form
-from activities.model.refusals import Cause, Refusal, refusal_of, seconds_in, tells_of_loading, wait_in
+from activities.model.refusals import (
+    Cause,
+    Refusal,
+    media_refused,
+    refusal_of,
+    seconds_in,
+    tells_of_loading,
+    wait_in,
+)
 from activities.model.streaming import CALLED, STREAMED, AnswerBroken, Say, read_answer, read_whole
 from backstay.budgets.usage import ModelUsage
 from backstay.canonical import canonical
@@ -299,6 +307,8 @@ def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUna
         why = _CAUSES.get(cause, _CAUSES["quota"])
         kind = RequestRefused if cause == "bad_generation" else ModelRefused
         return _of(kind(f"the model endpoint says {said}; {why}{refusal.told}", unbilled=unbilled), refusal)
+    if _takes_no_media(refusal):
+        return _of(RequestRefused(f"the model endpoint says {said}{refusal.told}", unbilled=True), refusal)
     known = cause not in {"", "unknown_model"} and status not in {*_OF_THE_KEY, 429}
     if not known and (status in {200, 408, 409, 429} or status >= 500):
         text = f"the model endpoint says {said}{refusal.told}"
@@ -309,12 +319,20 @@ def _by_cause(refusal: Refusal, wait: float | None, *, listed: bool) -> ModelUna
     return _of(kind(f"the model endpoint says {said}; {hint}{refusal.told}", unbilled=unbilled), refusal)
 
 
+def _takes_no_media(refusal: Refusal) -> bool:
+    """Return whether an endpoint says that it takes no pictures, or no such files; no model is asked then."""
+    # llama.cpp calls it a fault of its own.
+    is_said = refusal.status in _UNTAKEN or (refusal.status == 500 and "is not supported" in refusal.text.lower())
+    return is_said and bool(media_refused(refusal.text.lower()))
+
+
 def _cause_at_status(refusal: Refusal) -> Cause:
     """Return the cause of a refusal, unless its status says that a gateway only tells what has befallen an answer."""
     return "" if refusal.status >= _BELIEVED_BELOW.get(refusal.cause, 1000) else refusal.cause
 
 
 _BELIEVED_BELOW: Mapping[str, int] = {"too_long": 501, "answer_limit": 501, "form": 501, "filtered": 429}
+_UNTAKEN = frozenset({404, 413, 415, 501})
 _UNASKED = frozenset(
     {"no_functions", "no_schema", "too_many_functions", "function_schema", "unknown_model"}
     | {"too_long", "answer_limit", "form", "quota"}

@@ -118,6 +118,7 @@ async def opened(temporal, tmp_path_factory):
         models = {api: {"endpoint": api, "model": name, "price": PRICE} for api, name in MODELS.items()}
         models["seeing"] = {"endpoint": "chat", "model": "gpt-5.4", "price": PRICE}
         models["blind"] = {"endpoint": "chat", "model": "gpt-5.4", "price": PRICE, "images": False, "pdfs": False}
+        models["dear"] = models["seeing"] | {"image_tokens": 1_000_000}
         models["unknown"] = {"endpoint": "chat", "model": "some-model", "price": PRICE}
         path = folder / "models.yaml"
         said = yaml.safe_dump({"endpoints": endpoints, "models": models})
@@ -195,12 +196,17 @@ async def test_an_endpoint_that_takes_none_after_all_is_asked_without(opened):
 
 @promise("models:media-price")
 async def test_a_picture_is_reserved_before_it_is_sent(opened):
-    _, endpoint, _ = opened
+    made, endpoint, _ = opened
     before = len(endpoint.requests)
-    # 6,000 tokens of a picture at a dollar a million; the text of a request is worth half a cent.
-    _, result = await shown(opened, "small", "seeing", budget={"max_llm_cost_usd": 0.0115})
-    seen = [body for body in endpoint.requests[before:] if "image_url" in json.dumps(body)]
-    assert (result["outcome"], seen) == ("budget_exceeded", [])
+    # A dollar for each picture, as the operator says.
+    task = {"text": "<small> Look.", "model": "dear", "budget": {"max_llm_cost_usd": 0.9}}
+    result = await asyncio.wait_for((await made.start(task)).result(), 100)
+    assert result["outcome"] == "budget_exceeded"
+    assert "image_url" not in json.dumps(endpoint.requests[before:])
+    task["budget"] = {"max_llm_cost_usd": 1.9}
+    result = await asyncio.wait_for((await made.start(task)).result(), 100)
+    assert result["outcome"] == "completed"
+    assert "image_url" in json.dumps(endpoint.requests[before:])
 
 
 @promise("models:media-native")

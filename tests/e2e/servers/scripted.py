@@ -5,8 +5,9 @@
  "starts": name of a file that stands beside the script when the server has started,
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"content": parts, perhaps beside "data"}, {"data": any}, {"error": text}, {"refusal": text} (an error of
-the protocol), {"garbage": text before it}, {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true}, {"until": name of a file} (which stands beside the
-script when the answer may come). Every call is written to `<script>.calls` first.
+the protocol), {"garbage": text before it}, {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true},
+{"until": name of a file} (which stands beside the script when the answer may come). Every call is written to
+`<script>.calls` first.
 """
 
 import json
