@@ -26,6 +26,10 @@ ASKED = "asked"
 """The field of a record that holds the arguments of the call which it answers, where its answer may vouch."""
 
 
+PRIVATE = "private"
+"""The field of a record that says that not everybody may read it."""
+
+
 class Kept(NamedTuple):
     """Name a stored record, and say what an event tells of it."""
 
@@ -34,6 +38,8 @@ class Kept(NamedTuple):
     """The beginning of what may be shown, on one line."""
     size: str = ""
     """The size of a payload of which a digest is shown, in words; there is no snippet then."""
+    private: bool = False
+    """Whether its server labelled it so that not everybody may read it."""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -60,6 +66,7 @@ class Payloads:
         read: Sequence[str] = (),
         asked: Any = None,
         media: Sequence[Media] = (),
+        private: bool = False,
     ) -> Kept:
         """Store a payload that may be shown, with its digest, and what pictures and PDFs it has."""
         most = self.digest_characters
@@ -72,12 +79,13 @@ class Payloads:
         digest = await apart(shown, lambda: digest_of_result(label, shown, "", whole_under, **options))
         record = {"kind": RECORD, "label": label, "digest": digest} | ({"read": read} if read else {})
         record |= {ASKED: asked} if asked else {}
+        record |= {PRIVATE: True} if private else {}
         record |= {MEDIA: [found.plain() for found in media]} if media else {}
         if "data" not in digest:
             # What passes whole stands in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
         ref = await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
-        return Kept(ref, **_said(digest))
+        return Kept(ref, **_said(digest), private=private)
 
     async def wanted(self, _run: str) -> frozenset[str]:
         """Return the words whose fields a digest prefers."""
@@ -90,6 +98,11 @@ class Payloads:
     async def media(self, run: str, ref: str) -> list[Media]:
         """Return the pictures and PDFs of a record."""
         return [Media.model_validate(found) for found in (await self.record(run, ref)).get(MEDIA, ())]
+
+    async def private_of(self, run: str, ref: str) -> str:
+        """Return the provider of a record that not everybody may read; empty for every other record."""
+        record = await self.record(run, ref)
+        return str(record["label"]).partition(".")[0] if record.get(PRIVATE) else ""
 
     async def digest(self, run: str, ref: str) -> dict[str, Any]:
         """Return the digest of a record, with the record's own ref in it."""

@@ -18,6 +18,7 @@ from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
 from store.secrets.handles import SecretHandles, SecretValue
 from store.store import Store
+from toolbox.providers.label import NOTHING, Label
 
 Noun = TypeVar("Noun", bound=Frozen)
 _MOST_RUNS = 1000
@@ -158,13 +159,15 @@ class Records(Payloads):
         read: Sequence[str] = (),
         asked: Any = None,
         simulated: Container[int] = (),
+        said_of: Label = NOTHING,
     ) -> Kept:
         """Seal a payload and its files, and store what may be shown of it.
 
         What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
         of what a payload was computed from, and `asked` the arguments of the call, where the answer is the operator's
         own: for what it only repeats of them it does not vouch. `simulated` are the calls of a rehearsal in which it
-        was read: values that it made up stay what they are.
+        was read: values that it made up stay what they are. `said_of` is what its server says of who may read it; for
+        what it does not vouch for itself, nobody does.
         """
         blobs = self.store.blobs.of(run)
         refs = {name: await blobs.seal(data) for name, data in (files or {}).items()}
@@ -178,7 +181,8 @@ class Records(Payloads):
         raw = await blobs.seal_json(clean) if shown.secrets or said != shown.payload else None
         if asked and asked != UNKNOWN:
             asked = kept_arguments((await self.show(run, asked, provider)).payload)
-        return await self.write(run, label, said, raw, read=read, asked=asked, media=media)
+        asked = UNKNOWN if said_of.untrusted else asked
+        return await self.write(run, label, said, raw, read=read, asked=asked, media=media, private=said_of.private)
 
     async def show(self, run: str, payload: Any, provider: str) -> Shown:
         """Replace every secret in a payload by a handle and remember what the handles stand for."""

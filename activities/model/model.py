@@ -152,6 +152,7 @@ class Model(Activities):
             fault=one_line(parser.fault, 300),
             output_fault=one_line(parser.output_fault, 300),
             learned=one_line(lesson_told(sent.news), 300),
+            private=loaded.transcript.private_of,
         )
         await self.tell(ask, as_drafts(ask.happened(decision), ask.draft))
         return decision

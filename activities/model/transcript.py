@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from activities.media.kinds import within
 from activities.model.functions import NAMES
+from activities.payloads import PRIVATE
 from activities.records import PERSON, Records
 from backstay.canonical import canonical
 from backstay.digests.cutting import size_of_text
@@ -136,6 +137,11 @@ class Transcript:
     def called(self) -> frozenset[str]:
         """Return the names of the functions that models have called."""
         return frozenset(call["function"]["name"] for item in self.items for call in item.get("calls", ()))
+
+    @property
+    def private_of(self) -> tuple[str, ...]:
+        """Return the providers of what the model was told that not everybody may read."""
+        return tuple(sorted({item[PRIVATE] for item in self.items if PRIVATE in item}))
 
     def last_said(self, by: str | None) -> Item | None:
         """Return what a model said last; None when it said nothing. Only entries of models.yaml sign what they say."""
@@ -304,7 +310,11 @@ class Transcripts:
         if added.kind == "answer":
             item = {"kind": "answer", "call_id": added.call_id, "text": text}
             media = [] if added.ref is None else await self.records.media(run, added.ref)
-            return item if not media else item | {MEDIA: within(media, self.context_tokens // _MEDIA_SHARE)}
+            if media:
+                item[MEDIA] = within(media, self.context_tokens // _MEDIA_SHARE)
+            if added.ref is not None and (provider := await self.records.private_of(run, added.ref)):
+                item[PRIVATE] = provider
+            return item
         return {"kind": added.kind, "text": text}
 
     async def _with_short_answers(self, run: str, told: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -48,7 +48,7 @@ class Answers(ToolActivities):
         if not answer.success:
             shown = await self.records.show(run, answer.reason or answer.error or "", definition.provider)
             return ToolResult(success=False, **told_error(str(shown.payload)), error_type="ToolError")
-        more = {"asked": vouching(definition, arguments), **more}
+        more = {"asked": vouching(definition, arguments), "said_of": answer.label, **more}
         kept = await self.records.keep(run, definition.name, answer.data, definition.provider, answer.files, **more)
         why = why_failed(answer, definition.declaration, {"arguments": arguments, "effect": {"id": ""}})
         if why is not None:

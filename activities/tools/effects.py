@@ -61,6 +61,12 @@ class Effects:
         self.elicitations = Elicitations(records)
         self.repairs: set[asyncio.Task[None]] = set()
 
+    async def _with_label(self, run: str, result: ToolResult) -> ToolResult:
+        """Return what an earlier send came to, with what its server had said of who may read it."""
+        if result.ref is None or not await self.records.private_of(run, result.ref):
+            return result
+        return result.model_copy(update={"private": True})
+
     def again(self, row: EffectRow, within_s: float) -> "Send":
         """Return the send of an effect whose answer comes later than it, such as at the end of a task."""
         common = {name: getattr(row, name) for name in Intent.model_fields.keys() & EffectRow.model_fields.keys()}
@@ -81,7 +87,7 @@ class Effects:
         try:
             yield send
         except _Held as held:
-            send.result = _result_of(held.begun)
+            send.result = await self._with_label(intent.run, _result_of(held.begun))
         except NotSent as error:
             if send.begun is not None:
                 await send.record(EffectState.NOT_SENT, outcome=await self.records.text(intent.run, str(error)))
@@ -184,7 +190,7 @@ class Send:
         words = str(shown) if answer.error else one_line(told(shown), 400)
         error = told_error(f"{judged.why}: {words}" if judged.why else words)
         kind = DOUBTFUL if judged.meaning is Meaning.DOUBTFUL else "ToolError"
-        self.result = ToolResult(success=False, ref=kept.ref, **error, error_type=kind)
+        self.result = ToolResult(success=False, ref=kept.ref, private=kept.private, **error, error_type=kind)
         await self.record(EffectState(judged.meaning), outcome=error["error"], result_ref=kept.ref)
 
     async def hand_over(self, sealed: Callable[[], Awaitable[str]], state: TaskState) -> None:
@@ -222,8 +228,10 @@ class Send:
     async def _kept(self, answer: Answer) -> Kept:
         said = answer.data if answer.success else answer.error
         intent = self.intent
-        keep, asked = self.records.keep, self.asked if answer.success else UNKNOWN
-        return await self.stored(lambda: keep(intent.run, intent.tool, said, self.provider, answer.files, asked=asked))
+        asked = self.asked if answer.success else UNKNOWN
+        more: dict[str, Any] = {"asked": asked, "said_of": answer.label}
+        keep = self.records.keep
+        return await self.stored(lambda: keep(intent.run, intent.tool, said, self.provider, answer.files, **more))
 
     async def record(self, state: EffectState, **values: Any) -> None:
         """Record the outcome; while the store is locked keep trying, and at last in the background."""

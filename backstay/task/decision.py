@@ -171,5 +171,7 @@ class Decision(Message):
     """What it says of the work of a plan, where it was asked for that; None with the reason why it says nothing."""
     perception: Perception | None = None
     """What the task is about, where that was asked and could be read."""
+    private: tuple[str, ...] = ()
+    """The providers of what the model was told that not everybody may read."""
     learned: str = ""
     """How the endpoint is asked from now on, because of what it has refused."""

@@ -110,6 +110,8 @@ class Tool(Message):
     """Whose words its answers hold: a trusted server still carries what strangers wrote."""
     egress: bool = False
     """Whether a call that only reads reaches out, so that what it is called with leaves."""
+    audience: Literal["own", "public"] | None = None
+    """Who may read what it is called with; None: whoever uses its server."""
     secret_arguments: tuple[str, ...] = ()
     """The arguments, by name or JSON pointer, that are made to take a secret."""
     judged: bool = False
@@ -216,6 +218,8 @@ class ToolResult(Message):
     """For a verify: whether the check says that the effect took place."""
     verify_is_final: bool = False
     """For a verify: whether its "no" proves that the effect did not take place."""
+    private: bool = False
+    """Whether its server labelled the answer so that not everybody may read it."""
     snippet: str = ""
     """The beginning of the answer, on one line, for the event of the call."""
     request: str = ""

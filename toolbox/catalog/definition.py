@@ -42,7 +42,7 @@ def _admitted(annotations: ToolAnnotations) -> Safety:
     return Safety.READ_ONLY if annotations.read_only is None else Safety.WRITE_SAFE
 
 
-_NEWER = ("succeeded_if", "failed_if", "secret_arguments", "simulate")
+_NEWER = ("audience", "succeeded_if", "failed_if", "secret_arguments", "simulate")
 _DESCRIPTION = 4000
 
 
@@ -168,6 +168,7 @@ def _facts(
         "side_effects": tuple(declaration.side_effects),
         "content": declaration.content,
         "egress": listed.annotations.open_world is True if declaration.egress is None else declaration.egress,
+        "audience": declaration.audience,
         "secret_arguments": tuple(declaration.secret_arguments),
         "calls": listed.calls,
     }

@@ -24,6 +24,7 @@ from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
 from toolbox.providers.json_safe import json_safe
+from toolbox.providers.label import label_of
 from toolbox.providers.listing import Beside, ListedTool, ToolAnnotations
 
 LIST, READ = "resources_list", "resources_read"
@@ -265,9 +266,10 @@ def answer_of_contents(said: Any) -> Answer:
     if not parts:
         return refused("the server answered without contents")
     parts = [_as_text(part) for part in parts]
+    label = label_of([said.get("_meta"), *(part.get("_meta") for part in parts)])
     if len(parts) == 1 and isinstance(text := parts[0].get("text"), str):
-        return Answer(success=True, data=parsed(str(json_safe(text))), scalar=True)
-    return answer_of({"content": [{"type": "resource", "resource": part} for part in parts]})
+        return Answer(success=True, data=parsed(str(json_safe(text))), label=label, scalar=True)
+    return replace(answer_of({"content": [{"type": "resource", "resource": part} for part in parts]}), label=label)
 
 
 def _as_text(part: Entry) -> Entry:

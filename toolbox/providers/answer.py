@@ -9,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from backstay.shown import message_block, message_line
 from backstay.tools.execution import JailUse
 from toolbox.providers.elicitation import InputRequired
 from toolbox.providers.json_safe import as_written, json_safe
+from toolbox.providers.label import NOTHING, Label, label_of
 
 BESIDE = "_content"
 """Where text, pictures and links stand that came beside structured content and say more than it."""
@@ -74,6 +75,8 @@ class Answer:
     """The task by which the server answers later; None when it has answered."""
     used: JailUse | None = field(default=None, compare=False)
     """What the jail of a command used."""
+    label: Label = NOTHING
+    """What its server says of who may read it, and how far it can be trusted."""
     scalar: bool = False
     """Whether the data is a text that may stand for a value, as a server has nothing but text to say it with."""
 
@@ -108,12 +111,21 @@ def answer_of(said: Mapping[str, Any]) -> Answer:
     else:
         rest = {key: value for key, value in said.items() if key not in _OF_THE_PROTOCOL}
         data = None if not rest else json_safe(next(iter(rest.values())) if len(rest) == 1 else rest)
+    label = label_of([said.get("_meta"), *_metas_in(parts)])
     if not (failed or _is_true(said.get("isError"))):
-        return Answer(success=True, data=data, files=files, scalar=scalar)
+        return Answer(success=True, data=data, files=files, label=label, scalar=scalar)
     reason = "\n".join(text for part in parts if (text := _text(part)) is not None)
     if not reason and data:
         reason = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)[:4000]
-    return replace(refused(reason), data=data, files=files, scalar=scalar)
+    return replace(refused(reason), data=data, files=files, label=label, scalar=scalar)
+
+
+def _metas_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
+    """Yield the `_meta` of parts, and of the resources in them."""
+    for part in parts:
+        yield part.get("_meta")
+        if isinstance(resource := part.get("resource"), dict):
+            yield resource.get("_meta")
 
 
 def _is_true(flag: Any) -> bool:

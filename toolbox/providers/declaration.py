@@ -63,5 +63,8 @@ class Declaration(Strict):
     """Whose words its answers hold: `own` vouches that no stranger writes them."""
     egress: bool | None = None
     """Whether it reaches out, so that what it is called with leaves; None believes its server's `openWorldHint`."""
+    audience: Literal["own", "public"] | None = None
+    """Who may read what it is called with: `own`, nobody else than whoever the run works for; `public`, anybody.
+    None: whoever uses its server, as far as it changes something or reaches out."""
     secret_arguments: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     """The arguments, by name or JSON pointer, that take a credential; a secret in another one is asked about."""

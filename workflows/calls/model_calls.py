@@ -126,8 +126,7 @@ class ModelCalls:
             decision = self._decided_ahead(ahead, ahead.decision)
         else:
             decision = await self._decided(ahead)
-        # What was added while the model answered is sent with the next step.
-        state.context, state.append = decision.context, state.append[self.sent :]
+        state.take_context(decision, self.sent)
         state.work.counted = False
         if self.overshot and not all(isinstance(action, Finish) for action in decision.actions):
             await self.context.afford(self._overspent)

@@ -99,7 +99,9 @@ class ToolCalls:
         else:
             flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
             made = iter(await self._all_made(flights, then))
-        return _in_order(batch, flights.refused, made)
+        ended = _in_order(batch, flights.refused, made)
+        self.context.state.note_private(done.call.tool.provider for done in ended if done.result.private)
+        return ended
 
     async def _all_made(self, flights: BatchInFlight, then: ModelCalls | None) -> list[Performed]:
         """Make calls that were begun; an execution that ends meanwhile hands them on."""

@@ -23,6 +23,7 @@ from backstay.budgets.budget import calls_refused
 from backstay.canonical import digest_of
 from backstay.errors import DecisionRefused
 from backstay.policies.accepted import SESSION_S, AcceptedLine, Like, Remember, arguments_shown, reaches_out
+from backstay.policies.labels import rule_on_labels
 from backstay.policies.policy import Policy, rule, rule_on_repeat
 from backstay.policies.policy import Purpose as RuledAs
 from backstay.policies.ruling import Ruling, rule_on_change, stricter
@@ -150,6 +151,9 @@ class Consent:
         if section == "undo" and not self.undoes_by_itself:
             policy = policy.operators
         ruling = ruling_of(policy, call, section, lines)
+        labelled = rule_on_labels(state.private, tool, call.arguments, call.sources) if section == "call" else None
+        if labelled is not None:
+            ruling = stricter(labelled, ruling)
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling
         return rule_on_change(ruling, tool.name)

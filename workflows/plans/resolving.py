@@ -95,6 +95,7 @@ def could_differ(policy: Policy, call: ToolCall) -> bool:
     return (
         call.effectful
         or call.tool.egress
+        or call.tool.audience == "public"
         or any(
             (rule.when is not None or rule.unless is not None) and matches(rule.tool, name)
             for layer in policy.layers

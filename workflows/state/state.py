@@ -1,6 +1,6 @@
 """Everything a run carries: one model, so that it can be carried over whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from backstay.requests import OfRun
 from backstay.responses import NOT_OPENED, Opened
 from backstay.shown import one_line
 from backstay.task.context import ContextItem
+from backstay.task.decision import Decision
 from backstay.task.event import MOST_DRAFTS, Event, EventDraft, NumberedDraft, milliseconds, moment
 from backstay.task.result import RESULT_EVENTS
 from backstay.task.status import State, StepProgress
@@ -121,6 +122,8 @@ class RunState(BaseModel):
     """What people had remembered in this run."""
     progress: list[StepProgress] = Field(default_factory=list)
     """What the model's steps have called so far, the last 20 calls."""
+    private: list[str] = Field(default_factory=list)
+    """The providers that have answered something which not everybody may read."""
     programs_fault: str = ""
     """What kept the last program from running; empty when it ran."""
 
@@ -164,6 +167,15 @@ class RunState(BaseModel):
     def last_events(self) -> dict[str, Any]:
         """Return the fields of a Result that tell what happened last, and how much there was."""
         return {"events": tuple(self.events[-RESULT_EVENTS:]), "events_total": self.next_event - self.first_event}
+
+    def take_context(self, decision: Decision, sent: int) -> None:
+        """Go on from what the model was told with a decision; what was added meanwhile is told with the next one."""
+        self.context, self.append = decision.context, self.append[sent:]
+        self.note_private(decision.private)
+
+    def note_private(self, providers: Iterable[str]) -> None:
+        """Remember which providers have answered something that not everybody may read; until the run ends."""
+        self.private = sorted({*self.private, *providers})
 
     def record_progress(self, tool: str, *, success: bool) -> None:
         """Remember how a call of the model ended."""

@@ -6,8 +6,8 @@
  "answers": {tool: answer or [answers, one per call, the last for all further ones]}}
 An answer: {"content": parts, perhaps beside "data"}, {"data": any}, {"error": text}, {"refusal": text} (an error of
 the protocol), {"garbage": text before it}, {"megabytes": n}, {"die": true}, {"hang": true}, {"notify": true},
-{"until": name of a file} (which stands beside the script when the answer may come). Every call is written to
-`<script>.calls` first.
+{"meta": what stands beside it}, {"until": name of a file} (which stands beside the script when the answer may come).
+Every call is written to `<script>.calls` first.
 """
 
 import json
@@ -63,7 +63,7 @@ def called(told, request):
         say(answer["garbage"])
     if "refusal" in answer:
         return {"error": {"code": -32603, "message": answer["refusal"]}}
-    return {"result": content(answer)}
+    return {"result": content(answer) | ({"_meta": answer["meta"]} if "meta" in answer else {})}
 
 
 def answered(request):
