@@ -7,7 +7,7 @@
 ARG PYTHON=3.13-slim-trixie
 
 FROM python:${PYTHON} AS build
-ARG EXTRAS=data,native,otel,postgres,review,sandbox,search,slack,web
+ARG EXTRAS=data,images,native,otel,postgres,review,sandbox,search,slack,web
 WORKDIR /src
 ENV PIP_CACHE_DIR=/var/cache/pip
 COPY pyproject.toml requirements.lock deploy/locked.py ./

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from activities.media.kinds import Media
 from backstay.canonical import canonical
 from backstay.digests.digest import ANSWER_CHARS, MOST_CHARS, digest_of_result
 from backstay.errors import ArgumentsInvalid
 from backstay.provenance.echo import UNKNOWN, Echo
 from backstay.shown import one_line
 from backstay.task.context import MEDIA
+from backstay.task.media import Media
 from store.blobs.shown import RECORD, Missing, ShownBlobStore
 
 READ = "\x00read"

@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from activities.media.kinds import media_in
 from activities.payloads import Kept, Payloads, apart
 from backstay.digests.digest import ANSWER_CHARS, words_of
 from backstay.frozen import Frozen
@@ -16,6 +15,7 @@ from backstay.redaction.handles import escape_lookalikes, handle_for, label_of
 from backstay.redaction.redactor import Redactor, mask
 from backstay.redaction.text import KNOWN
 from backstay.strict_json import clean_json
+from backstay.task.media import media_in
 from store.secrets.handles import SecretHandles, SecretValue
 from store.store import Store
 from toolbox.providers.label import NOTHING, Label

@@ -65,6 +65,8 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "store": EVERYWHERE,
         "system.clock": EVERYWHERE,
         "system.tasks": ("activities/telemetry/*",),
+        "system.children": ("activities/media/fitting.py",),
+        "PIL": ("activities/media/shrinking.py",),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "openai": EVERYWHERE,
@@ -576,6 +578,7 @@ def test_every_library_that_is_imported_is_declared():
         "jwt": "pyjwt",
         "opentelemetry": "opentelemetry_api",
         "pydantic_ai": "pydantic_ai_slim",
+        "PIL": "pillow",
     }
     used = {top(name) for path in modules(*PRODUCT) for _, name in imports(path)} - sys.stdlib_module_names
     libraries = {by_import.get(name, name) for name in used - set(ROOMS) - {"opening", "worker", "starter"}}

@@ -13,8 +13,7 @@ from activities.endpoints.apis import Api, base_of, models_at
 from activities.endpoints.client import ModelClient
 from activities.endpoints.models_file import Effort, Models, read_models
 from activities.endpoints.pricing import Price, price_of
-from activities.endpoints.sight import sight_of
-from activities.media.parts import Sight
+from activities.endpoints.sight import Sight, sight_of
 from backstay.errors import SettingsInvalid, TaskInvalid, WorkerMisfit
 from backstay.settings import Settings
 from backstay.shown import one_line

@@ -1,12 +1,38 @@
 """Which models take pictures and PDFs, and as what these are counted; models.yaml overrules the list here."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
 from activities.endpoints.models_file import Detected
-from activities.media.parts import Sight
 from backstay.data_files import data_beside
+from backstay.task.media import Media
+
+_NO_IMAGES, _NO_PDFS = "this model takes no pictures", "this model takes no PDFs"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Say what a model takes besides text, and what that is reckoned at."""
+
+    images: bool = False
+    pdfs: bool = False
+    side: int = 1568
+    """The longest side of a picture, in pixels."""
+    image_tokens: int = 6000
+    """The most that a picture counts for."""
+    page_tokens: int = 12_000
+    """The most that a page of a PDF counts for: its text, and a picture of it."""
+
+    def takes(self, media: Media) -> str:
+        """Return why a model takes no such thing; empty where it does."""
+        if media.kind == "pdf":
+            return "" if self.pdfs else _NO_PDFS
+        return "" if self.images else _NO_IMAGES
+
+    def worst(self, media: Media) -> int:
+        """Return as how many tokens it can be counted at most."""
+        return self.image_tokens if media.kind == "image" else max(media.pages, 1) * self.page_tokens
 
 
 @cache

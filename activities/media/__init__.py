@@ -1,4 +1,4 @@
-"""Pictures and PDFs in a run: what bytes are, how they are made to fit, and how a model is shown them.
+"""Pictures and PDFs in a run: how they are made to fit, and how a model is shown them.
 
-May import: backstay, system.
+May import: activities.endpoints, backstay, system.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from activities.media.kinds import MOST_PIXELS, Media, media_of
+from backstay.task.media import MOST_PIXELS, Media, media_of
 from system.children import end_group, launched
 
 MOST_SENT = 3_700_000

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from activities.endpoints.sight import Sight
 from activities.media.fitting import Fitted, Fitting
-from activities.media.kinds import Media
 from backstay.task.context import MEDIA
+from backstay.task.media import Media
 
 MOST_SHOWN = 20
 """The newest pictures and PDFs of a conversation are shown; earlier ones were seen when they came."""
@@ -21,33 +22,8 @@ MOST_TOGETHER = 20_000_000
 """Bytes that they have together."""
 _MARK = 44
 _UNSEEN = "You do not see {what}: {why}."
-_NO_IMAGES, _NO_PDFS = "this model takes no pictures", "this model takes no PDFs"
 _EARLIER = "so many newer ones are shown that it is left out"
 Part = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Sight:
-    """Say what a model takes besides text, and what that is reckoned at."""
-
-    images: bool = False
-    pdfs: bool = False
-    side: int = 1568
-    """The longest side of a picture, in pixels."""
-    image_tokens: int = 6000
-    """The most that a picture counts for."""
-    page_tokens: int = 12_000
-    """The most that a page of a PDF counts for: its text, and a picture of it."""
-
-    def takes(self, media: Media) -> str:
-        """Return why a model takes no such thing; empty where it does."""
-        if media.kind == "pdf":
-            return "" if self.pdfs else _NO_PDFS
-        return "" if self.images else _NO_IMAGES
-
-    def worst(self, media: Media) -> int:
-        """Return as how many tokens it can be counted at most."""
-        return self.image_tokens if media.kind == "image" else max(media.pages, 1) * self.page_tokens
 
 
 @dataclass(frozen=True)
@@ -57,7 +33,7 @@ class Shown:
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
     fitted: Mapping[str, Fitted] = field(default_factory=dict[str, Fitted])
     unseen: Mapping[str, str] = field(default_factory=dict[str, str])
-    sight: Sight = Sight()
+    sight: Sight = field(default_factory=Sight)
 
     def tokens_in(self, content: bytes) -> int:
         """Return as how many tokens what a written request shows can be counted at most."""

@@ -161,15 +161,19 @@ def request_for(
         return _short(request | _reviewing(ask.work, results, transcript, role, way)), 0
     offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
-    sent = [*map(partial(_with_own, beside), transcript.items)]
-    more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
-    cap, total = _room(cap_tokens, room, most, functions), transcript.weight + more
-    items, dropped = trim(sent, cap, total=total, forgotten=transcript.forgotten)
+    items, dropped = _trimmed(transcript, beside, _room(cap_tokens, room, most, functions))
     # What is left comes last, so that the prefix stays the same from step to step and can be cached.
     messages = [*messages_of(items, role, beside, media), *([_left(ask)] if ask.budget else [])]
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
     return request | _json_answer(messages, functions, role, way), dropped
+
+
+def _trimmed(transcript: Transcript, beside: Mapping[str, Beside], cap_tokens: int) -> tuple[list[Item], int]:
+    """Return the items that there is room for, and how many were left out."""
+    sent = [*map(partial(_with_own, beside), transcript.items)]
+    more = sum(weight(mine) - weight(item) for mine, item in _changed(sent, transcript.items))
+    return trim(sent, cap_tokens, total=transcript.weight + more, forgotten=transcript.forgotten)
 
 
 def _short(request: dict[str, Any]) -> dict[str, Any]:

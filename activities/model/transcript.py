@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from activities.media.kinds import within
 from activities.model.functions import NAMES
 from activities.payloads import PRIVATE
 from activities.records import PERSON, Records
@@ -18,6 +17,7 @@ from backstay.digests.told import told as as_told
 from backstay.provenance.source import Source
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN, MEDIA, ContextItem, as_earlier, shorten, weigh, weight
+from backstay.task.media import within
 from backstay.tools.tool import Tool
 from toolbox.catalog.catalog import Catalog
 

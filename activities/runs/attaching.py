@@ -3,13 +3,13 @@
 import asyncio
 from typing import Any
 
-from activities.media.attaching import shown_or_refused
-from activities.media.kinds import Media, within
 from activities.model.transcript import Said
 from backstay.errors import ArgumentsInvalid, TaskInvalid
 from backstay.provenance.source import INPUT_OF_OTHERS
+from backstay.task.attaching import shown_or_refused
 from backstay.task.attachment import ATTACHED, Attachment
 from backstay.task.context import MEDIA
+from backstay.task.media import Media, within
 from backstay.task.task import Task
 from store.blobs.shown import Missing
 from store.store import Store

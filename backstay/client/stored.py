@@ -15,6 +15,7 @@ from backstay.client.sending import signed
 from backstay.errors import RunNotFound
 from backstay.rooms import ROOMS, open_house
 from backstay.settings import Settings
+from backstay.task.attaching import read_attached
 from backstay.task.attachment import ATTACHED
 
 
@@ -43,9 +44,6 @@ async def attached(workflow_id: str, files: Sequence[Path]) -> list[dict[str, An
 
     Raises TaskInvalid for what no model can be shown.
     """
-    open_house(*ROOMS)
-    from activities.media.attaching import read_attached  # noqa: PLC0415 - only now is it on the path
-
     read = await asyncio.to_thread(read_attached, files)
     async with _opened(Settings.load()) as store:
         blobs = store.blobs.of(f"{workflow_id}/{ATTACHED}")

@@ -10,7 +10,7 @@ import yaml
 from cyclopts import Parameter
 
 from backstay.budgets.budget import Budget
-from backstay.client import Run
+from backstay.client import Backstay, Run
 from backstay.errors import RunNotFound, TaskInvalid
 from backstay.settings import Settings
 from backstay.shown import shell_words
@@ -98,16 +98,19 @@ async def run(
     settings, terminal = Settings.load(), Terminal()
     Task.admit(task := await _task(settings, definition, given))
     async with session(settings) as backstay:
-        before = None if following is None else await find(backstay, following)
-        files = attach or []
-        if before is None:
-            started = await backstay.start(task, id, attach=files)
-        else:
-            started = await before.follow_up(**task, id=id, attach=files)
+        started = await _started(backstay, following, task, id, attach or [])
         terminal.say(f"run {started.id}", "bold")
         if detach:
             return _left(terminal, started, output)
         return await follow(terminal, started, settings, yes=yes, by=by, output=output)
+
+
+async def _started(
+    backstay: Backstay, following: str | None, task: dict[str, Any], workflow_id: str | None, attach: list[Path]
+) -> Run:
+    if following is None:
+        return await backstay.start(task, workflow_id, attach=attach)
+    return await (await find(backstay, following)).follow_up(**task, id=workflow_id, attach=attach)
 
 
 def _files(paths: dict[str, Path | None]) -> dict[str, Any]:

@@ -99,7 +99,9 @@ class ToolCalls:
         else:
             flights = self._begun_before(flight) or await self._begun(batch, purpose, answered, flight, unless)
             made = iter(await self._all_made(flights, then))
-        ended = _in_order(batch, flights.refused, made)
+        return self._ended(_in_order(batch, flights.refused, made))
+
+    def _ended(self, ended: list[Performed]) -> list[Performed]:
         self.context.state.note_private(done.call.tool.provider for done in ended if done.result.private)
         return ended
 

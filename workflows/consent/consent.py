@@ -142,8 +142,18 @@ class Consent:
         state, names = self.context.state, [call.tool.name for call in batch]
         await self.context.afford(lambda: calls_refused(state.budget, state.usage, names))
 
-    def ruling(self, call: ToolCall, purpose: Purpose = Purpose.CALL, *, more: tuple[AcceptedLine, ...] = ()) -> Ruling:
-        """Return what the run's policy says of a call, and the lines that people accepted; `more` lines are tried."""
+    def ruling(
+        self,
+        call: ToolCall,
+        purpose: Purpose = Purpose.CALL,
+        *,
+        more: tuple[AcceptedLine, ...] = (),
+        labels: bool = True,
+    ) -> Ruling:
+        """Return what the run's policy says of a call, and the lines that people accepted; `more` lines are tried.
+
+        Without `labels`, as if nothing had been labelled private.
+        """
         tool, state = call.tool, self.context.state
         lines = (*state.lines_at(workflow.now().timestamp()), *more)
         section: RuledAs = "undo" if purpose is Purpose.UNDO else "call"
@@ -151,8 +161,8 @@ class Consent:
         if section == "undo" and not self.undoes_by_itself:
             policy = policy.operators
         ruling = ruling_of(policy, call, section, lines)
-        labelled = rule_on_labels(state.private, tool, call.arguments, call.sources) if section == "call" else None
-        if labelled is not None:
+        private = state.private if labels and section == "call" else ()
+        if (labelled := rule_on_labels(private, tool, call.arguments, call.sources)) is not None:
             ruling = stricter(labelled, ruling)
         if not tool.changed or ruling.verdict == "deny" or (tool.name, tool.definition) in self.accepted:
             return ruling

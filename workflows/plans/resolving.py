@@ -57,7 +57,9 @@ async def ruled_late(
     if checked.sources is not None and call.sources is not None:
         sources = checked.sources.given_by(call.sources.given_but_referring)
     real = call.model_copy(update={"arguments": checked.arguments, "sources": sources})
-    return Late(real, consent.ruling(call, Purpose.PLAN_STEP), consent.ruling(real, Purpose.PLAN_STEP))
+    # What became private since people approved the plan, they have not approved.
+    planned = consent.ruling(call, Purpose.PLAN_STEP, labels=False)
+    return Late(real, planned, consent.ruling(real, Purpose.PLAN_STEP))
 
 
 async def may_be_made(

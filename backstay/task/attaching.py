@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from activities.media.kinds import MOST_BYTES, Media, media_of
 from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from backstay.task.attachment import MOST_ATTACHED
+from backstay.task.media import MOST_BYTES, Media, media_of
 
 
 def read_attached(files: Sequence[Path]) -> list[tuple[dict[str, Any], bytes]]:
