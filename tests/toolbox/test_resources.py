@@ -220,3 +220,39 @@ async def test_a_resource_is_read_anew_and_a_list_when_its_server_says_so(opened
         async with asyncio.timeout(10):
             while "raw.resources_list" not in (await toolbox.catalog("anyone")).definitions:
                 await asyncio.sleep(0.02)
+
+
+@promise("tools:prompts")
+@EVERY
+async def test_prompts_are_found_and_read_as_the_words_of_others(office, provider):
+    catalog = await office.catalog("anyone")
+    found = [hit.tool for hit in catalog.search("have a desk tidied", providers=[provider])]
+    assert f"{provider}.prompt_tidy" in found
+    tool = catalog.definitions[f"{provider}.prompt_tidy"].tool
+    assert (tool.safety, tool.content) == (Safety.READ_ONLY, "others")
+    assert (await call(office, f"{provider}.prompt_tidy", {"desk": "Ana's"})).data == "Tidy Ana's well."
+
+
+@promise("tools:prompts")
+async def test_prompts_that_are_written_otherwise_are_offered_as_far_as_they_make_sense(opened, raw, tmp_path):
+    prompts = [
+        {"name": "plain", "arguments": [{"name": "n", "required": True}, {"description": "no name"}, 7]},
+        {"name": "plain", "description": "again"},
+        {"description": "no name"},
+        "text",
+        {"name": "empty", "arguments": None},
+        *({"name": f"p{n}"} for n in range(200)),
+    ]
+    told = [{"role": "user", "content": {"type": "text", "text": "Say it."}}, {"role": "assistant", "content": "Yes."}]
+    methods = {
+        "prompts/list": {"": {"prompts": prompts}},
+        "prompts/get": {"plain": {"messages": told}, "empty": {"messages": []}},
+    }
+    entry = raw(handshake={"capabilities": {"tools": {}, "prompts": {}}}, methods=methods)
+    async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
+        catalog = await toolbox.catalog("anyone")
+        assert len(catalog.definitions) == 99
+        assert catalog.definitions["raw.prompt_plain"].parameters["required"] == ["n"]
+        assert (await call(toolbox, "raw.prompt_plain", {"n": "1"})).data == "Say it.\nYes."
+        assert "without messages" in (await call(toolbox, "raw.prompt_empty")).error
+        assert "no 'p0'" in (await call(toolbox, "raw.prompt_p0")).error

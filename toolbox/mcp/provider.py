@@ -18,7 +18,7 @@ from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Co
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
 from toolbox.mcp.listing import list_all_tools
-from toolbox.mcp.resources import ResourceRequest, beside_of, resource_tools, with_reader
+from toolbox.mcp.resources import beside_of, request_for_tool, tools_beside, with_reader
 from toolbox.mcp.tasks import ask_about
 from toolbox.mcp.tool_call import SessionGone, ToolCallRequest
 from toolbox.mcp.transports import NOT_SPOKEN_HERE, Transport
@@ -143,7 +143,7 @@ class McpProvider:
                 if call.before_send is not None:
                     await self._reachable()
                     await call.before_send()
-                asked = ResourceRequest if self._is_of_engine(call.tool) else ToolCallRequest
+                asked = request_for_tool(call.tool) if self._is_of_engine(call.tool) else ToolCallRequest
                 answer = await asked(connection, call, ends, over_http=self._url is not None).answer()
                 return with_reader(answer, self.name, self._listing.tools)
         except NotSent as error:
@@ -283,7 +283,7 @@ class McpProvider:
             current.reset(token)
         beside = connection.beside or await self._beside(connection)
         connection.beside = beside if changes == self._changes else None
-        more = resource_tools(beside, (tool.name for tool in listed.tools))
+        more = tools_beside(beside, (tool.name for tool in listed.tools))
         tools, was = (*listed.tools, *more), self._listing
         problems = tuple(map(self._redactor.clipped_text, listed.problems))
         said = json_safe(message_block(connection.client.instructions or ""))

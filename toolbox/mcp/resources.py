@@ -18,6 +18,7 @@ from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.mcp.connection import Connection
 from toolbox.mcp.elicitation import elicit_results
+from toolbox.mcp.prompts import PREFIX, PromptRequest, listed_prompts, prompt_tools
 from toolbox.mcp.streams import WHOLE
 from toolbox.mcp.tool_call import ToolCallRequest
 from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
@@ -43,8 +44,18 @@ ReadPage = Callable[[str | None], Awaitable[tuple[list[Entry], Any]]]
 
 async def beside_of(connection: Connection) -> Beside:
     """Return what a server offers besides tools; one that does not answer in time offers nothing that it lists."""
-    if connection.client.server_capabilities.resources is None:
-        return Beside()
+    offered = connection.client.server_capabilities
+    found = Beside() if offered.resources is None else await _resources_of(connection)
+    if offered.prompts is None:
+        return found
+    try:
+        async with asyncio.timeout(_ASKED_S):
+            return replace(found, prompts=tuple(await listed_prompts(connection)))
+    except Exception:  # whatever is wrong with its prompts, its resources and tools can be used
+        return found
+
+
+async def _resources_of(connection: Connection) -> Beside:
     found: list[Entry] = []
     for read in _lists(connection).values():
         try:
@@ -54,6 +65,17 @@ async def beside_of(connection: Connection) -> Beside:
             continue
     reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found)
     return Beside(resources=True, listed=bool(found), reaches_out=reaches_out)
+
+
+def tools_beside(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:
+    """Return the tools for what a server offers besides its own."""
+    names = set(taken)
+    return [*resource_tools(beside, names), *prompt_tools(beside.prompts, names)]
+
+
+def request_for_tool(tool: str) -> type[ToolCallRequest]:
+    """Return what makes a call of such a tool."""
+    return PromptRequest if tool.startswith(PREFIX) else ResourceRequest
 
 
 def resource_tools(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:

@@ -16,6 +16,8 @@ class Beside:
     """Whether it lists a resource or a template; some only name resources in what they answer."""
     reaches_out: bool = False
     """Whether an address that it lists leads elsewhere, or may: what is read by it then leaves."""
+    prompts: tuple[dict[str, Any], ...] = ()
+    """The prompts that it lists, as it writes them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,12 @@ def photo() -> bytes:
     return PHOTO
 
 
+@server.prompt()
+def tidy(desk: str, how: str = "well") -> str:
+    """Have a desk tidied."""
+    return f"Tidy {desk} {how}."
+
+
 @server.tool()
 def refuse() -> str:
     """Report an error over several lines."""

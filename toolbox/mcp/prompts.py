@@ -1,0 +1,90 @@
+"""Offer the prompts of a server as tools that only read: what they answer are the server's words, and no orders."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcp.types import CallToolResult, GetPromptResult, InputRequiredResult
+
+from backstay.shown import message_line
+from backstay.tools.tool import Safety
+from toolbox.mcp.connection import Connection
+from toolbox.mcp.elicitation import elicit_results
+from toolbox.mcp.streams import WHOLE
+from toolbox.mcp.tool_call import ToolCallRequest
+from toolbox.providers.answer import Answer, answer_of, refused
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.elicitation import InputResponse
+from toolbox.providers.json_safe import as_written, json_safe
+from toolbox.providers.listing import ListedTool, ToolAnnotations
+
+PREFIX = "prompt_"
+"""What stands before the name of a prompt in that of its tool."""
+MOST_PROMPTS = 100
+"""Of one server; further ones are not offered."""
+_WORDS = 500
+_ARGUMENTS = 50
+
+
+async def listed_prompts(connection: Connection) -> list[dict[str, Any]]:
+    """Return the prompts that the first page of a server's list names; raises whatever is wrong with it."""
+    result = await connection.client.session.list_prompts()
+    listed = ((result.meta or {}).get(WHOLE) or {}).get("prompts")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [entry for entry in entries if isinstance(entry.get("name"), str) and entry["name"]][:MOST_PROMPTS]
+
+
+def prompt_tools(prompts: Iterable[dict[str, Any]], taken: Iterable[str]) -> list[ListedTool]:
+    """Return a tool for each prompt; a server's own tools of these names stay its own."""
+    names = set(taken)
+    found: dict[str, ListedTool] = {}
+    for prompt in prompts:
+        name = f"{PREFIX}{prompt['name']}"
+        if name not in names:
+            found.setdefault(name, _tool(name, prompt))
+    return list(found.values())
+
+
+def _tool(name: str, prompt: dict[str, Any]) -> ListedTool:
+    said = next((prompt[key] for key in ("description", "title") if isinstance(prompt.get(key), str)), "")
+    listed = prompt.get("arguments")
+    given = listed if isinstance(listed, list) else []
+    arguments = [one for one in given if isinstance(one, dict) and isinstance(one.get("name"), str)][:_ARGUMENTS]
+    properties = {
+        str(one["name"]): {"type": "string", "description": message_line(str(one.get("description") or ""), _WORDS)}
+        for one in arguments
+    }
+    required = [str(one["name"]) for one in arguments if one.get("required") is True]
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return ListedTool(
+        name=name,
+        description=f"Read a prompt that this server has prepared. It says of it: {message_line(str(said), _WORDS)}",
+        input_schema=json_safe(schema | ({"required": required} if required else {})),
+        annotations=ToolAnnotations(read_only=True),
+        declared=Declaration(safety=Safety.READ_ONLY, egress=False),
+        of_engine=True,
+    )
+
+
+class PromptRequest(ToolCallRequest):
+    """Read one prompt, with the faults and questions that calls of tools can meet."""
+
+    async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
+        more: dict[str, Any] = {}
+        if reply is not None:
+            more = {"input_responses": elicit_results(reply), "request_state": reply.required.state}
+        given = {name: str(as_written(value)) for name, value in self._call.arguments.items()}
+        name = self._call.tool.removeprefix(PREFIX)
+        result = await self._connection.client.session.get_prompt(name, given, allow_input_required=True, **more)
+        if not isinstance(result, GetPromptResult):
+            return result
+        return CallToolResult(content=[], _meta={WHOLE: (result.meta or {}).get(WHOLE)})
+
+    async def _read(self, said: Any) -> Answer:
+        messages = said.get("messages") if isinstance(said, dict) else None
+        parts: list[Any] = []
+        for message in messages if isinstance(messages, list) else ():
+            content = message.get("content") if isinstance(message, dict) else None
+            parts += content if isinstance(content, list) else [content]
+        if not any(parts):
+            return refused("the server answered without messages")
+        return answer_of({"content": parts, "_meta": said.get("_meta")})
