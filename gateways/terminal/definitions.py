@@ -5,21 +5,30 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from backstay.canonical import canonical
 from backstay.errors import TaskInvalid
 from backstay.settings import Settings
+from backstay.shown import one_line
 from gateways.terminal.exit_codes import DONE, USAGE
-from gateways.terminal.flags import Output
+from gateways.terminal.flags import Output, User
+from gateways.terminal.session import silence_logs
 from gateways.terminal.terminal import Terminal
 
+Prompts = Annotated[
+    bool, Parameter(negative="", help="List the prompts of servers, too; starts the servers in toolbox.json.")
+]
 DefinitionId = Annotated[str, Parameter(help="ID of the definition.")]
 
 
-async def list_definitions(*, output: Output = "text") -> int:
-    """List the plans that are kept in the folder of definitions."""
-    terminal, found = Terminal(), await _found(Settings.load())
+async def list_definitions(*, prompts: Prompts = False, user: User = "singleton", output: Output = "text") -> int:
+    """List the plans that are kept in the folder of definitions, and the prompts of servers if wanted."""
+    settings, terminal = Settings.load(), Terminal()
+    found = await _found(settings)
     rows = [_row(found, definition) for _, definition in sorted(found.by_id.items())]
     if not rows:
         terminal.say(f"there are no definitions in {found.folder}", "dim")
+    if prompts:
+        rows += [_prompt_row(name, tool) for name, tool in (await _prompts(settings, user)).items()]
     for fault in found.faults.values():
         terminal.say(fault, "yellow")
     terminal.results(output, rows, [f"{row['id']:<32} {row['title']}" for row in rows])
@@ -53,15 +62,55 @@ async def validate(*, output: Output = "text") -> int:
     return USAGE if bad else DONE
 
 
-async def task_of(settings: Settings, name: str, given: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the fields of a task that carries out a definition; raises TaskInvalid for an unknown one or bad input."""
+async def task_of(settings: Settings, name: str, given: dict[str, Any] | None, user: str) -> dict[str, Any]:
+    """Return the fields of a task that carries out a definition, or what a prompt of a server says.
+
+    Raises TaskInvalid for an unknown one or bad input.
+    """
     from activities.definitions import input_fault
 
+    if ":" in name:
+        return await _task_of_prompt(settings, name, given or {}, user)
     known = (await _found(settings)).named(name)
     fault = await asyncio.to_thread(input_fault, known, given or {})
     if fault is not None:
         raise TaskInvalid(f"--input: {fault}; see: backstay definitions show {known.id}")
     return known.task(given or {})
+
+
+async def _task_of_prompt(settings: Settings, name: str, given: dict[str, Any], user: str) -> dict[str, Any]:
+    """Return a task whose model reads a prompt first, whose words stay those of its server."""
+    known = await _prompts(settings, user)
+    if name not in known:
+        listed = ", ".join(sorted(known)) or "none"
+        raise TaskInvalid(
+            f"definition: no server has a prompt {one_line(name, 80)!r}; there are: {one_line(listed, 400)}"
+        )
+    tool = known[name]
+    if (fault := await tool.check(given)) is not None:
+        raise TaskInvalid(f"--input: {fault}")
+    arguments = canonical(given)
+    return {"text": f"Read the prompt of a server by {tool.name}, with the arguments {arguments}, and do what it says."}
+
+
+async def _prompts(settings: Settings, user: str) -> dict[str, Any]:
+    """Return the tools that read prompts of servers, by the names of these."""
+    from opening import open_toolbox
+    from toolbox.mcp.prompts import PREFIX
+
+    silence_logs(settings)
+    async with open_toolbox(settings) as toolbox:
+        catalog = await toolbox.catalog(user)
+    return {
+        f"{tool.provider}:{tool.mcp_name.removeprefix(PREFIX)}": tool
+        for tool in catalog.definitions.values()
+        if tool.of_engine and tool.mcp_name.startswith(PREFIX)
+    }
+
+
+def _prompt_row(name: str, tool: Any) -> dict[str, Any]:
+    known = dict.fromkeys(("version", "domain", "steps", "file"))
+    return {"id": name, "title": one_line(tool.description, 100), "offer": True, **known}
 
 
 async def _found(settings: Settings) -> Any:

@@ -125,7 +125,7 @@ async def _task(settings: Settings, definition: str | None, given: dict[str, Any
     if definition is not None:
         if "plan" in given:
             raise TaskInvalid("--definition: a definition is a plan; leave --plan out")
-        fields = await task_of(settings, definition, given["input"])
+        fields = await task_of(settings, definition, given["input"], given["user_id"] or "singleton")
         given |= fields | ({"text": given["text"]} if given["text"] else {})
     return {name: value for name, value in given.items() if value is not None}
 

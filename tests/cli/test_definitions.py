@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from backstay.client import Backstay
 from tests.cli.commands import HOUSE, bare, environment_of, forked
 from tests.requirements import promise
 
@@ -185,3 +186,28 @@ async def test_definitions_of_a_folder_that_is_not_trusted_are_not_obeyed(nurser
     assert "not trusted, so definitions in it is not obeyed" in refused.err
     trusted = bare(BACKSTAY_TRUSTED=str(tmp_path))
     assert (await forked(nursery, "definitions", "list", environment=trusted, folder=tmp_path)).out.startswith("it ")
+
+
+@promise("plans:prompts")
+async def test_prompts_of_servers_are_listed_and_run_by_their_names(opened, nursery, tmp_path):
+    office = {"command": "python", "args": [str(HOUSE / "tests/toolbox/servers/office.py"), "stdio"]}
+    (tmp_path / "toolbox.json").write_text(json.dumps({"mcpServers": {"office": office}}), encoding="utf-8")
+    environment = environment_of(opened, BACKSTAY_TOOLBOX=str(tmp_path / "toolbox.json"))
+
+    async def run(*arguments):
+        return await forked(nursery, *arguments, environment=environment, folder=tmp_path)
+
+    listed = json.loads((await run("definitions", "list", "--prompts", "--output", "json")).out)
+    assert [row["id"] for row in listed] == ["office:tidy"]
+    for name, given, why in (("office:none", "{}", "there are: office:tidy"), ("office:tidy", "{}", "--input: ")):
+        refused = await run("run", "--definition", name, "--input", given)
+        assert refused.code == 2
+        assert why in refused.err
+    started = await run(
+        "run", "--definition", "office:tidy", "--input", '{"desk": "Ana"}', "--detach", "--id", "prompt"
+    )
+    assert started.code == 0, started.err
+    task = await Backstay(opened.client).task_of(
+        "prompt", (await Backstay(opened.client).execution("prompt")).first_run_id
+    )
+    assert 'office.prompt_tidy, with the arguments {"desk":"Ana"}' in task["text"]

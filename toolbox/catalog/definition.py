@@ -65,6 +65,8 @@ class Definition:
     """Whether the operator trusts what its server says of it."""
     hidden: bool = False
     """Whether only the engine calls it."""
+    of_engine: bool = False
+    """Whether the engine adds it to what its server lists."""
     quiet: bool = False
     """Whether searches leave it out: what it is for stands in the answers that name it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
@@ -136,6 +138,7 @@ def define(
         declaration=declaration,
         trusted=trusted,
         hidden=listed.hidden,
+        of_engine=listed.of_engine,
         quiet=listed.quiet,
         output_schema=listed.output_schema,
         said=said,
