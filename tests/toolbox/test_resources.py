@@ -145,13 +145,13 @@ async def test_lists_that_go_round_are_wrong_or_long_have_an_end(opened, raw, tm
     }
     async with opened(tmp_path, {"mcpServers": {"raw": raw(handshake=OFFERS, methods=methods)}}) as toolbox:
         found = (await call(toolbox, "raw.resources_list")).data
-        assert [one["uri"] for one in found["resources"]] == ["a://plan"]
+        assert [entry["uri"] for entry in found["resources"]] == ["a://plan"]
         assert "no end" in found["more_resources"]
         assert len(found["templates"]) == 2_000
         assert "first 2,000" in found["more_templates"]
         assert len(found["templates"][0]["name"]) <= 200
         some = (await call(toolbox, "raw.resources_list", {"contains": "A://12/"})).data
-        assert [one["template"] for one in some["templates"]] == ["a://12/{x}"]
+        assert [entry["template"] for entry in some["templates"]] == ["a://12/{x}"]
 
 
 @promise("tools:resources-others")

@@ -48,12 +48,17 @@ def _tool(name: str, prompt: dict[str, Any]) -> ListedTool:
     said = next((prompt[key] for key in ("description", "title") if isinstance(prompt.get(key), str)), "")
     listed = prompt.get("arguments")
     given = listed if isinstance(listed, list) else []
-    arguments = [one for one in given if isinstance(one, dict) and isinstance(one.get("name"), str)][:_ARGUMENTS]
+    arguments = [
+        argument for argument in given if isinstance(argument, dict) and isinstance(argument.get("name"), str)
+    ][:_ARGUMENTS]
     properties = {
-        str(one["name"]): {"type": "string", "description": message_line(str(one.get("description") or ""), _WORDS)}
-        for one in arguments
+        str(argument["name"]): {
+            "type": "string",
+            "description": message_line(str(argument.get("description") or ""), _WORDS),
+        }
+        for argument in arguments
     }
-    required = [str(one["name"]) for one in arguments if one.get("required") is True]
+    required = [str(argument["name"]) for argument in arguments if argument.get("required") is True]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return ListedTool(
         name=name,

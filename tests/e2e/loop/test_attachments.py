@@ -14,6 +14,7 @@ from temporalio.client import WorkflowFailureError
 from backstay.task.attachment import ATTACHED
 from backstay.testing import Reply, ScriptedModel
 from opening import open_store
+from store.blobs.shown import Missing
 from tests.cli.commands import environment_of, forked
 from tests.e2e.labelled import DONE
 from tests.engine import engine
@@ -159,3 +160,18 @@ async def test_a_file_that_cannot_be_attached_ends_the_command_with_its_fix(open
         assert done.code == 2
         assert f"{name}" in done.err
         assert why in done.err
+
+
+@promise("runs:attachments-pruned")
+async def test_what_was_attached_is_pruned_with_its_run(opened):
+    made, _ = opened
+    async with open_store(made.settings) as store:
+        large = SMALL + b"x" * 100_000
+        kept = store.blobs.of(f"kept/{ATTACHED}")
+        refs = [await store.blobs.of(f"gone/{ATTACHED}").seal(data) for data in (SMALL, large)]
+        other = await kept.seal(SMALL)
+        await store.pruning.free_payloads({"gone/first"})
+        for ref in refs:
+            with pytest.raises(Missing):
+                await store.blobs.of(f"gone/{ATTACHED}").unseal(ref)
+        assert await kept.unseal(other) == SMALL
