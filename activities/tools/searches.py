@@ -73,7 +73,8 @@ class Searches(Activities):
         except ArgumentsInvalid as error:
             return ToolResult(success=False, error=str(error), error_type="ArgumentsInvalid")
         label = f"{ask.ref[:12]} {ask.path}".strip()
-        kept = await self.records.write(ask.run, label, part, whole_under=PART_BYTES)
+        media = [] if ask.path or ask.offset else await self.records.media(ask.run, ask.ref)
+        kept = await self.records.write(ask.run, label, part, whole_under=PART_BYTES, media=media)
         return ToolResult(success=True, ref=kept.ref)
 
     @implements(calls.digest)

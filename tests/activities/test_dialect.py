@@ -78,6 +78,18 @@ def test_each_trait_changes_what_it_names_and_no_text_is_lost():
 
 
 @promise("models:dialects")
+def test_pictures_stay_where_messages_are_joined_and_go_where_they_are_refused():
+    seen = [{"type": "text", "text": "This is it:"}, {"type": "image_url", "image_url": {"url": "data:,x"}}]
+    messages = [SYSTEM, user("t"), user(seen), user("n"), called("x"), tool("x"), user(seen)]
+    request = {"model": "m", "messages": messages}
+    (first, *_, last) = shaped(request, Dialect(roles="alternating", system="user"))["messages"]
+    texts = [{"type": "text", "text": text} for text in ("s\n\nt", "n")]
+    assert (first["content"], last["content"]) == ([texts[0], *seen, texts[1]], seen)
+    blind = shaped(request, Dialect(images=False))["messages"][-1]["content"]
+    assert blind == [seen[0], {"type": "text", "text": "You do not see it: the model endpoint does not take it."}]
+
+
+@promise("models:dialects")
 @pytest.mark.parametrize(
     ("address", "limit"),
     [

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from mcp import MCPError
 from mcp.types import CallToolResult, GetPromptResult, InputRequiredResult
 
 from backstay.shown import message_line
@@ -26,8 +27,11 @@ _ARGUMENTS = 50
 
 
 async def listed_prompts(connection: Connection) -> list[dict[str, Any]]:
-    """Return the prompts that the first page of a server's list names; raises whatever is wrong with it."""
-    result = await connection.client.session.list_prompts()
+    """Return the prompts that the first page of a server's list names; none where it refuses to list any."""
+    try:
+        result = await connection.client.session.list_prompts()
+    except MCPError:
+        return []
     listed = ((result.meta or {}).get(WHOLE) or {}).get("prompts")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return [entry for entry in entries if isinstance(entry.get("name"), str) and entry["name"]][:MOST_PROMPTS]

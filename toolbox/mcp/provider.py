@@ -282,7 +282,7 @@ class McpProvider:
         finally:
             current.reset(token)
         beside = connection.beside or await self._beside(connection)
-        connection.beside = beside if changes == self._changes else None
+        connection.beside = beside if beside.whole and changes == self._changes else None
         more = tools_beside(beside, (tool.name for tool in listed.tools))
         tools, was = (*listed.tools, *more), self._listing
         problems = tuple(map(self._redactor.clipped_text, listed.problems))

@@ -45,26 +45,29 @@ ReadPage = Callable[[str | None], Awaitable[tuple[list[Entry], Any]]]
 async def beside_of(connection: Connection) -> Beside:
     """Return what a server offers besides tools; one that does not answer in time offers nothing that it lists."""
     offered = connection.client.server_capabilities
-    found = Beside() if offered.resources is None else await _resources_of(connection)
-    if offered.prompts is None:
-        return found
+    pages = [] if offered.resources is None else [*_lists(connection).values()]
+    found: list[Entry] = []
+    prompts: list[Entry] = []
     try:
         async with asyncio.timeout(_ASKED_S):
-            return replace(found, prompts=tuple(await listed_prompts(connection)))
-    except Exception:  # whatever is wrong with its prompts, its resources and tools can be used
-        return found
-
-
-async def _resources_of(connection: Connection) -> Beside:
-    found: list[Entry] = []
-    for read in _lists(connection).values():
-        try:
-            async with asyncio.timeout(_ASKED_S):
-                found += (await read(None))[0]
-        except Exception:  # noqa: S112 - whatever is wrong with its lists, its resources can be read
-            continue
+            for page in pages:
+                found += await _first_of(page)
+            if offered.prompts is not None:
+                prompts = await listed_prompts(connection)
+        whole = True
+    except Exception:  # whatever is wrong with its lists, its tools can be called, and its resources read
+        whole = False
     reaches_out = any(_address_of(entry).lower().startswith(_REACHES_OUT) for entry in found)
-    return Beside(resources=True, listed=bool(found), reaches_out=reaches_out)
+    more: Any = {"reaches_out": reaches_out, "prompts": tuple(prompts), "whole": whole}
+    return Beside(resources=offered.resources is not None, listed=bool(found), **more)
+
+
+async def _first_of(read: ReadPage) -> list[Entry]:
+    """Return the first page of a list; a server may have one of the two lists only."""
+    try:
+        return (await read(None))[0]
+    except MCPError:
+        return []
 
 
 def tools_beside(beside: Beside, taken: Iterable[str]) -> list[ListedTool]:

@@ -18,6 +18,8 @@ class Beside:
     """Whether an address that it lists leads elsewhere, or may: what is read by it then leaves."""
     prompts: tuple[dict[str, Any], ...] = ()
     """The prompts that it lists, as it writes them."""
+    whole: bool = True
+    """Whether it answered what it was asked; else it is asked anew with the next list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import json
+import re
 import struct
 import zlib
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ import yaml
 from PIL import Image
 
 from backstay.testing import Reply, ScriptedModel
-from tests.e2e.labelled import DONE, Labelled
+from tests.e2e.labelled import DONE, Labelled, calls
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers
 from tests.engine import engine
 from tests.native_apis import KEY, MODELS, Says, Vendor
@@ -94,7 +95,17 @@ def refuses(talk):
     return REFUSES if "image_url" in json.dumps(talk.messages) else DONE
 
 
-SCRIPTS = Labelled(**{name: looks(name) for name in CASES}, twice=looks("small", "small"), refused=refuses)
+def reads_again(talk):
+    if len(talk.calls()) != 1:
+        return looks("large", "")(talk)
+    body = {"id": "reading", "type": "function"}
+    ref = re.search(r'"storage_ref": ?"([0-9a-f]{40})"', json.dumps(talk.answers()[0]))[1]
+    return calls(body | {"function": {"name": "read_result", "arguments": json.dumps({"ref": ref})}})
+
+
+SCRIPTS = Labelled(
+    **{name: looks(name) for name in CASES}, again=reads_again, twice=looks("small", "small"), refused=refuses
+)
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -123,8 +134,9 @@ async def opened(temporal, tmp_path_factory):
         path = folder / "models.yaml"
         said = yaml.safe_dump({"endpoints": endpoints, "models": models})
         await asyncio.to_thread(path.write_text, said, encoding="utf-8")
-        desk = ScriptedServer(folder / "desk.json", [reads(name) for name in CASES])
+        desk = ScriptedServer(folder / "desk.json", [reads(name) for name in (*CASES, "large")])
         desk.answers = {name: {"content": content} for name, (content, _, _) in CASES.items()}
+        desk.answers["large"] = {"content": [part(OTHER)], "data": {"rows": [{"text": "x" * 50}] * 2000}}
         desk.answers["beside"]["data"] = {"seen": 1}
         toolbox = toolbox_of_servers(folder, desk=desk)
         made = await stack.enter_async_context(engine(temporal, folder, [], toolbox=toolbox, models=path))
@@ -184,6 +196,8 @@ async def test_the_same_picture_is_sent_once_in_a_request(opened):
     parts, _ = await shown(opened, "twice", "seeing")
     assert [part["type"] for part in parts] == ["text", "image_url", "text"]
     assert parts[-1]["text"].endswith("is shown above.")
+    again, _ = await shown(opened, "again", "seeing")
+    assert again[-1]["text"].endswith("of the answer to reading is shown above.")
 
 
 @promise("models:media-refused")
