@@ -75,6 +75,7 @@ def states(draw):
         active_seconds=draw(st.floats(0.5, 1e6)),
         paused=draw(TEXT),
         progress=[StepProgress(step=draw(COUNT), tool="mail.send_email", status="failed")],
+        private=["crm"],
         programs_fault="no worker",
     )
     state.record_undone(Undone(effect=1, tool="mail.send_email", state="parked", detail=draw(TEXT)))
