@@ -86,6 +86,8 @@ class Opened(Message):
     """What a call of theirs may use at most, where that is known."""
     started_by: str = ""
     """Who proved to have started the run; empty when nobody did."""
+    text_by_others: bool = False
+    """Whether others may have written what the run is about."""
     page: str = ""
     """Where people find the page of approvals; empty when nobody said."""
     output_schema: str = ""

@@ -273,6 +273,8 @@ class Settings(BaseSettings):
     """What the proxy of `header` says in X-Backstay-Proxy, so that nobody else is believed."""
     web_starters: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
     """Who may start runs on the page and by its API, `*` for everybody; with `link`, everybody who is let in."""
+    mcp_trusted: Annotated[tuple[Principal, ...], NoDecode, BeforeValidator(_listed)] = ()
+    """Whose words over MCP count as the task's own; what all others say there counts as the words of others."""
     web_secret: Annotated[Secret, AfterValidator(_long_enough)] = None
     """What links and forms of the page are signed with; None: one in `home`, made when it is first needed."""
     oidc_issuer: Annotated[Text, AfterValidator(lambda url: url and _open_address(url))] = None

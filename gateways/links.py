@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class Seals:
         except (ValueError, binascii.Error):
             return None
         return said if isinstance(said, dict) and float(said.get("until", 0)) > self._clock() else None
+
+    def mark(self, purpose: str, words: Sequence[str]) -> str:
+        """Return the mark of some words, for one purpose, which nobody can make without the secret."""
+        return self._mac(purpose, canonical(list(words)))
 
     def _mac(self, purpose: str, body: str) -> str:
         return hmac.new(self._secret, f"{purpose}.{body}".encode(), hashlib.sha256).hexdigest()

@@ -129,7 +129,7 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "system": EVERYWHERE,
         "toolbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
         "sandbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
-        "mcp": ("gateways/plugin_jobs/mcp_server.py", "gateways/terminal/memory/serving.py"),
+        "mcp": ("gateways/plugin_jobs/mcp_server.py", "gateways/terminal/memory/serving.py", "gateways/engine_mcp/*"),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "jinja2": EVERYWHERE,
@@ -188,7 +188,7 @@ NAMED_FOR_A_SERVICE = (
 # Where the command line starts a gateway, or checks one.
 BETWEEN_GATEWAYS = {
     "gateways/plugins_stdio.py": ("plugin_jobs",),
-    "gateways/terminal/serving/*": ("slack", "web"),
+    "gateways/terminal/serving/*": ("slack", "web", "engine_mcp"),
     "gateways/terminal/doctor.py": ("mail",),
 }
 OPENED_WHEN_CALLED = {"activities", "opening", "sandbox", "toolbox"}

@@ -59,7 +59,7 @@ class Messages(Handlers):
             raise refused
         text, verified = str(more["text"]), said.proof is not None
         item = ContextItem(kind="message", text=text)
-        if not verified and state.opened.policy.vouches_by_name:
+        if not verified and state.doubts_names:
             item = item.model_copy(update={"unverified": True})
         state.append.append(item)
         self.context.activities.news += 1

@@ -321,7 +321,7 @@ class RunTask(Messages):
                 "note": "the person does not answer",
             }
         item = ContextItem(kind="answer", call_id=action.call_id, text=canonical(answer))
-        if not decided.verified and self.context.state.opened.policy.vouches_by_name:
+        if not decided.verified and self.context.state.doubts_names:
             item = item.model_copy(update={"unverified": True})
         self.context.state.append.append(item)
         return True

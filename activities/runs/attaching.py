@@ -5,7 +5,7 @@ from typing import Any
 
 from activities.model.transcript import Said
 from backstay.errors import ArgumentsInvalid, TaskInvalid
-from backstay.provenance.source import INPUT_OF_OTHERS
+from backstay.provenance.source import TASK_OF_OTHERS
 from backstay.task.attaching import shown_or_refused
 from backstay.task.attachment import ATTACHED, Attachment
 from backstay.task.context import MEDIA
@@ -28,7 +28,7 @@ async def attached(store: Store, run: str, task: Task, most_tokens: int) -> tupl
         media = await asyncio.to_thread(shown_or_refused, data, attachment.media_type, attachment.name, where)
         found.append(media.model_copy(update={"ref": await store.blobs.of(run).seal(data)}))
     item = {"kind": "fact", "text": THEIRS, MEDIA: within(found, most_tokens)}
-    return [item], [Said(INPUT_OF_OTHERS, None, THEIRS)]
+    return [item], [Said(TASK_OF_OTHERS, None, THEIRS)]
 
 
 async def _bytes_of(store: Store, run: str, attachment: Attachment, place: int) -> bytes:

@@ -15,7 +15,7 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
 from backstay.memory.item import UNKNOWN_SOURCE, MemoryItem, least_trusted, without_ref
 from backstay.memory.words import MOST_INDEXED, MOST_READ, words_of
-from backstay.provenance.source import Source
+from backstay.provenance.source import TASK_OF_OTHERS, Source
 from backstay.task.event import Event
 from store.memory.items import Remembered
 from store.runs.recollection import about_text, answer_text, call_text, output_text
@@ -94,7 +94,7 @@ class Remembering(Activities):
             common = {"run": ask.run, "owner": owner, "session_id": row.session_id}
             return MemoryItem.model_validate({**common, "n": n, "kind": kind, "at": at, **more})
 
-        about = item(0, "run_metadata", row.opened_at, source="task", written_by=_in(row, "started_by"))
+        about = item(0, "run_metadata", row.opened_at, source=_of_task(row), written_by=_in(row, "started_by"))
         found = [Remembered(about, words_of(about_text(ended)))]
         for event in made:
             tool, at = str(event.data.get("tool") or ""), _seconds(event, row)
@@ -161,6 +161,11 @@ class Remembering(Activities):
 
 def _in(row: RunRow, name: str) -> str:
     return str(row.opened.get(name) or "")
+
+
+def _of_task(row: RunRow) -> str:
+    """Return whose words say what a run is about."""
+    return TASK_OF_OTHERS if row.opened.get("text_by_others") else "task"
 
 
 def _ref(event: Event) -> str:

@@ -42,7 +42,7 @@ from backstay.errors import BackstayError, PolicyInvalid, SettingsInvalid, TaskI
 from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
-from backstay.provenance.source import INPUT_OF_OTHERS
+from backstay.provenance.source import TASK_OF_OTHERS
 from backstay.responses import ModelChoice
 from backstay.shown import one_line
 from backstay.task.context import BYTES_PER_TOKEN
@@ -157,6 +157,7 @@ class Runs(Activities):
             **({"plan_words": words} if plan is not None and words != plan.words else {}),
             **({"searched": shown[:_SEARCHED_TEXT]} if hides else {}),
             "task_line": one_line(first, _TASK_LINE),
+            "text_by_others": ask.task.text_from == "others",
             "task_searchable": _SEARCHED | {_TASK} <= self.resources.search_attributes
             and not self.settings.encryption_keys,
             "web_ui": self.settings.web_ui_url or "",
@@ -316,16 +317,16 @@ class Runs(Activities):
         theirs = view["input"] if task.input_from == "others" else {}
         if view["input"] and not theirs:
             text = f"{text}\n\nInput: {canonical(view['input'])}"
+        by_others: dict[str, Any] = {"input": theirs} if theirs else {}
+        by_others |= {"text": view["text"], "schema": task.output_schema} if task.text_from == "others" else {}
         system = prompt("planner", extra_context=extra, planning=task.mode == "plan_first", **known)
-        items = [
-            {"kind": "system", "text": system},
-            {"kind": "task", "text": text},
-        ]
+        items = [{"kind": "system", "text": system}, {"kind": "task", "text": text}]
         # Texts stay apart from keys and from each other, which their JSON would not show.
-        said = [Said("task", None, texts_in({**view, "input": {}} if theirs else view))]
+        said = [Said("task", None, texts_in({name: part for name, part in view.items() if name not in by_others}))]
         if theirs:
             items.append({"kind": "fact", "text": f"{THEIRS}\n{canonical(theirs)}"})
-            said.append(Said(INPUT_OF_OTHERS, None, texts_in(theirs)))
+        if by_others:
+            said.append(Said(TASK_OF_OTHERS, None, texts_in(list(by_others.values()))))
         seen, whose = await attached(self.store, run, task, self.settings.context_tokens // 2)
         return [*items, *seen], [*said, *whose]
 

@@ -14,7 +14,7 @@ from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.provenance.composition import without_references
 from backstay.provenance.index import Index, texts_in
 from backstay.provenance.lookup import Lookup
-from backstay.provenance.source import INPUT_OF_OTHERS, Source, Sources, doubted
+from backstay.provenance.source import TASK_OF_OTHERS, Source, Sources, doubted
 from backstay.python_tools.safety import Deny
 from toolbox.argument_names import fault_in_names
 from toolbox.catalog.catalog import Catalog
@@ -106,7 +106,7 @@ class Checks(ToolActivities):
             index.add("model" if ask.by_model else "task", texts_in(whole))
         else:
             index.add("task", without_references(texts_in(ask.theirs.written)))
-            index.add(INPUT_OF_OTHERS, texts_in(ask.theirs.given))
+            index.add(TASK_OF_OTHERS, texts_in(ask.theirs.given))
         for ref in ask.results.values():
             record = await self.records.record(ask.run, ref)
             name = str(record["label"])

@@ -16,8 +16,8 @@ Parts = tuple[tuple[str, ...], ...]
 """What a value was put together from, in order: for each part the codes of all places where it stood."""
 
 MODEL = "model"
-INPUT_OF_OTHERS = "!task"
-"""The code of a task's input that others wrote."""
+TASK_OF_OTHERS = "!task"
+"""The code of what others wrote of a task: its input, or its text."""
 BY_MODEL: Parts = ((MODEL,),)
 _OTHERS, _PROGRAM = "!", ">"
 _REF_DIGITS = 40

@@ -24,7 +24,7 @@ def first_seen(found: Source) -> str:
     """Return where text stood, in words for people."""
     match found.kind:
         case "task":
-            return "the task" if found.content is None else "the input of the task, which others write"
+            return "the task" if found.content is None else "the task or its input, which others write"
         case "person":
             return "a person's answer" if found.content is None else "an answer of nobody verified"
         case "operator":

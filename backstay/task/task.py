@@ -65,6 +65,9 @@ class Task(PublicInput):
     """Say what is wanted and within which bounds; `text` alone, or `plan` alone, is enough."""
 
     text: Text = Field(default="", max_length=100_000)
+    text_from: Literal["task", "others"] = "task"
+    """Whose words `text` and `output_schema` hold: `others` where a stranger may have written them, such as another
+    program's model. The run does what they say all the same."""
     input: dict[str, Any] = Field(default_factory=dict)
     input_from: Literal["task", "others"] = "task"
     """Whose words `input` holds: `others` where a stranger may have written it, such as the body of a web request."""
@@ -120,6 +123,11 @@ class Task(PublicInput):
     def builtin(self) -> tuple[str, ...]:
         """Return the providers that a workspace brings."""
         return tuple(name for name, wanted in (("fs", self.filesystem), ("shell", self.shell)) if wanted)
+
+    @property
+    def doubts_names(self) -> bool:
+        """Return whether the answer of a person counts as theirs only with a proof, whatever the policy says."""
+        return self.text_from == "others"
 
     @property
     def fairness_key(self) -> str:

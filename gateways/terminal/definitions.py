@@ -23,7 +23,7 @@ DefinitionId = Annotated[str, Parameter(help="ID of the definition.")]
 async def list_definitions(*, prompts: Prompts = False, user: User = "singleton", output: Output = "text") -> int:
     """List the plans that are kept in the folder of definitions, and the prompts of servers if wanted."""
     settings, terminal = Settings.load(), Terminal()
-    found = await _found(settings)
+    found = await found_in(settings)
     rows = [_row(found, definition) for _, definition in sorted(found.by_id.items())]
     if not rows:
         terminal.say(f"there are no definitions in {found.folder}", "dim")
@@ -37,7 +37,7 @@ async def list_definitions(*, prompts: Prompts = False, user: User = "singleton"
 
 async def show(definition: DefinitionId, *, output: Output = "text") -> int:
     """Show one definition: the input that it takes, its steps, and how models are offered it."""
-    terminal, found = Terminal(), await _found(Settings.load())
+    terminal, found = Terminal(), await found_in(Settings.load())
     known = found.named(definition)
     offered = known.offered()
     lines = [f"{known.id}, version {known.version}: {known.line}", *_input_lines(known.input)]
@@ -52,7 +52,7 @@ async def show(definition: DefinitionId, *, output: Output = "text") -> int:
 
 async def validate(*, output: Output = "text") -> int:
     """Check every file in the folder of definitions; the exit code is 2 if one cannot be used."""
-    terminal, found = Terminal(), await _found(Settings.load())
+    terminal, found = Terminal(), await found_in(Settings.load())
     good = [{"file": file, "id": name, "fault": None} for name, file in sorted(found.files.items())]
     bad = [{"file": file, "id": None, "fault": fault} for file, fault in sorted(found.faults.items())]
     lines = [f"{row['file']}: {row['id']} can be used" for row in good] + [str(row["fault"]) for row in bad]
@@ -71,7 +71,7 @@ async def task_of(settings: Settings, name: str, given: dict[str, Any] | None, u
 
     if ":" in name:
         return await _task_of_prompt(settings, name, given or {}, user)
-    known = (await _found(settings)).named(name)
+    known = (await found_in(settings)).named(name)
     fault = await asyncio.to_thread(input_fault, known, given or {})
     if fault is not None:
         raise TaskInvalid(f"--input: {fault}; see: backstay definitions show {known.id}")
@@ -113,7 +113,8 @@ def _prompt_row(name: str, tool: Any) -> dict[str, Any]:
     return {"id": name, "title": one_line(tool.description, 100), "offer": True, **known}
 
 
-async def _found(settings: Settings) -> Any:
+async def found_in(settings: Settings) -> Any:
+    """Return what the folder of definitions holds."""
     from activities.definitions import read_definitions
 
     return await asyncio.to_thread(read_definitions, settings.definitions)

@@ -2,6 +2,7 @@
 
 import hmac
 import math
+from collections.abc import Collection
 from typing import Protocol
 
 from starlette.requests import Request
@@ -78,6 +79,11 @@ class ByHeader:
             return Visitor(by=person(named[0].encode("latin-1").decode("utf-8")))
         except UnicodeError:
             raise Stranger(f"the header {self._header} holds no text") from None
+
+
+def may_start(identity: Identity, starters: Collection[str], by: str) -> bool:
+    """Return whether a person may start runs: whoever a link lets in, and elsewhere whom the operator names."""
+    return isinstance(identity, ByLink) or "*" in starters or by in map(principal, starters)
 
 
 def bearer_of(request: Request) -> str:

@@ -33,7 +33,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from backstay.approvals.decided_words import decided_words
-from backstay.authority import principal
 from backstay.client import Backstay
 from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
@@ -43,7 +42,7 @@ from backstay.version import version
 from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
 from gateways.web.guard import TooMuch, error_body, is_below_api, is_for_programs
-from gateways.web.identity import ByLink, Identity, Visitor
+from gateways.web.identity import Identity, Visitor, may_start
 from gateways.web.sent import Sent, read_sent
 from gateways.web.showing import FoldedArgument, is_folded
 from gateways.web.watching import Watcher
@@ -108,8 +107,7 @@ class Page:
 
     def may_start(self, visitor: Visitor) -> bool:
         """Return whether a visitor may start runs: whoever a link lets in, and elsewhere whom the operator names."""
-        named = self.settings.web_starters
-        return isinstance(self.identity, ByLink) or "*" in named or visitor.by in map(principal, named)
+        return may_start(self.identity, self.settings.web_starters, visitor.by)
 
     def get(self, path: str, endpoint: Looking) -> Route:
         """Return a route that shows something to people we know."""

@@ -133,6 +133,11 @@ class RunState(BaseModel):
         return self.task.mode == "plan_first" and not self.work.planned
 
     @property
+    def doubts_names(self) -> bool:
+        """Return whether what people say counts as theirs only with a proof of who they are."""
+        return self.task.doubts_names or self.opened.policy.vouches_by_name
+
+    @property
     def may_plan(self) -> bool:
         """Return whether the model may propose plans: the task or its profile is about plans, or the run has one."""
         profile, wanted = self.opened.profile, self.task.mode == "plan_first" or self.task.rehearse

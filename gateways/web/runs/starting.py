@@ -9,13 +9,12 @@ from starlette.routing import BaseRoute
 
 from backstay.approvals.deciding import DecisionInvalid
 from backstay.canonical import digest_of
-from backstay.client.executions import started_with
-from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
+from backstay.errors import TaskInvalid
 from backstay.shown import one_line
-from backstay.task.task import Task
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
 from gateways.web.sent import Sent, is_own, text_in
+from people.runs.starting import start_once
 
 _LONGEST_ONCE = 200
 _FIELDS = frozenset({"task", "once"})
@@ -28,29 +27,14 @@ def routes(page: Page) -> list[BaseRoute]:
         if not page.may_start(visitor):
             raise HTTPException(403, "you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
         task, once = _asked(sent, visitor)
-        workflow_id = await _started(page, task, _id_of(visitor, once))
+        workflow_id = _id_of(visitor, once)
+        if workflow_id is None:
+            workflow_id = (await page.backstay.start(task)).id
+        else:
+            await start_once(page.backstay, page.store, task, workflow_id)
         return page.done(request, visitor, run_path(workflow_id), "The run is started.", {"workflow_id": workflow_id})
 
     return [page.post("/runs", start)]
-
-
-async def _started(page: Page, task: dict[str, Any], workflow_id: str | None) -> str:
-    """Start a run, unless the same was started before; return its workflow ID.
-
-    Raises DecisionRefused where another task was started under that name: it is not what the caller asks for.
-    """
-    if workflow_id is None:
-        return (await page.backstay.start(task)).id
-    wanted = Task.admit(task).model_dump(mode="json", by_alias=True, exclude_unset=True)
-    try:
-        found = await page.backstay.execution(workflow_id)
-    except RunNotFound:
-        await page.backstay.start(task, workflow_id)
-        found = await page.backstay.execution(workflow_id)
-    _, given = await started_with(page.backstay.client, workflow_id, found.first_run_id)
-    if isinstance(given, dict) and {name: said for name, said in given.items() if name != "proof"} != wanted:
-        raise DecisionRefused("once: you started another task under this name; use another one")
-    return workflow_id
 
 
 def _id_of(visitor: Visitor, once: str) -> str | None:

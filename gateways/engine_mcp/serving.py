@@ -1,0 +1,91 @@
+"""Serve the engine to MCP clients: over stdio to one, in whose name this process runs, or over HTTP to many."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INVALID_REQUEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from backstay.errors import BackstayError
+from gateways.engine_mcp.limits import Limits
+from gateways.engine_mcp.runs import EngineRuns
+from gateways.engine_mcp.server import Context, TaskServer
+from gateways.engine_mcp.tools import TOLD, Definitions, EngineTools
+from gateways.links import Stranger
+
+_NAME = "backstay"
+_CALLER = "backstay.caller"
+Named = Callable[[Request], Awaitable[str]]
+"""Says who sends a request; raises Stranger."""
+
+
+def engine_server(
+    runs: EngineRuns, definitions: Definitions, *, caller: Callable[[Context], str], may_start: Callable[[str], bool]
+) -> Server[Any]:
+    """Return the MCP server of the engine."""
+    limits = Limits()
+    tools = EngineTools(runs, definitions, limits, may_start).served()
+    served = TaskServer(tools, runs, name=_NAME, instructions=TOLD["instructions"], caller=caller, limits=limits)
+    return served.server()
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client until it leaves."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def caller_of(context: Context) -> str:
+    """Return who has sent a request over HTTP."""
+    request: Request | None = context.request
+    if request is None:
+        raise RuntimeError("a request over HTTP has come without its head")
+    return str(request.scope[_CALLER])
+
+
+class _Endpoint:
+    """Let requests through whose caller is known."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager, named: Named) -> None:
+        self._manager = manager
+        self._named = named
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # A browser sends the cookie of the page by itself, whoever has it do so.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"cookie"]
+        request = Request({**scope, "headers": headers})
+        content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content != "application/json":
+            await _refused(415, "send JSON-RPC as application/json")(scope, receive, send)
+            return
+        try:
+            caller = await self._named(request)
+        except Stranger as error:
+            answer = _refused(401, str(error))
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            await answer(scope, receive, send)
+            return
+        except BackstayError as error:
+            await _refused(503, str(error))(scope, receive, send)
+            return
+        await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
+
+
+@asynccontextmanager
+async def http_routes(server: Server[Any], path: str, named: Named) -> AsyncGenerator[Sequence[BaseRoute]]:
+    """Serve over HTTP until the block ends, without sessions; yields the routes, of which there is one."""
+    manager = StreamableHTTPSessionManager(server, stateless=True)
+    async with manager.run():
+        yield [Route(path, _Endpoint(manager, named), methods=["POST"])]
+
+
+def _refused(status: int, why: str) -> JSONResponse:
+    """Return a refusal that is told before anything of a request is read."""
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": why}}, status)
