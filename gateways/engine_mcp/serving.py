@@ -1,16 +1,17 @@
 """Serve the engine to MCP clients: over stdio to one, in whose name this process runs, or over HTTP to many."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import INVALID_REQUEST
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from backstay.errors import BackstayError
@@ -78,12 +79,11 @@ class _Endpoint:
         await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
 
 
-@asynccontextmanager
-async def http_routes(server: Server[Any], path: str, named: Named) -> AsyncGenerator[Sequence[BaseRoute]]:
-    """Serve over HTTP until the block ends, without sessions; yields the routes, of which there is one."""
+def http_app(server: Server[Any], path: str, named: Named, guard: Middleware) -> Starlette:
+    """Return what serves it over HTTP, without sessions, behind a guard."""
     manager = StreamableHTTPSessionManager(server, stateless=True)
-    async with manager.run():
-        yield [Route(path, _Endpoint(manager, named), methods=["POST"])]
+    route = Route(path, _Endpoint(manager, named), methods=["POST"])
+    return Starlette(routes=[route], middleware=[guard], lifespan=lambda _: manager.run())
 
 
 def _refused(status: int, why: str) -> JSONResponse:

@@ -1,8 +1,6 @@
 """The command `mcp`: let a program that speaks MCP start runs and follow them, over stdio or over HTTP."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -69,22 +67,19 @@ async def _over_http(settings: Settings, runs: "EngineRuns", host: str, port: in
 
     terminal = Terminal()
     configure_logs(Redactor(settings.secrets()))
-    async with http_app(settings, runs, host) as app:
-        with listen(host, port) as listener:
-            address = f"{address_of(host, listener.getsockname()[1])}{PATH}"
-            config = config_of(app, _MOST_CONNECTIONS)
-            await Server(config, lambda: terminal.say(f"backstay mcp ready: {address}", "green")).serve([listener])
+    config = config_of(app_of(settings, runs, host), _MOST_CONNECTIONS)
+    with listen(host, port) as listener:
+        address = f"{address_of(host, listener.getsockname()[1])}{PATH}"
+        await Server(config, lambda: terminal.say(f"backstay mcp ready: {address}", "green")).serve([listener])
     terminal.say("stopped")
 
 
-@asynccontextmanager
-async def http_app(settings: Settings, runs: "EngineRuns", host: str) -> "AsyncGenerator[Starlette]":
-    """Yield what serves the engine over HTTP, to whom the page would know, behind its guard."""
-    from starlette.applications import Starlette
+def app_of(settings: Settings, runs: "EngineRuns", host: str) -> "Starlette":
+    """Return what serves the engine over HTTP to whom the page would know, behind its guard; raises SettingsInvalid."""
     from starlette.middleware import Middleware
     from starlette.requests import Request
 
-    from gateways.engine_mcp.serving import caller_of, engine_server, http_routes
+    from gateways.engine_mcp.serving import caller_of, engine_server, http_app
     from gateways.links import open_seals
     from gateways.web.guard import Guard
     from gateways.web.identity import may_start
@@ -99,8 +94,7 @@ async def http_app(settings: Settings, runs: "EngineRuns", host: str) -> "AsyncG
         return may_start(identity, settings.web_starters, caller)
 
     server = engine_server(runs, _Kept(settings), caller=caller_of, may_start=starts)
-    async with http_routes(server, PATH, named) as routes:
-        yield Starlette(routes=routes, middleware=[Middleware(Guard, url=settings.url)])
+    return http_app(server, PATH, named, Middleware(Guard, url=settings.url))
 
 
 class _Kept:

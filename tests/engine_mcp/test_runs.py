@@ -1,0 +1,268 @@
+"""Programs that speak MCP start runs, follow them, read what they found, and decide nothing."""
+
+import asyncio
+import json
+
+import pytest
+import pytest_asyncio
+
+from backstay.testing import Reply
+from tests.engine import Scripts, engine, pending
+from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
+from tests.requirements import promise
+from tests.web.pages import KEY, PROXY, SECRET
+
+ANA, BO, CY = "ana@example.com", "bo@example.com", "cy@example.com"
+SEND = ("mail__send_email", {"to": "kim@x.example", "subject": "Hello", "body": "Dear Kim"})
+POLICY = "provenance: strict\nallow: [{tool: mail.list_sent}]\nask: [{tool: mail.send_email}]\n"
+DONE = Reply(calls=[("finish", {"summary": "found it", "outputs": {"answer": 42}, "success": True})])
+FAILED = Reply(calls=[("finish", {"summary": "no", "outputs": {}, "success": False})])
+ASK = Reply(calls=[("ask_person", {"question": "Which Kim?"})])
+SENDS = Reply(calls=[SEND])
+SCRIPTS = Scripts()
+DEFINITION = """
+id: tell_customer
+title: Tell a customer
+input: {type: object, required: [to], properties: {to: {type: string}}}
+steps: [{tool: mail.send_email, params: {to: "${input.to}", subject: Hello, body: Dear all}}]
+"""
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mcp")
+    (folder / "definitions").mkdir()
+    (folder / "definitions" / "tell.yaml").write_text(DEFINITION, encoding="utf-8")
+    given = {"web_identity": "header", "web_proxy_secret": PROXY, "web_secret": SECRET, "approver_key": KEY}
+    given |= {"web_starters": (ANA, BO), "definitions": folder / "definitions"}
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, **given) as running, served_engine(running) as url:
+        yield running, url
+
+
+def script(*replies):
+    """Return the text of a run whose model answers so."""
+    return SCRIPTS.task(*replies)["text"]
+
+
+def told(answer):
+    assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
+    return answer["structuredContent"]
+
+
+@promise("clients:mcp-tasks")
+async def test_a_run_is_a_task_whose_result_is_that_of_the_run(opened):
+    _, url = opened
+    ana = Wire(url, ANA)
+    task = await ana.started(script(DONE))
+    assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
+    ended = await ana.until(task["taskId"], "completed")
+    result = ended["result"]
+    assert (result["isError"], told(result)["outputs"]) == (False, {"answer": 42})
+    assert told(await ana.call("read_result", run=task["taskId"], path="outputs.answer"))["value"] == 42
+
+
+@promise("clients:mcp-tasks")
+async def test_a_run_that_fails_is_a_completed_task_with_an_error(opened):
+    _, url = opened
+    ana = Wire(url, ANA)
+    task = await ana.started(script(FAILED))
+    ended = await ana.until(task["taskId"], "completed")
+    assert (ended["result"]["isError"], told(ended["result"])["outcome"]) == (True, "failed")
+
+
+@promise("clients:mcp-waits")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_without_the_extension_a_call_waits_with_progress_and_answers_the_result(opened, mode):
+    _, url = opened
+    heard = []
+
+    async def hear(progress, _total, message):
+        heard.append((progress, message))
+
+    async with asyncio.timeout(60), sdk_client(url, ANA, mode=mode) as client:
+        answer = await client.call_tool("start_run", {"text": script(DONE)}, progress_callback=hear)
+    assert (answer.is_error, answer.structured_content["summary"]) == (False, "found it")
+    assert heard[0][1] == answer.structured_content["run"]
+    assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
+
+
+@promise("clients:mcp-waits")
+async def test_a_run_that_outlasts_the_call_is_a_handle_that_is_followed_to_the_end(opened):
+    running, url = opened
+    async with asyncio.timeout(60), sdk_client(url, ANA) as client:
+        answer = (await client.call_tool("start_run", {"text": script(SENDS), "wait_s": 0})).structured_content
+        handle = running.client.get_workflow_handle(answer["run"])
+        (request,) = await pending(handle)
+        seen = (await client.call_tool("follow_run", {"run": answer["run"], "wait_s": 1})).structured_content
+        assert (seen["status"], seen["questions"]) == ("working", [])
+        (waits,) = seen["waits_for"]
+        assert waits["kind"] == "call"
+        assert "mail.send_email" in waits["asks"]
+        assert seen["message"].startswith("waits for a person: ")
+        decision = {"request_id": request["id"], "verdict": "reject", "by": "somebody"}
+        await handle.execute_update("decide", decision)
+        ended = (await client.call_tool("follow_run", {"run": answer["run"], "wait_s": 60})).structured_content
+        assert ended["result"]["outcome"] == "completed"
+        again = await client.call_tool("follow_run", {"run": answer["run"], "after": ended["after"]})
+        assert again.structured_content["events"] == []
+
+
+@promise("clients:mcp-questions")
+async def test_a_question_of_the_model_is_input_that_the_client_gives(opened):
+    _, url = opened
+    ana, heard = Wire(url, ANA), []
+
+    def hear(conversation):
+        heard.append(json.dumps(conversation.messages))
+        return DONE
+
+    task = await ana.started(script(ASK, hear))
+    asking = await ana.until(task["taskId"], "input_required")
+    ((key, request),) = asking["inputRequests"].items()
+    assert (request["method"], request["params"]["message"]) == ("elicitation/create", "Which Kim?")
+    for nothing in ({"other": {"action": "accept", "content": {"answer": "x"}}}, {key: {"action": "cancel"}}):
+        await ana.ask("tasks/update", {"taskId": task["taskId"], "inputResponses": nothing})
+        assert (await ana.get(task["taskId"]))["status"] == "input_required"
+    wrong = {key: {"action": "accept", "content": {}}}
+    with pytest.raises(Refused, match="answer: must be a string"):
+        await ana.ask("tasks/update", {"taskId": task["taskId"], "inputResponses": wrong})
+    said = {key: {"action": "accept", "content": {"answer": "kim@x.example"}}}
+    acknowledged = await ana.ask("tasks/update", {"taskId": task["taskId"], "inputResponses": said})
+    assert acknowledged.keys() == {"resultType", "_meta"}
+    await ana.until(task["taskId"], "completed")
+    assert any("kim@x.example" in said for said in heard)
+
+
+@promise("clients:mcp-questions")
+async def test_a_client_that_cannot_elicit_is_told_of_a_question_and_answers_it_by_a_tool(opened):
+    _, url = opened
+    plain = Wire(url, ANA, capabilities={})
+    task = await plain.started(script(ASK, DONE))
+    async with asyncio.timeout(60):
+        while not (seen := told(await plain.call("follow_run", run=task["taskId"])))["questions"]:
+            await asyncio.sleep(0.1)
+    found = await plain.get(task["taskId"])
+    assert (found["status"], "inputRequests" in found) == ("working", False)
+    assert found["statusMessage"] == "the run asks: Which Kim?"
+    (question,) = seen["questions"]
+    await plain.call("answer_question", run=task["taskId"], question=question["question"], answer="the tall one")
+    await plain.until(task["taskId"], "completed")
+
+
+@promise("clients:mcp-decides-nothing")
+async def test_what_asks_for_an_approval_is_never_input_and_no_answer_decides_it(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    task = await ana.started(script(SENDS))
+    handle = running.client.get_workflow_handle(task["taskId"])
+    (request,) = await pending(handle)
+    found = await ana.get(task["taskId"])
+    assert (found["status"], "inputRequests" in found) == ("working", False)
+    for said in ({"action": "accept", "content": {"answer": "approve"}}, {"action": "accept", "content": {}}):
+        await ana.ask("tasks/update", {"taskId": task["taskId"], "inputResponses": {request["id"]: said}})
+    answer = await ana.call("answer_question", run=task["taskId"], question=request["id"], answer="approve")
+    assert (answer["isError"], "is no question" in answer["content"][0]["text"]) == (True, True)
+    assert [each["id"] for each in await pending(handle)] == [request["id"]]
+    names = {tool["name"] for tool in (await ana.ask("tools/list"))["tools"]}
+    assert not {name for name in names for word in ("approve", "decide", "top", "undo", "reject") if word in name}
+    await ana.ask("tasks/cancel", {"taskId": task["taskId"]})
+    assert (await ana.until(task["taskId"], "cancelled"))["status"] == "cancelled"
+    assert running.mailbox.sent() == []
+
+
+@promise("clients:mcp-own-runs")
+async def test_nobody_reaches_a_run_that_somebody_else_or_another_door_has_started(opened):
+    running, url = opened
+    ana, bo = Wire(url, ANA), Wire(url, BO)
+    task = (await ana.started(script(ASK, DONE)))["taskId"]
+    await ana.until(task, "input_required")
+    elsewhere = (await running.start({"text": script(ASK, DONE), "user_id": BO}, "mcp-of-bo")).id
+    for other in (task, elsewhere, task[:-1] + ("0" if task[-1] != "0" else "1"), "mcp-x", ""):
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            with pytest.raises(Refused) as refused:
+                await bo.ask(method, {"taskId": other, "inputResponses": {"r1": {"action": "decline"}}})
+            assert (refused.value.code, refused.value.message) == (-32602, "Task not found")
+        for tool in ("follow_run", "read_result", "cancel_run"):
+            answer = await bo.call(tool, run=other)
+            assert answer["isError"]
+    assert task not in json.dumps(await bo.call("list_runs"))
+    assert told(await ana.call("list_runs"))["runs"][0]["run"] == task
+    assert (await ana.get(task))["status"] == "input_required"
+    await ana.ask("tasks/cancel", {"taskId": task})
+
+
+@promise("clients:mcp-own-runs")
+async def test_a_run_that_bears_the_id_of_a_caller_but_works_for_another_is_not_the_callers(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    task = (await ana.started(script(DONE)))["taskId"]
+    await ana.until(task, "completed")
+    # Whoever reaches Temporal can use the name again once the run has ended.
+    await running.start({"text": script(ASK, DONE), "user_id": BO}, task)
+    await pending(running.client.get_workflow_handle(task))
+    with pytest.raises(Refused):
+        await ana.get(task)
+
+
+@promise("clients:mcp-once")
+async def test_the_same_start_starts_one_run_and_another_one_under_its_name_is_refused(opened):
+    _, url = opened
+    ana, bo = Wire(url, ANA), Wire(url, BO)
+    text = script(DONE)
+    tasks = await asyncio.gather(*(ana.started(text, once="april") for _ in range(4)))
+    assert len({task["taskId"] for task in tasks}) == 1
+    await ana.until(tasks[0]["taskId"], "completed")
+    assert (await ana.started(text, once="april"))["taskId"] == tasks[0]["taskId"]
+    other = await ana.started(script(FAILED), once="april")
+    assert (other["isError"], "once: you started another task" in other["content"][0]["text"]) == (True, True)
+    assert (await bo.started(text, once="april"))["taskId"] != tasks[0]["taskId"]
+
+
+@promise("clients:mcp-words")
+async def test_the_words_of_a_client_are_those_of_others_and_count_as_the_tasks_only_where_the_operator_says_so(opened):
+    running, url = opened
+    async with served_engine(running, mcp_trusted=(BO,)) as trusting:
+        asked = {}
+        for by, at in ((ANA, url), (BO, trusting)):
+            text = f"{script(SENDS)} to kim@x.example"
+            task = (await Wire(at, by).started(text))["taskId"]
+            (request,) = await pending(running.client.get_workflow_handle(task))
+            asked[by] = request
+            await Wire(at, by).ask("tasks/cancel", {"taskId": task})
+    (theirs,), (own,) = asked[ANA]["calls"], asked[BO]["calls"]
+    assert [source["content"] for source in theirs["sources"]["/to"]] == ["others"]
+    assert [(source["kind"], source["content"]) for source in own["sources"]["/to"]] == [("task", None)]
+    assert "which others write" in asked[ANA]["rule"]
+
+
+@promise("clients:mcp-definitions")
+async def test_a_definition_is_listed_with_its_input_and_carried_out_with_words_of_others(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    (known,) = told(await ana.call("list_definitions"))["definitions"]
+    assert (known["id"], known["input"]["required"]) == ("tell_customer", ["to"])
+    wrong = await ana.call("start_run", definition="tell_customer", input={"to": 1})
+    assert (wrong["isError"], "input" in wrong["content"][0]["text"]) == (True, True)
+    task = await ana.call("start_run", definition="tell_customer", input={"to": "kim@x.example"})
+    (request,) = await pending(running.client.get_workflow_handle(task["taskId"]))
+    assert [source["content"] for source in request["calls"][0]["sources"]["/to"]] == ["others"]
+    await ana.ask("tasks/cancel", {"taskId": task["taskId"]})
+
+
+@promise("clients:mcp-starters")
+async def test_only_those_whom_the_operator_names_start_runs(opened):
+    _, url = opened
+    answer = await Wire(url, CY).started(script(DONE))
+    assert (answer["isError"], "BACKSTAY_WEB_STARTERS" in answer["content"][0]["text"]) == (True, True)
+
+
+@promise("clients:mcp-restarts")
+async def test_tasks_outlive_a_restart_of_the_server(opened):
+    running, url = opened
+    task = (await Wire(url, ANA).started(script(ASK, DONE)))["taskId"]
+    async with served_engine(running) as another:
+        ana = Wire(another, ANA)
+        ((key, _),) = (await ana.until(task, "input_required"))["inputRequests"].items()
+        said = {key: {"action": "decline"}}
+        await ana.ask("tasks/update", {"taskId": task, "inputResponses": said})
+        assert (await ana.until(task, "completed"))["result"]["isError"] is False
