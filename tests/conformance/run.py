@@ -13,11 +13,13 @@ from tests.conformance.scenarios import (
     OTHERS,
     SERVER_CLAIMED,
     SERVER_OTHERS,
+    TASKS_CLAIMED,
     offered,
     play,
     play_server,
     plugins_served,
     reason_for,
+    tasks_served,
 )
 from tests.plugins.client import lay_out
 
@@ -29,7 +31,11 @@ def scenarios() -> int:
     failed = sum(_told(scenario, CLAIMED, OTHERS, play) for scenario in offered())
     with tempfile.TemporaryDirectory() as folder, plugins_served(lay_out(Path(folder), "demo", "other")) as address:
         playing = partial(play_server, address=address, results=Path(folder))
-        return failed + sum(_told(name, SERVER_CLAIMED, SERVER_OTHERS, playing) for name in offered("server"))
+        others = [name for name in offered("server") if name not in TASKS_CLAIMED or name in SERVER_CLAIMED]
+        failed += sum(_told(name, SERVER_CLAIMED, SERVER_OTHERS, playing) for name in others)
+    with tempfile.TemporaryDirectory() as folder, tasks_served() as address:
+        playing = partial(play_server, address=address, results=Path(folder))
+        return failed + sum(_told(name, TASKS_CLAIMED, SERVER_OTHERS, playing) for name in TASKS_CLAIMED)
 
 
 def _told(scenario: str, claimed: Sequence[str], others: dict[str, str], playing: Playing) -> bool:

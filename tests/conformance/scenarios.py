@@ -1,6 +1,7 @@
 """The scenarios of the MCP conformance suite: those that backstay claims, and why it claims no others.
 
-Scenarios for clients face the toolbox, scenarios for servers the plugins that `backstay plugins mcp` offers.
+Scenarios for clients face the toolbox, scenarios for servers the plugins that `backstay plugins mcp` offers. Those
+about tasks and HTTP face the code of `backstay mcp`, with tools that are made for the suite in place of runs.
 """
 
 import os
@@ -41,15 +42,32 @@ OTHERS = {
 
 
 SERVER_CLAIMED = ("server-initialize", "server-session-lifecycle", "ping", "tools-list")
+TASKS_CLAIMED = (
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "http-header-validation",
+    "dns-rebinding-protection",
+    "tasks-lifecycle",
+    "tasks-capability-negotiation",
+    "tasks-wire-fields",
+    "tasks-request-state-removal",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-dispatch-and-envelope",
+    "tasks-required-task-error",
+    "tasks-mrtr-composition",
+    "tasks-status-notifications",
+)
+"""What is played against the code that serves runs, over HTTP."""
 _OWN_TOOL = "it calls a tool that only a server made for the suite has"
-_NOT_OFFERED = "a server of plugins offers tools and nothing else"
-_HTTP = "it is about HTTP, and this server speaks over stdio"
+_NOT_OFFERED = "our servers offer tools and nothing else"
+_SESSIONS = "it wants sessions, and the server over HTTP keeps none"
 SERVER_OTHERS = {
     "tools-call-": _OWN_TOOL,
     "json-schema-2020-12": _OWN_TOOL,
     "elicitation-": _OWN_TOOL,
     "input-required-result-": _OWN_TOOL,
-    "tasks-": _OWN_TOOL,
     "resources-": _NOT_OFFERED,
     "sep-2164-": _NOT_OFFERED,
     "sep-2640-": _NOT_OFFERED,
@@ -57,10 +75,9 @@ SERVER_OTHERS = {
     "completion-": _NOT_OFFERED,
     "logging-": _NOT_OFFERED,
     "caching": f"{_NOT_OFFERED}, and the scenario wants hints for prompts and resources too; those for tools are there",
-    "server-sse-": _HTTP,
-    "dns-": _HTTP,
-    "http-": _HTTP,
-    "server-stateless": f"{_HTTP}, and {_OWN_TOOL}; its checks of discovery, versions and unknown methods pass",
+    "server-sse-": _SESSIONS,
+    "http-custom-header-": "no tool of ours has a header for one of its arguments",
+    "server-stateless": f"{_OWN_TOOL}; its checks of discovery, versions and unknown methods pass",
 }
 """Beginnings of names, with the reason."""
 
@@ -87,15 +104,30 @@ def play(scenario: str) -> tuple[bool, str]:
 def plugins_served(folder: Path) -> Iterator[str]:
     """Yield the address at which a client that speaks HTTP reaches the plugins of a folder."""
     place = {"TOOLBOX": folder / "toolbox.json", "TRUSTED": folder, "HOME": folder / "home"}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **{f"BACKSTAY_{name}": str(at) for name, at in place.items()}}
     server = [sys.executable, str(ROOT / "gateways/plugins_stdio.py"), "--mcp", "--local"]
-    command = [sys.executable, "-m", "tests.conformance.bridge", *server]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as bridge:
+    variables = {f"BACKSTAY_{name}": str(at) for name, at in place.items()}
+    with _printed("tests.conformance.bridge", *server, **variables) as address:
+        yield address
+
+
+@contextmanager
+def tasks_served() -> Iterator[str]:
+    """Yield the address of the tools that the suite calls to try tasks."""
+    with _printed("tests.conformance.task_tools") as address:
+        yield address
+
+
+@contextmanager
+def _printed(program: str, *arguments: str, **variables: str) -> Iterator[str]:
+    """Start a program, and yield the address that it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-m", program, *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as served:
         try:
-            assert bridge.stdout is not None
-            yield bridge.stdout.readline().strip()
+            assert served.stdout is not None
+            yield served.stdout.readline().strip()
         finally:
-            bridge.terminate()
+            served.terminate()
 
 
 def play_server(scenario: str, address: str, results: Path) -> tuple[bool, str]:

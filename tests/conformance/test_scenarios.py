@@ -1,4 +1,7 @@
-"""The conformance suite of MCP itself finds no fault with the client inside the toolbox, and with the plugin server."""
+"""The conformance suite of MCP itself finds no fault with the client inside the toolbox, and with our servers."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -6,11 +9,13 @@ from tests.conformance.scenarios import (
     CLAIMED,
     SERVER_CLAIMED,
     SERVER_OTHERS,
+    TASKS_CLAIMED,
     offered,
     play,
     play_server,
     plugins_served,
     reason_for,
+    tasks_served,
 )
 from tests.plugins.client import lay_out
 from tests.requirements import promise
@@ -40,9 +45,19 @@ def test_the_plugin_server_passes_every_scenario_of_what_it_offers(tmp_path):
     assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}
 
 
+@promise("clients:mcp-conformance")
+def test_tasks_and_http_pass_every_scenario_with_the_tools_that_it_needs(tmp_path):
+    with tasks_served() as address, ThreadPoolExecutor(3) as together:
+        playing = partial(play_server, address=address, results=tmp_path)
+        chosen = spread(TASKS_CLAIMED, 6)
+        played = dict(zip(chosen, together.map(playing, chosen), strict=True))
+
+    assert {scenario: told for scenario, (passed, told) in played.items() if not passed} == {}
+
+
 @promise("plugins:conformance")
 def test_every_other_scenario_for_servers_has_a_reason():
     scenarios = offered("server")
     assert set(SERVER_CLAIMED) <= set(scenarios)
-    others = [scenario for scenario in scenarios if scenario not in SERVER_CLAIMED]
+    others = [scenario for scenario in scenarios if scenario not in {*SERVER_CLAIMED, *TASKS_CLAIMED}]
     assert [scenario for scenario in others if reason_for(scenario, SERVER_OTHERS) is None] == []
