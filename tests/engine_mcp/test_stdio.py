@@ -1,0 +1,95 @@
+"""A client that is not ours starts the server by the entry that the documentation shows, and uses it over stdio."""
+
+import asyncio
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from mcp import Client, StdioServerParameters
+
+from tests.conformance.inspector import Inspector
+from tests.docs.blocks import blocks
+from tests.engine import Scripts, engine
+from tests.engine_mcp.test_runs import ASK, DONE
+from tests.requirements import promise
+
+SCRIPTS = Scripts()
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stdio")
+    async with engine(temporal, folder, SCRIPTS) as running:
+        yield running, entry_of(running, folder)
+
+
+def entry_of(running, folder):
+    """Return the entry of the documentation, with the places of these tests."""
+    (text,) = [block.text for block in blocks("json") if block.place.startswith("docs/engine-mcp.md")]
+    entry = json.loads(text)["mcpServers"]["backstay"]
+    command = str(Path(sys.executable).parent / entry["command"])
+    places = {
+        "BACKSTAY_HOME": str(running.settings.home),
+        "BACKSTAY_TRUSTED": str(folder),
+        "BACKSTAY_TASK_QUEUE": running.settings.task_queue,
+        "TEMPORAL_ADDRESS": running.client.service_client.config.target_host,
+    }
+    assert entry["env"].keys() <= places.keys()
+    return {**entry, "command": command, "env": places}
+
+
+@promise("clients:mcp-stdio")
+async def test_the_inspector_starts_a_run_and_reads_its_result_in_another_process(opened, tmp_path):
+    _, entry = opened
+    inspector = Inspector(tmp_path, "backstay", entry)
+    text = SCRIPTS.task(DONE)["text"]
+    started = await inspector.call("start_run", text=text, once="spring", wait_s=60)
+    result = started["structuredContent"]
+    assert (started["isError"], result["summary"], result["outputs"]) == (False, "found it", {"answer": 42})
+    read = await inspector.call("read_result", run=result["run"])
+    assert read["structuredContent"] == result
+
+
+@promise("clients:mcp-stdio")
+async def test_the_caller_is_who_started_the_process_and_no_request_names_another(opened, tmp_path):
+    running, entry = opened
+    server = StdioServerParameters(**(entry | {"args": [*entry["args"], "--by", "Ana@Example.com"]}), cwd=tmp_path)
+    async with asyncio.timeout(120), Client(server, mode="legacy") as client:
+        task = SCRIPTS.task(ASK, DONE)["text"]
+        started = await client.call_tool("start_run", {"text": task, "wait_s": 60})
+        run = started.structured_content["run"]
+        assert [asked["asks"] for asked in started.structured_content["questions"]] == ["Which Kim?"]
+        for field in ("user_id", "by", "policy", "profile", "plan"):
+            answer = await client.call_tool("start_run", {"text": task, field: "bo@example.com"})
+            assert answer.is_error
+            assert f"{field}: unknown field" in answer.content[0].text
+        await client.call_tool("cancel_run", {"run": run})
+    assert await asyncio.to_thread(user_of, running, run) == "ana@example.com"
+    # Another name is another caller, who does not find it.
+    async with asyncio.timeout(120), Client(StdioServerParameters(**entry, cwd=tmp_path)) as client:
+        assert (await client.call_tool("follow_run", {"run": run})).is_error
+        listed = (await client.call_tool("list_runs", {})).structured_content
+        assert run not in [known["run"] for known in listed["runs"]]
+
+
+def user_of(running, run):
+    with sqlite3.connect(f"file:{running.settings.home}/backstay.db?mode=ro", uri=True, timeout=10) as database:
+        ((user,),) = database.execute("SELECT user_id FROM runs WHERE workflow_id = ?", (run,)).fetchall()
+    return user
+
+
+@promise("clients:mcp-stdio")
+@pytest.mark.parametrize(
+    ("flags", "said"), [(["--by", "a\u200bb"], "--by: "), (["--by", "ana", "--port", "0"], "--by: ")]
+)
+async def test_a_caller_that_cannot_be_is_refused_before_anything_is_served(opened, flags, said):
+    _, entry = opened
+    process = await asyncio.create_subprocess_exec(
+        entry["command"], *entry["args"], *flags, env=entry["env"], stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        _, faults = await process.communicate()
+    assert (process.returncode, said in faults.decode()) == (2, True), faults
