@@ -94,7 +94,8 @@ class EngineRuns:
             return OwnRun(found, failure=Pruned("the run was pruned: what it recorded is gone"))
         if found.row is not None and found.row.result is not None:
             return OwnRun(found, result=found.row.result)
-        if found.fault:
+        if found.fault or (found.is_open and found.row is None):
+            # Of a run that no worker has begun there is nothing to ask.
             return OwnRun(found, fault=found.fault)
         try:
             async with asyncio.timeout(_LOOK_S):
@@ -128,7 +129,7 @@ class EngineRuns:
         told: dict[str, Any] = {"run": workflow_id, "status": task.status, "message": task.message or task.error}
         if seen.status is not None:
             told |= {"state": seen.status.state.value, "step": seen.status.step}
-            told |= {"waits_for": waits_for(seen.people), "questions": questions_of(seen.questions)}
+        told |= {"waits_for": waits_for(seen.people), "questions": questions_of(seen.questions)}
         told["events"] = [event_view(event) for event in events]
         told["after"] = max([after, *(event.n for event in events)])
         return told | ({} if seen.result is None else {"result": result_view(workflow_id, seen.result)})

@@ -160,8 +160,7 @@ class EngineTools:
 
     async def _start(self, call: Call) -> Begun:
         asked = StartRun.admit(call.arguments)
-        if not self._may_start(call.caller):
-            raise TaskInvalid("you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
+        self._demand_starter(call)
         task = asked.task()
         # With a definition, its own line stands where the caller gives none.
         said = [name for name in ("text", "input") if name in task]
@@ -174,6 +173,11 @@ class EngineTools:
         Task.admit(task)
         self._limits.start(call.caller)
         return Begun(await self._runs.start(call.caller, task, said=said, once=asked.once), asked.wait_s)
+
+    def _demand_starter(self, call: Call) -> None:
+        """Raise TaskInvalid for a caller that may not start runs."""
+        if not self._may_start(call.caller):
+            raise TaskInvalid("you may not start runs here; the operator names who may in BACKSTAY_WEB_STARTERS")
 
     async def _follow(self, call: Call) -> types.CallToolResult:
         asked = FollowRun.admit(call.arguments)
@@ -191,6 +195,7 @@ class EngineTools:
 
     async def _list_definitions(self, call: Call) -> types.CallToolResult:
         asked = ListDefinitions.admit(call.arguments)
+        self._demand_starter(call)
         known = await self._definitions.listed()
         if asked.id:
             found = next((each for each in known if each["id"] == asked.id), None)

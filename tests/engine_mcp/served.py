@@ -56,7 +56,9 @@ class Wire:
 
     def headers(self, method, params):
         named = (params or {}).get("name") or (params or {}).get("taskId")
-        routed = {} if named is None else {"Mcp-Name": named}
+        # Some names cannot stand in a header.
+        plain = named is not None and len(named) <= 300 and named.isascii() and named.isprintable()
+        routed = {"Mcp-Name": named} if plain and named == named.strip() else {}
         accepted = "application/json, text/event-stream"
         known = {"MCP-Protocol-Version": REVISION, "Mcp-Method": method, "Accept": accepted}
         return {**headers(self.by), **known, **routed, **self.more}

@@ -235,6 +235,48 @@ async def test_the_words_of_a_client_are_those_of_others_and_count_as_the_tasks_
     assert "which others write" in asked[ANA]["rule"]
 
 
+@promise("clients:mcp-words")
+async def test_the_answer_of_a_client_is_nobodys_word_and_one_that_the_operator_trusts_is_its_persons(opened):
+    running, url = opened
+    async with served_engine(running, mcp_trusted=(BO,)) as trusting:
+        found = {}
+        for by, at in ((ANA, url), (BO, trusting)):
+            client = Wire(at, by)
+            task = (await client.started(script(ASK, SENDS)))["taskId"]
+            ((key, _),) = (await client.until(task, "input_required"))["inputRequests"].items()
+            said = {key: {"action": "accept", "content": {"answer": "kim@x.example"}}}
+            await client.ask("tasks/update", {"taskId": task, "inputResponses": said})
+            (request,) = await pending(running.client.get_workflow_handle(task))
+            found[by] = request["calls"][0]["sources"]["/to"]
+            await client.ask("tasks/cancel", {"taskId": task})
+    assert [(source["kind"], source["content"]) for source in found[ANA]] == [("person", "others")]
+    assert [(source["kind"], source["content"]) for source in found[BO]] == [("person", None)]
+
+
+@promise("clients:mcp-waits")
+async def test_a_call_that_is_cancelled_ends_no_run_and_its_first_progress_names_it(opened):
+    _, url = opened
+    named = asyncio.Queue()
+
+    async def hear(_progress, _total, message):
+        named.put_nowait(message)
+
+    async with asyncio.timeout(60), sdk_client(url, ANA) as client:
+        calling = asyncio.ensure_future(
+            client.call_tool("start_run", {"text": script(SENDS), "wait_s": 600}, progress_callback=hear)
+        )
+        run = await named.get()
+        calling.cancel()
+        await asyncio.wait([calling])
+        seen = (await client.call_tool("follow_run", {"run": run, "wait_s": 2})).structured_content
+        assert seen["status"] == "working"
+        listed = (await client.call_tool("list_runs", {})).structured_content["runs"]
+        assert run in [known["run"] for known in listed]
+        await client.call_tool("cancel_run", {"run": run})
+        ended = (await client.call_tool("follow_run", {"run": run, "wait_s": 60})).structured_content
+        assert ended["status"] == "cancelled"
+
+
 @promise("clients:mcp-definitions")
 async def test_a_definition_is_listed_with_its_input_and_carried_out_with_words_of_others(opened):
     running, url = opened
@@ -252,8 +294,9 @@ async def test_a_definition_is_listed_with_its_input_and_carried_out_with_words_
 @promise("clients:mcp-starters")
 async def test_only_those_whom_the_operator_names_start_runs(opened):
     _, url = opened
-    answer = await Wire(url, CY).started(script(DONE))
-    assert (answer["isError"], "BACKSTAY_WEB_STARTERS" in answer["content"][0]["text"]) == (True, True)
+    cy = Wire(url, CY)
+    for answer in (await cy.started(script(DONE)), await cy.call("list_definitions")):
+        assert (answer["isError"], "BACKSTAY_WEB_STARTERS" in answer["content"][0]["text"]) == (True, True)
 
 
 @promise("clients:mcp-restarts")
