@@ -22,18 +22,11 @@ class Inspector:
         self._file.write_text(json.dumps({"mcpServers": {name: entry}}), encoding="utf-8")
         self._folder = folder
 
-    async def tools(self) -> dict[str, Any]:
-        """Return the tools by their names."""
-        return {tool["name"]: tool for tool in (await self._asked("tools/list"))["tools"]}
-
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Return what a call of a tool is answered with."""
         given = [part for name, value in arguments.items() for part in ("--tool-arg", f"{name}={value}")]
-        return await self._asked("tools/call", "--tool-name", tool, *given)
-
-    async def _asked(self, method: str, *more: str) -> dict[str, Any]:
         place = ["--config", str(self._file), "--server", self._name]
-        command = [str(NODE), str(INSPECTOR), "--cli", *place, "--method", method, *more]
+        command = [str(NODE), str(INSPECTOR), "--cli", *place, "--method", "tools/call", "--tool-name", tool, *given]
         # It starts its own second half as `node`.
         path = f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"
         process = await asyncio.create_subprocess_exec(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 import sys
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.engine_mcp.test_runs import ASK, DONE
 from tests.requirements import promise
 
 SCRIPTS = Scripts()
+OLDER = "2025-11-25"
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -79,6 +81,47 @@ def user_of(running, run):
     with sqlite3.connect(f"file:{running.settings.home}/backstay.db?mode=ro", uri=True, timeout=10) as database:
         ((user,),) = database.execute("SELECT user_id FROM runs WHERE workflow_id = ?", (run,)).fetchall()
     return user
+
+
+@promise("clients:mcp-restarts")
+async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_the_same_start_returns_to_it(opened):
+    _, entry = opened
+    start = {"text": SCRIPTS.task(ASK, DONE)["text"], "once": "killed", "wait_s": 60}
+    async with started(entry) as (killed, ask):
+        await ask("initialize", clientInfo={"name": "raw", "version": "1"}, capabilities={}, protocolVersion=OLDER)
+        named = await ask("tools/call", name="start_run", arguments=start, _meta={"progressToken": 1})
+        assert named["method"] == "notifications/progress"
+        killed.kill()
+    async with started(entry) as (_, ask):
+        await ask("initialize", clientInfo={"name": "raw", "version": "1"}, capabilities={}, protocolVersion=OLDER)
+        answer = (await ask("tools/call", name="start_run", arguments=start))["result"]["structuredContent"]
+        assert (answer["run"], [asked["asks"] for asked in answer["questions"]]) == (
+            named["params"]["message"],
+            ["Which Kim?"],
+        )
+        await ask("tools/call", name="cancel_run", arguments={"run": answer["run"]})
+
+
+@asynccontextmanager
+async def started(entry):
+    """Start the server, and yield it with what sends a request and returns the next message."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        entry["command"], *entry["args"], env=entry["env"], stdin=pipe, stdout=pipe
+    )
+
+    async def ask(method, **params):
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        async with asyncio.timeout(60):
+            return json.loads(await process.stdout.readline())
+
+    try:
+        yield process, ask
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 @promise("clients:mcp-stdio")

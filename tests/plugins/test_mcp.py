@@ -7,6 +7,7 @@ import sys
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.conformance.inspector import Inspector
 from tests.conformance.scenarios import NODE, ROOT
 from tests.plugins.client import ENTRY, lay_out
 from tests.plugins.site import eventually, is_locked, lines_of, site_of
@@ -60,6 +61,15 @@ async def test_a_client_of_the_typescript_sdk_calls_them_and_hears_of_progress(t
     assert seen["progress"] == ["queued", "started"]
     assert seen["failed"]["isError"] is True
     assert seen["failed"]["content"][0]["text"] == "no such bot"
+
+
+@promise("plugins:mcp")
+async def test_the_command_line_of_the_inspector_calls_them(tmp_path):
+    lay_out(tmp_path, "demo", "other")
+    server = server_of(tmp_path, "--local")
+    inspector = Inspector(tmp_path, "plugins", {"command": server.command, "args": server.args, "env": server.env})
+    added = await inspector.call("other__run", left=2)
+    assert [part["text"] for part in added["content"]] == ["2.5"]
 
 
 @promise("plugins:mcp")
