@@ -165,7 +165,8 @@ def _in(row: RunRow, name: str) -> str:
 
 def _of_task(row: RunRow) -> str:
     """Return whose words say what a run is about."""
-    return TASK_OF_OTHERS if row.opened.get("text_by_others") else "task"
+    by_others = bool(row.opened) and calls.Opened.model_validate(row.opened).text_by_others
+    return TASK_OF_OTHERS if by_others else "task"
 
 
 def _ref(event: Event) -> str:

@@ -25,7 +25,7 @@ from gateways.links import Seals
 from people.decide.looking import hindrance
 from people.runs.finding import KnownRun, Sources, find
 from people.runs.listing import list_page
-from people.runs.starting import start_once
+from people.runs.starting import in_own_name, start_once
 from store.store import Store
 
 MOST_EVENTS = 50
@@ -60,7 +60,7 @@ class EngineRuns:
         nonce = digest_of(["once", once])[:_NONCE] if once else secrets.token_hex(_NONCE // 2)
         workflow_id = f"mcp-{nonce}-{self._mark(caller, nonce)}"
         given = {f"{name}_from": "others" for name in said if caller not in self._trusted}
-        task = {**task, **given, "user_id": caller, "by": caller}
+        task = in_own_name({**task, **given}, caller)
         if once:
             return await start_once(self._backstay, self._store, task, workflow_id)
         return (await self._backstay.start(task, workflow_id)).id

@@ -91,7 +91,7 @@ def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:
     return text
 
 
-def is_own(visitor: Visitor, name: Any) -> bool:
+def _is_own(visitor: Visitor, name: Any) -> bool:
     """Return whether a program named whoever it acts for."""
     return isinstance(name, str) and principal(name) == visitor.by
 
@@ -101,7 +101,7 @@ def without_names(visitor: Visitor, body: Mapping[str, Any]) -> dict[str, Any]:
     said = dict(body)
     for name in ("by", "proof"):
         given = said.pop(name, None)
-        if given is not None and not (name == "by" and is_own(visitor, given)):
+        if given is not None and not (name == "by" and _is_own(visitor, given)):
             raise DecisionInvalid(f"{name}: is made here, from who you are; leave it out")
     return said
 

@@ -1,10 +1,11 @@
-"""Start a run once under a name that whoever starts it has chosen, however often they ask for it."""
+"""Start runs in the name of whoever starts them, and once under a name that they have chosen."""
 
 from typing import Any
 
+from backstay.authority import principal
 from backstay.client import Backstay
 from backstay.client.executions import started_with
-from backstay.errors import DecisionRefused, RunNotFound
+from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
 from backstay.task.task import Task
 from store.store import Store
 
@@ -27,3 +28,17 @@ async def start_once(backstay: Backstay, store: Store, task: dict[str, Any], wor
     if isinstance(given, dict) and {name: said for name, said in given.items() if name != "proof"} != wanted:
         raise DecisionRefused("once: you started another task under this name; use another one")
     return workflow_id
+
+
+def in_own_name(task: dict[str, Any], by: str) -> dict[str, Any]:
+    """Return a task as one of the person who starts it, who is its user too.
+
+    Raises TaskInvalid where it names somebody else, or brings a proof.
+    """
+    for name in ("user_id", "by"):
+        given = task.get(name)
+        if given is not None and not (isinstance(given, str) and principal(given) == by):
+            raise TaskInvalid(f"task.{name}: is {by}, who starts the run; leave it out")
+    if task.get("proof") is not None:
+        raise TaskInvalid("task.proof: is made here; leave it out")
+    return {**task, "user_id": by, "by": by}

@@ -13,8 +13,8 @@ from backstay.errors import TaskInvalid
 from backstay.shown import one_line
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_path
-from gateways.web.sent import Sent, is_own, text_in
-from people.runs.starting import start_once
+from gateways.web.sent import Sent, text_in
+from people.runs.starting import in_own_name, start_once
 
 _LONGEST_ONCE = 200
 _FIELDS = frozenset({"task", "once"})
@@ -44,9 +44,8 @@ def _id_of(visitor: Visitor, once: str) -> str | None:
 
 def _asked(sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], str]:
     """Return the task that was sent, in the name of the visitor, and the name under which it is started once."""
-    own = {"user_id": visitor.by, "by": visitor.by}
     if sent.json is None:
-        return {"text": sent.get("text").strip(), **own}, sent.get("once")[:_LONGEST_ONCE]
+        return in_own_name({"text": sent.get("text").strip()}, visitor.by), sent.get("once")[:_LONGEST_ONCE]
     if unknown := sorted(sent.json.keys() - _FIELDS):
         raise DecisionInvalid(f"{one_line(unknown[0], 80)}: unknown field; send `task`, and `once` if you like")
     task, once = sent.json.get("task"), text_in(sent.json, "once")
@@ -54,15 +53,4 @@ def _asked(sent: Sent, visitor: Visitor) -> tuple[dict[str, Any], str]:
         raise TaskInvalid('task: must be an object, such as {"text": "..."}')
     if len(once) > _LONGEST_ONCE:
         raise DecisionInvalid(f"once: longer than {_LONGEST_ONCE} characters; use a shorter one")
-    return {**_without_names(task, visitor), **own}, once
-
-
-def _without_names(task: dict[str, Any], visitor: Visitor) -> dict[str, Any]:
-    """Return a task without whose it is; raises TaskInvalid where it names somebody else, or brings a proof."""
-    for name in ("user_id", "by"):
-        given = task.get(name)
-        if given is not None and not is_own(visitor, given):
-            raise TaskInvalid(f"task.{name}: is {visitor.by}, who starts the run; leave it out")
-    if task.get("proof") is not None:
-        raise TaskInvalid("task.proof: is made here; leave it out")
-    return task
+    return in_own_name(task, visitor.by), once
