@@ -39,8 +39,12 @@ def engine_server(
 
 async def serve_stdio(server: Server[Any]) -> None:
     """Serve one client until it leaves."""
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    try:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    except* BrokenPipeError:
+        # It has left amid an answer; its runs go on.
+        pass
 
 
 def caller_of(context: Context) -> str:

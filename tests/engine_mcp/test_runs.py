@@ -6,7 +6,10 @@ import json
 import pytest
 import pytest_asyncio
 
+from backstay.bounds import size_of
+from backstay.task.reading import PAGE_BYTES
 from backstay.testing import Reply
+from gateways.engine_mcp.views import result_view, whole_view
 from tests.engine import Scripts, engine, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
 from tests.requirements import promise
@@ -68,6 +71,52 @@ async def test_a_run_that_fails_is_a_completed_task_with_an_error(opened):
     task = await ana.started(script(FAILED))
     ended = await ana.until(task["taskId"], "completed")
     assert (ended["result"]["isError"], told(ended["result"])["outcome"]) == (True, "failed")
+
+
+@promise("clients:mcp-tasks")
+async def test_a_run_that_cannot_begin_says_why_and_one_that_was_terminated_is_a_failed_task(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    task = await ana.started(script(DONE), output_schema={"type": "nothing"})
+    ended = await ana.until(task["taskId"], "completed")
+    assert (ended["result"]["isError"], told(ended["result"])["error"]["type"]) == (True, "TaskInvalid")
+    async with served_engine(running, task_queue="nobody-works-here") as idle:
+        lost = (await Wire(idle, ANA).started(script(DONE)))["taskId"]
+        waiting = await ana.get(lost)
+        assert (waiting["status"], waiting["statusMessage"]) == ("working", "the run has not begun yet")
+        await running.client.get_workflow_handle(lost).terminate()
+        failed = await ana.get(lost)
+    assert (failed["status"], failed["error"]["code"], "result" in failed) == ("failed", -32603, False)
+    assert "the run was terminated" in failed["error"]["message"]
+    plain = await Wire(url, ANA, tasks=False).call("follow_run", run=lost)
+    assert told(plain)["status"] == "failed"
+
+
+@promise("clients:mcp-bounded")
+async def test_what_a_run_has_stored_is_read_by_its_ref_a_page_at_a_time(opened):
+    _, url = opened
+    ana = Wire(url, ANA)
+    task = (await ana.started(script(DONE)))["taskId"]
+    ref = told((await ana.until(task, "completed"))["result"])["events_ref"]
+    page = told(await ana.call("read_result", run=task, ref=ref))
+    assert (page["total"], page["value"][0]["name"], page["next"]) == (len(page["value"]), "run.started", None)
+    rest = told(await ana.call("read_result", run=task, ref=ref, offset=1))
+    assert rest["value"] == page["value"][1:]
+    for wrong, field in ({"ref": "0" * 40}, "ref"), ({"path": "outputs.nothing"}, "path"), ({"ref": "../x"}, "ref"):
+        answer = await ana.call("read_result", run=task, **wrong)
+        assert (answer["isError"], field in answer["content"][0]["text"]) == (True, True), answer
+
+
+@promise("clients:mcp-bounded")
+@pytest.mark.parametrize("field", ["raw_outputs", "output", "final_summary", "effects"])
+def test_a_part_of_a_result_that_is_too_large_is_left_out_and_says_how_it_is_read(field):
+    name = {"raw_outputs": "outputs", "final_summary": "summary"}.get(field, field)
+    large = {"raw_outputs": {"x": "y" * 120_000}, "effects": [{"tool": "a.b", "undo": "u" * 30_000}] * 9}
+    result = {"outcome": "completed", "success": True, field: large.get(field, "z" * 120_000)}
+    view = result_view("run", result)
+    assert size_of(view) <= PAGE_BYTES
+    assert f"read it with path '{name}'" in view[name]["left_out"]
+    assert size_of(whole_view(result)[name]) > PAGE_BYTES
 
 
 @promise("clients:mcp-waits")
