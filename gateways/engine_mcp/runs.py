@@ -213,11 +213,12 @@ class EngineRuns:
         backstay = self._backstay if caller in self._trusted else self._unsigned
         await backstay.run(workflow_id).decide({"request_id": question, **verdict, "by": caller})
 
-    async def cancel(self, caller: str, task: str) -> None:
-        """Cancel a run that is open."""
-        found = await self._found(caller, task)
-        if found.is_open:
+    async def cancel(self, caller: str, task: str) -> bool:
+        """Cancel a run, and return whether it was open."""
+        is_open = (await self._found(caller, task)).is_open
+        if is_open:
             await self._backstay.run(task).cancel()
+        return is_open
 
     async def handle(self, caller: str, task: ServedTask) -> types.CallToolResult:
         """Return how far a run is that goes on, or that was cancelled."""

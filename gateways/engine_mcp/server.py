@@ -117,7 +117,7 @@ class TaskServer:
                 if not isinstance(made, Begun):
                     return made
                 if has_extension(capabilities):
-                    return (await self._tasks.look(caller, made.task)).created()
+                    return (await self._begun(caller, made)).created()
                 return await self._waited(call, made)
         except TooMany as error:
             raise MCPError(_REFUSED, str(error)) from None
@@ -125,6 +125,13 @@ class TaskServer:
             return failed(str(error))
         except BackstayError as error:
             return failed(_told(error))
+
+    async def _begun(self, caller: str, begun: Begun) -> ServedTask:
+        try:
+            return await self._tasks.look(caller, begun.task)
+        except Transient:
+            # Whatever cannot be asked now, the client must know the task by its name.
+            return ServedTask.new(begun.task)
 
     async def _waited(self, call: Call, begun: Begun) -> types.CallToolResult:
         """Return what a task came to, or else what it is told by that goes on without this call."""

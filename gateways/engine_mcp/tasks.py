@@ -1,6 +1,7 @@
 """The extension `io.modelcontextprotocol/tasks` of revision 2026-07-28, as a server speaks it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -8,12 +9,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
+from backstay.errors import Transient
+
 EXTENSION = "io.modelcontextprotocol/tasks"
 MISSING_CAPABILITY, HEADER_MISMATCH = -32021, -32020
 POLL_MS = 2000
 """How often a client is told to ask how far a task is."""
-_LOOK_S = 1.0
-"""How often a task is looked at for a call that waits for it."""
+_FIRST_LOOK_S, _LOOK_S = 0.2, 2.0
+"""How long a call that waits for a task looks away from it, at first and later."""
 Report = Callable[[float, str], Awaitable[None]]
 """Tells a client how far its call is: a number that grows, and words."""
 
@@ -40,6 +43,12 @@ class ServedTask(NamedTuple):
     def has_ended(self) -> bool:
         """Return whether nothing of it changes any more."""
         return self.status in {"completed", "cancelled", "failed"}
+
+    @classmethod
+    def new(cls, name: str) -> "ServedTask":
+        """Return a task that has begun just now."""
+        now = time.time()
+        return cls(name, "working", now, now)
 
     def created(self) -> dict[str, Any]:
         """Return what a call is answered with that has begun it."""
@@ -90,8 +99,8 @@ class Tasks(Protocol):
         """Take answers to what a task asks, and ignore those to anything else; raises UnknownTask or BackstayError."""
         ...
 
-    async def cancel(self, caller: str, task: str) -> None:
-        """Have a task end, if it has not; raises UnknownTask or BackstayError."""
+    async def cancel(self, caller: str, task: str) -> bool:
+        """Have a task end, and return whether it had not; raises UnknownTask or BackstayError."""
         ...
 
     async def handle(self, caller: str, task: ServedTask) -> types.CallToolResult:
@@ -119,17 +128,31 @@ def has_extension(capabilities: types.ClientCapabilities | None) -> bool:
 
 
 async def settled(look: Callable[[], Awaitable[ServedTask]], report: Report, wait_s: float) -> ServedTask:
-    """Wait until a task ends or asks something, at most so long; return how far it is then."""
-    ends, told = asyncio.get_running_loop().time() + wait_s, 0.0
+    """Wait until a task ends or asks something, at most so long; return how far it is then.
+
+    Raises Transient where nobody can say so at the end of that time.
+    """
+    ends, told, pause = asyncio.get_running_loop().time() + wait_s, 0.0, _FIRST_LOOK_S
     while True:
-        task = await look()
-        if task.progress > told:
+        left = ends - asyncio.get_running_loop().time()
+        task = await _looked(look, is_last=left <= 0)
+        if task is not None and task.progress > told:
             told = task.progress
             await report(told, task.message)
-        left = ends - asyncio.get_running_loop().time()
-        if task.has_ended or task.status == "input_required" or left <= 0:
+        if task is not None and (task.has_ended or task.status == "input_required" or left <= 0):
             return task
-        await asyncio.sleep(min(_LOOK_S, left))
+        await asyncio.sleep(min(pause, max(left, 0)))
+        pause = min(pause * 1.5, _LOOK_S)
+
+
+async def _looked(look: Callable[[], Awaitable[ServedTask]], *, is_last: bool) -> ServedTask | None:
+    try:
+        return await look()
+    except Transient:
+        # The task goes on, whoever cannot be asked about it just now.
+        if is_last:
+            raise
+        return None
 
 
 def _moment(at: float) -> str:

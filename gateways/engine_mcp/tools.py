@@ -216,8 +216,9 @@ class EngineTools:
 
     async def _cancel(self, call: Call) -> types.CallToolResult:
         asked = CancelRun.admit(call.arguments)
-        await self._runs.cancel(call.caller, asked.run)
-        return answered({"run": asked.run, "cancelled": True, "next": "call follow_run to see its end"})
+        if await self._runs.cancel(call.caller, asked.run):
+            return answered({"run": asked.run, "cancelled": True, "next": "call follow_run to see its end"})
+        return answered({"run": asked.run, "cancelled": False, "next": "it has ended: call read_result"})
 
 
 def _tool(name: str, taken: type[_Taken], hints: types.ToolAnnotations, answer: Answer) -> ServedTool:

@@ -81,9 +81,10 @@ class Works:
         work = self._found(task)
         work.answers |= work.asks & responses.keys()
 
-    async def cancel(self, caller: str, task: str) -> None:
+    async def cancel(self, caller: str, task: str) -> bool:
         work = self._found(task)
-        work.cancelled = not work.served(task).has_ended
+        work.cancelled = work.cancelled or not work.served(task).has_ended
+        return work.cancelled
 
     async def handle(self, caller: str, task: ServedTask) -> types.CallToolResult:
         return answered({"task": task.id, "status": task.status})

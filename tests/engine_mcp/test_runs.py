@@ -7,8 +7,10 @@ import pytest
 import pytest_asyncio
 
 from backstay.bounds import size_of
+from backstay.errors import Unreachable
 from backstay.task.reading import PAGE_BYTES
 from backstay.testing import Reply
+from gateways.engine_mcp.tasks import ServedTask, settled
 from gateways.engine_mcp.views import result_view, whole_view
 from tests.engine import Scripts, engine, pending
 from tests.engine_mcp.served import Refused, Wire, sdk_client, served_engine
@@ -62,6 +64,7 @@ async def test_a_run_is_a_task_whose_result_is_that_of_the_run(opened):
     result = ended["result"]
     assert (result["isError"], told(result)["outputs"]) == (False, {"answer": 42})
     assert told(await ana.call("read_result", run=task["taskId"], path="outputs.answer"))["value"] == 42
+    assert told(await ana.call("cancel_run", run=task["taskId"]))["cancelled"] is False
 
 
 @promise("clients:mcp-tasks")
@@ -300,6 +303,25 @@ async def test_the_answer_of_a_client_is_nobodys_word_and_one_that_the_operator_
             await client.ask("tasks/cancel", {"taskId": task})
     assert [(source["kind"], source["content"]) for source in found[ANA]] == [("person", "others")]
     assert [(source["kind"], source["content"]) for source in found[BO]] == [("person", None)]
+
+
+@promise("clients:mcp-waits")
+async def test_a_call_waits_through_an_outage_and_tells_of_it_only_where_it_lasts():
+    told_of = [Unreachable("no answer"), ServedTask.new("t"), Unreachable("no answer"), ServedTask.new("t")]
+    told_of[-1] = told_of[-1]._replace(status="completed")
+
+    async def look():
+        said = told_of.pop(0) if told_of else Unreachable("no answer")
+        if isinstance(said, Unreachable):
+            raise said
+        return said
+
+    async def hear(_progress, _words):
+        pass
+
+    assert (await settled(look, hear, 30)).status == "completed"
+    with pytest.raises(Unreachable):
+        await settled(look, hear, 0)
 
 
 @promise("clients:mcp-waits")

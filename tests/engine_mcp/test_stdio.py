@@ -7,7 +7,6 @@ import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
@@ -125,14 +124,11 @@ async def started(entry):
 
 
 @promise("clients:mcp-stdio")
-@pytest.mark.parametrize(
-    ("flags", "said"), [(["--by", "a\u200bb"], "--by: "), (["--by", "ana", "--port", "0"], "--by: ")]
-)
-async def test_a_caller_that_cannot_be_is_refused_before_anything_is_served(opened, flags, said):
+async def test_a_caller_that_could_pass_for_another_is_refused_before_anything_is_served(opened):
     _, entry = opened
     process = await asyncio.create_subprocess_exec(
-        entry["command"], *entry["args"], *flags, env=entry["env"], stderr=asyncio.subprocess.PIPE
+        entry["command"], *entry["args"], "--by", "a\u200bb", env=entry["env"], stderr=asyncio.subprocess.PIPE
     )
     async with asyncio.timeout(60):
         _, faults = await process.communicate()
-    assert (process.returncode, said in faults.decode()) == (2, True), faults
+    assert (process.returncode, "--by: " in faults.decode()) == (2, True), faults
