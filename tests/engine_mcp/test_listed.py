@@ -1,11 +1,13 @@
-"""server.json tells registries and clients of MCP servers how the engine is started."""
+"""server.json and the documentation tell how the engine is started, and what its tools take."""
 
 import json
 import re
 import tomllib
 
 from backstay.settings import Settings
+from gateways.engine_mcp.tools import TOLD, StartRun
 from gateways.terminal.app import TABLE
+from tests.docs.blocks import names, table
 from tests.engine import ROOT
 from tests.requirements import promise
 
@@ -44,3 +46,13 @@ def test_every_variable_that_it_asks_for_is_a_setting_and_keys_are_secrets():
         assert variable["name"] in known
         assert variable.keys() <= {"name", "description", "format", "isRequired", "isSecret", "placeholder"}
         assert variable.get("isSecret", False) == variable["name"].endswith("_KEY")
+
+
+@promise("clients:mcp-listed")
+def test_the_documentation_names_every_tool_and_every_field_of_a_start():
+    tools = [name for row in table("docs/engine-mcp.md", "## The tools") for name in names(row[0])]
+    assert tools == list(TOLD["tools"])
+    text = (ROOT / "docs/engine-mcp.md").read_text(encoding="utf-8")
+    fields = text.partition("`start_run` takes these")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    known = [name for line in fields.splitlines()[2:] for name in names(line.split("|")[0] or line.split("|")[1])]
+    assert set(known) == set(StartRun.model_fields)
