@@ -129,7 +129,12 @@ MAY_IMPORT: dict[str, dict[str, tuple[str, ...]]] = {
         "system": EVERYWHERE,
         "toolbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
         "sandbox": ("gateways/terminal/*", "gateways/plugin_jobs/*"),
-        "mcp": ("gateways/plugin_jobs/mcp_server.py", "gateways/terminal/memory/serving.py", "gateways/engine_mcp/*"),
+        "mcp": (
+            "gateways/plugin_jobs/mcp_server.py",
+            "gateways/terminal/memory/serving.py",
+            "gateways/engine_mcp/*",
+            "gateways/mcp_serving.py",
+        ),
         "pydantic": EVERYWHERE,
         "structlog": EVERYWHERE,
         "jinja2": EVERYWHERE,

@@ -11,7 +11,8 @@ from backstay.task.event import Event
 from backstay.task.result import Outcome
 from backstay.task.status import Status
 from gateways.engine_mcp.tasks import ServedTask
-from gateways.engine_mcp.views import answered, elicitation, result_view, waiting_words
+from gateways.engine_mcp.views import elicitation, result_view, waiting_words
+from gateways.mcp_serving import answered
 from people.runs.finding import KnownRun
 
 _LOST = (RunTerminated, RunTimedOut, RunNotFound, Pruned)

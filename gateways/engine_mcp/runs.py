@@ -20,8 +20,9 @@ from backstay.task.event import Event
 from backstay.task.reading import Reading, at_path, page_of
 from gateways.engine_mcp.own_run import OwnRun
 from gateways.engine_mcp.tasks import ServedTask, UnknownTask
-from gateways.engine_mcp.views import answered, event_view, questions_of, result_view, verdict_of, waits_for, whole_view
+from gateways.engine_mcp.views import event_view, questions_of, result_view, verdict_of, waits_for, whole_view
 from gateways.links import Seals
+from gateways.mcp_serving import answered
 from people.decide.looking import hindrance
 from people.runs.finding import KnownRun, Sources, find
 from people.runs.listing import list_page

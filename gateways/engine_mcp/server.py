@@ -27,6 +27,7 @@ from gateways.engine_mcp.tasks import (
     require_extension,
     settled,
 )
+from gateways.mcp_serving import failed
 
 MOST_ID = 200
 """Characters of the id of a task."""
@@ -173,11 +174,6 @@ class TaskServer:
         else:
             await self._tasks.cancel(caller, params.task_id)
         return {"resultType": "complete"}
-
-
-def failed(why: str) -> types.CallToolResult:
-    """Return the answer of a tool that could not do what it was asked for."""
-    return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
 
 
 def _told(error: BackstayError) -> str:

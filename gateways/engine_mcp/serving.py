@@ -1,10 +1,9 @@
-"""Serve the engine to MCP clients: over stdio to one, in whose name this process runs, or over HTTP to many."""
+"""Put the engine's MCP server together, and serve it over HTTP to callers that are known."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import INVALID_REQUEST
 from starlette.applications import Starlette
@@ -35,16 +34,6 @@ def engine_server(
     tools = EngineTools(runs, definitions, limits, may_start).served()
     served = TaskServer(tools, runs, name=_NAME, instructions=TOLD["instructions"], caller=caller, limits=limits)
     return served.server()
-
-
-async def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client until it leaves."""
-    try:
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
-    except* BrokenPipeError:
-        # It has left amid an answer; its runs go on.
-        pass
 
 
 def caller_of(context: Context) -> str:

@@ -19,7 +19,7 @@ from gateways.engine_mcp.limits import Limits
 from gateways.engine_mcp.runs import EngineRuns
 from gateways.engine_mcp.server import Call, ServedTool
 from gateways.engine_mcp.tasks import Begun, settled
-from gateways.engine_mcp.views import answered
+from gateways.mcp_serving import answered
 
 TOLD = data_beside(__file__)
 _LONGEST_WAIT_S = 600

@@ -1,10 +1,7 @@
 """Say in JSON what a caller is told of a run, within the bytes that one answer may have."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from mcp import types
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.canonical import canonical
@@ -18,13 +15,6 @@ _WORDS = 300
 _ANSWER = "answer"
 _LEFT_OUT = ("outputs", "output", "effects", "summary")
 """What is left out of a result that is too large, in this order."""
-
-
-def answered(told: dict[str, Any], *, is_error: bool = False) -> types.CallToolResult:
-    """Return what a tool answers: as structured content, and as text for clients that read no other."""
-    text = json.dumps(told, ensure_ascii=True)
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
-    return types.CallToolResult(content=content, structured_content=told, is_error=is_error)
 
 
 def result_view(run: str, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 from backstay.version import version
+from gateways.mcp_serving import failed, serve_stdio
 from gateways.plugin_jobs.following import Follower
 from gateways.plugin_jobs.help_cache import HelpCache, make_home
 from gateways.plugin_jobs.jobs import Jobs, PluginJob, digest_of
@@ -89,7 +89,7 @@ class PluginServer:
         await asyncio.to_thread(self._cache.refresh)
         found = self._named().get(params.name)
         if found is None:
-            return _failed(f"there is no tool {params.name!r}")
+            return failed(f"there is no tool {params.name!r}")
         arguments = params.arguments or {}
         job = PluginJob(
             id=str(uuid.uuid4()),
@@ -197,8 +197,7 @@ async def serve(place: Place, describe: Sequence[str], *, local: bool) -> None:
         runs = DurableRuns(follower)
     server = PluginServer(cache, jobs, router, runs).server()
     try:
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+        await serve_stdio(server)
     finally:
         if following is not None:
             following.cancel()
@@ -213,11 +212,7 @@ def _words(status: str, payload: Any) -> str:
 
 def _answer(status: str, payload: Any) -> types.CallToolResult:
     if status != "success":
-        return _failed(str(payload.get("error", status)) if isinstance(payload, dict) else str(payload))
+        return failed(str(payload.get("error", status)) if isinstance(payload, dict) else str(payload))
     text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
     structured = payload if isinstance(payload, dict) else None
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=structured)
-
-
-def _failed(error: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=error)], is_error=True)

@@ -19,7 +19,7 @@ from gateways.engine_mcp.limits import Limits
 from gateways.engine_mcp.server import Call, ServedTool, TaskServer
 from gateways.engine_mcp.serving import caller_of, http_app
 from gateways.engine_mcp.tasks import Begun, ServedTask, UnknownTask
-from gateways.engine_mcp.views import answered
+from gateways.mcp_serving import answered
 from gateways.web.guard import Guard
 
 ASKED: dict[str, Any] = {

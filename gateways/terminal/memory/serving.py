@@ -1,17 +1,16 @@
 """Offer the memory of one user over MCP: it can be searched and read, and nothing else."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 from backstay.data_files import data_beside
 from backstay.errors import BackstayError
 from backstay.shown import one_line
 from backstay.version import version
+from gateways.mcp_serving import answered, failed, serve_stdio
 
 if TYPE_CHECKING:
     from store.store import Store
@@ -52,8 +51,8 @@ class MemoryServer:
         try:
             told = await self._answer(params.name, params.arguments or {})
         except BackstayError as error:
-            return _failed(str(error))
-        return told if isinstance(told, types.CallToolResult) else _answered(told)
+            return failed(str(error))
+        return told if isinstance(told, types.CallToolResult) else answered(told)
 
     async def _answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | types.CallToolResult:
         match name, arguments:
@@ -63,28 +62,17 @@ class MemoryServer:
                 return {"items": [recalled.told() for recalled in found]}
             case "show_memory", {"id": int(number)} if not isinstance(number, bool):
                 shown = await self._store.memory.show(self._owner, number)
-                return _failed(f"there is no item {number}") if shown is None else shown.told()
+                return failed(f"there is no item {number}") if shown is None else shown.told()
             case (("search_memory" | "show_memory"), _):
-                return _failed(f"{name}: give {' and '.join(TOOLS['tools'][name]['input_schema']['required'])}")
+                return failed(f"{name}: give {' and '.join(TOOLS['tools'][name]['input_schema']['required'])}")
             case _:
-                return _failed(f"there is no tool {one_line(name, 80)!r}")
+                return failed(f"there is no tool {one_line(name, 80)!r}")
 
 
 async def serve(store: "Store", owner: str) -> None:
     """Serve one client until it leaves."""
-    server = MemoryServer(store, owner).server()
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+    await serve_stdio(MemoryServer(store, owner).server())
 
 
 def _number(value: Any, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
-
-
-def _answered(told: dict[str, Any]) -> types.CallToolResult:
-    text = json.dumps(told, ensure_ascii=True)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=told)
-
-
-def _failed(error: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=error)], is_error=True)

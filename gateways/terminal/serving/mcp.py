@@ -51,8 +51,9 @@ async def mcp(*, by: Caller = None, port: Port = None, host: str = HOST) -> None
 
 
 async def _over_stdio(settings: Settings, runs: "EngineRuns", by: str) -> None:
-    from gateways.engine_mcp.serving import engine_server, serve_stdio
+    from gateways.engine_mcp.serving import engine_server
     from gateways.links import Stranger, person
+    from gateways.mcp_serving import serve_stdio
 
     try:
         caller = person(by)
