@@ -1,7 +1,7 @@
 """Put the engine's MCP server together, and serve it over HTTP to callers that are known."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -9,7 +9,7 @@ from mcp.types import INVALID_REQUEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -22,6 +22,7 @@ from gateways.links import Stranger
 
 _NAME = "backstay"
 _CALLER = "backstay.caller"
+_METADATA = "/.well-known/oauth-protected-resource"
 Named = Callable[[Request], Awaitable[str]]
 """Says who sends a request; raises Stranger."""
 
@@ -44,12 +45,37 @@ def caller_of(context: Context) -> str:
     return str(request.scope[_CALLER])
 
 
+class SignIn(NamedTuple):
+    """Tell clients where their people sign in for this server, as RFC 9728 says it."""
+
+    issuer: str
+    """Who makes out the tokens that are believed."""
+    url: str | None
+    """The public address; None where requests are made to this machine under its own names."""
+
+    def place(self, request: Request, path: str) -> str:
+        """Return the address of a path, as clients reach it."""
+        return f"{self.url or str(request.base_url)}".rstrip("/") + path
+
+    def routes(self, path: str) -> list[Route]:
+        """Return the routes under which clients look for that."""
+
+        async def told(request: Request) -> Response:
+            resource = self.place(request, path)
+            servers = {"authorization_servers": [self.issuer], "bearer_methods_supported": ["header"]}
+            return JSONResponse({"resource": resource, **servers})
+
+        return [Route(place, told, methods=["GET"]) for place in (f"{_METADATA}{path}", _METADATA)]
+
+
 class _Endpoint:
     """Let requests through whose caller is known."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, named: Named) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, named: Named, sign_in: SignIn | None, path: str) -> None:
         self._manager = manager
         self._named = named
+        self._sign_in = sign_in
+        self._path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # A browser sends the cookie of the page by itself, whoever has it do so.
@@ -63,7 +89,7 @@ class _Endpoint:
             caller = await self._named(request)
         except Stranger as error:
             answer = _refused(401, str(error))
-            answer.headers["WWW-Authenticate"] = "Bearer"
+            answer.headers["WWW-Authenticate"] = self._challenge(request)
             await answer(scope, receive, send)
             return
         except BackstayError as error:
@@ -71,12 +97,20 @@ class _Endpoint:
             return
         await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
 
+    def _challenge(self, request: Request) -> str:
+        if self._sign_in is None:
+            return "Bearer"
+        return f'Bearer resource_metadata="{self._sign_in.place(request, f"{_METADATA}{self._path}")}"'
 
-def http_app(server: Server[Any], path: str, named: Named, guard: Middleware) -> Starlette:
-    """Return what serves it over HTTP, without sessions, behind a guard."""
+
+def http_app(
+    server: Server[Any], path: str, named: Named, guard: Middleware, *, sign_in: SignIn | None = None
+) -> Starlette:
+    """Return what serves it over HTTP, without sessions, behind a guard; `sign_in` says where clients get tokens."""
     manager = StreamableHTTPSessionManager(server, stateless=True)
-    route = Route(path, _Endpoint(manager, named), methods=["POST"])
-    return Starlette(routes=[route], middleware=[guard], lifespan=lambda _: manager.run())
+    routes = [Route(path, _Endpoint(manager, named, sign_in, path), methods=["POST"])]
+    routes += [] if sign_in is None else sign_in.routes(path)
+    return Starlette(routes=routes, middleware=[guard], lifespan=lambda _: manager.run())
 
 
 def _refused(status: int, why: str) -> JSONResponse:

@@ -80,7 +80,7 @@ def app_of(settings: Settings, runs: "EngineRuns", host: str) -> "Starlette":
     from starlette.middleware import Middleware
     from starlette.requests import Request
 
-    from gateways.engine_mcp.serving import caller_of, engine_server, http_app
+    from gateways.engine_mcp.serving import SignIn, caller_of, engine_server, http_app
     from gateways.links import open_seals
     from gateways.web.guard import Guard
     from gateways.web.identity import may_start
@@ -94,8 +94,11 @@ def app_of(settings: Settings, runs: "EngineRuns", host: str) -> "Starlette":
     def starts(caller: str) -> bool:
         return may_start(identity, settings.web_starters, caller)
 
+    sign_in = None
+    if settings.web_identity == "oidc" and settings.oidc_issuer is not None:
+        sign_in = SignIn(settings.oidc_issuer, settings.url)
     server = engine_server(runs, _Kept(settings), caller=caller_of, may_start=starts)
-    return http_app(server, PATH, named, Middleware(Guard, url=settings.url))
+    return http_app(server, PATH, named, Middleware(Guard, url=settings.url), sign_in=sign_in)
 
 
 class _Kept:
