@@ -127,9 +127,12 @@ async def a_task_that_is_guessed(case):
 
 async def a_run_that_another_door_has_started(case):
     task = case.scripts.task(ASK, DONE, user_id=EVE)
-    handle = await case.running.start(task)
-    assert (await case.refused(case.eve, "tasks/get", taskId=handle.id)).code == -32602
-    await handle.terminate()
+    for name in (None, f"mcp-{'0' * 24}-{'0' * 32}"):
+        handle = await case.running.start(task, name)
+        await pending(handle)
+        assert (await case.refused(case.eve, "tasks/get", taskId=handle.id)).code == -32602
+        assert handle.id not in json.dumps(await case.eve.call("list_runs"))
+        await handle.terminate()
 
 
 async def an_answer_that_approves(case):
@@ -140,6 +143,18 @@ async def an_answer_that_approves(case):
         assert "is no question" in await case.wrong(
             case.ana, "answer_question", run=case.task, question=request, answer=answer
         )
+
+
+async def an_answer_that_passes_for_the_word_of_its_person(case):
+    task = (await case.ana.started(case.scripts.task(ASK, SENDS)["text"]))["taskId"]
+    ((key, _),) = (await case.ana.until(task, "input_required"))["inputRequests"].items()
+    said = {key: {"action": "accept", "content": {"answer": "kim@x.example"}}}
+    await case.ana.ask("tasks/update", {"taskId": task, "inputResponses": said})
+    (request,) = await pending(case.running.client.get_workflow_handle(task))
+    # Also where the policy does not ask for proofs of anybody.
+    sources = request["calls"][0]["sources"]["/to"]
+    assert [(source["kind"], source["content"]) for source in sources] == [("person", "others")]
+    await case.ana.ask("tasks/cancel", {"taskId": task})
 
 
 async def fields_that_are_the_operators(case):
@@ -231,6 +246,7 @@ ATTACKS = [
     a_task_that_is_guessed,
     a_run_that_another_door_has_started,
     an_answer_that_approves,
+    an_answer_that_passes_for_the_word_of_its_person,
     fields_that_are_the_operators,
     a_run_without_a_limit,
     fields_that_are_too_large,

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.service import RPCError
 
 from backstay.bounds import size_of
 from backstay.errors import Unreachable
@@ -268,6 +272,27 @@ async def test_the_same_start_starts_one_run_and_another_one_under_its_name_is_r
     other = await ana.started(script(FAILED), once="april")
     assert (other["isError"], "once: you started another task" in other["content"][0]["text"]) == (True, True)
     assert (await bo.started(text, once="april"))["taskId"] != tasks[0]["taskId"]
+
+
+@promise("clients:mcp-once")
+async def test_a_run_that_temporal_has_forgotten_is_still_the_one_of_its_name(opened):
+    running, url = opened
+    ana, text = Wire(url, ANA), script(DONE)
+    task = (await ana.started(text, once="long ago"))["taskId"]
+    await ana.until(task, "completed")
+    execution = WorkflowExecution(workflow_id=task)
+    forget = DeleteWorkflowExecutionRequest(namespace=running.client.namespace, workflow_execution=execution)
+    await running.client.workflow_service.delete_workflow_execution(forget)
+    async with asyncio.timeout(60):
+        with suppress(RPCError):
+            while True:
+                await running.client.get_workflow_handle(task).describe()
+                await asyncio.sleep(0.1)
+    assert (await ana.started(text, once="long ago"))["taskId"] == task
+    assert told((await ana.get(task))["result"])["outputs"] == {"answer": 42}
+    # Nothing is left of it that could be replayed.
+    for known in [each for each in running.ran.executions if each[0] == task]:
+        del running.ran.executions[known]
 
 
 @promise("clients:mcp-words")
