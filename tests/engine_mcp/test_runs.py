@@ -275,6 +275,7 @@ async def test_the_same_start_starts_one_run_and_another_one_under_its_name_is_r
 
 
 @promise("clients:mcp-once")
+@pytest.mark.thorough
 async def test_a_run_that_temporal_has_forgotten_is_still_the_one_of_its_name(opened):
     running, url = opened
     ana, text = Wire(url, ANA), script(DONE)
