@@ -7,6 +7,7 @@ from activities.batches import Batches
 from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.resources import Resources
+from activities.runs.delegating import Delegating
 from activities.runs.pages import Pages
 from activities.runs.recalling import Recalling
 from activities.runs.runs import Runs
@@ -24,12 +25,13 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     transcripts = Transcripts(resources.records, resources.settings.context_tokens)
     searches = Searches(resources)
-    runs = Runs(resources, transcripts, searches)
+    outcomes = Outcomes(resources)
+    delegating = Delegating(resources, transcripts, outcomes)
+    runs = Runs(resources, transcripts, searches, delegating)
     checks = Checks(resources)
     tools = Tools(resources)
     batches = Batches(resources, tools)
     model = Model(resources, transcripts)
-    outcomes = Outcomes(resources)
     starting = Starting(resources)
     return [
         runs.open_run,
@@ -50,6 +52,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.load_effects,
         starting.begin_start,
         starting.end_start,
+        delegating.begin_subruns,
+        delegating.end_subruns,
         runs.notifications.check_proof,
         runs.notifications.hide_secrets,
         runs.remember_lines,

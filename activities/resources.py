@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from temporalio.client import Client
@@ -18,7 +18,7 @@ from backstay.errors import ArgumentsInvalid, BackstayError
 from backstay.policies.policy import Policy
 from backstay.profile import Profiles
 from backstay.redaction.redactor import Redactor
-from backstay.requests import CallTogether, CallTool, OfRun
+from backstay.requests import CallTogether, CallTool, FollowTask, OfRun, SettleEffect
 from backstay.settings import Settings
 from backstay.task.event import Event
 from backstay.tools.tool import BUILTIN, Tool, WorkspaceLimits
@@ -34,6 +34,7 @@ from toolbox.manifest.builder import masked
 from toolbox.providers.provider import Caller, WorkspaceAccess
 from toolbox.toolbox import Toolbox
 
+OfEffect = TypeVar("OfEffect", CallTool, FollowTask, SettleEffect)
 _timeline = structlog.get_logger("backstay.timeline")
 _log = structlog.get_logger("backstay.toolbox")
 
@@ -155,6 +156,14 @@ class Activities:
     def together(self) -> AbstractAsyncContextManager[Waiting]:
         """Let what an activity writes wait for its next transaction, or for its end."""
         return self.store.together()
+
+    async def as_made(self, ask: OfEffect) -> OfEffect:
+        """Return what is asked about an effect as it is asked of the run that made it.
+
+        A run knows the effects of its sub-runs by numbers of its own.
+        """
+        made = None if ask.effect is None else await self.store.subruns.made(ask.run, ask.effect)
+        return ask if made is None else ask.model_copy(update={"run": made.run, "effect": made.n, "decisions": ()})
 
     async def begin(self, ask: OfRun) -> None:
         """Refuse another store than the run's, and write the events and decisions that came with the call."""

@@ -18,7 +18,6 @@ from backstay.requests import (
     ActAndAsk,
     Announce,
     AskModel,
-    BeginStart,
     CallTogether,
     CallTool,
     CarryOver,
@@ -27,7 +26,6 @@ from backstay.requests import (
     CloseRun,
     DigestPayload,
     EndRehearsal,
-    EndStart,
     FindTools,
     FollowTask,
     ForgetProgram,
@@ -48,7 +46,6 @@ from backstay.requests import (
 )
 from backstay.responses import (
     Acted,
-    BegunStart,
     Called,
     CarriedOver,
     CheckedCall,
@@ -62,6 +59,15 @@ from backstay.responses import (
     Proven,
     RememberedLines,
     Reproduced,
+)
+from backstay.starting import (
+    BeginStart,
+    BeginSubruns,
+    BegunStart,
+    BegunSubruns,
+    EndedSubruns,
+    EndStart,
+    EndSubruns,
 )
 from backstay.task.decision import Decision
 from backstay.task.reading import Page
@@ -197,6 +203,18 @@ async def begin_start(ask: BeginStart) -> BegunStart:
 @_entry
 async def end_start(ask: EndStart) -> int:
     """Settle what one run of a schedule or a trigger has cost; return it in millionths of a US dollar."""
+    raise NotImplementedError
+
+
+@_entry
+async def begin_subruns(ask: BeginSubruns) -> BegunSubruns:
+    """Keep what the sub-runs of one decision are started with."""
+    raise NotImplementedError
+
+
+@_entry
+async def end_subruns(ask: EndSubruns) -> EndedSubruns:
+    """Settle what sub-runs have spent, keep what they say, and take over their effects that stand."""
     raise NotImplementedError
 
 

@@ -40,6 +40,8 @@ class Profile(Frozen):
     """Whether `FINAL_ANSWER:` and `FURTHER_PROCESSING_REQUIRED:` mean something."""
     plans: bool = False
     """Whether the model may propose plans, also where the task does not want it to plan first."""
+    delegation: bool = False
+    """Whether the model may give parts of its task to sub-runs."""
     review: ReviewRules | None = None
     """How what a plan did is checked."""
     image: Literal["python", "data"] | None = None

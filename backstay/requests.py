@@ -9,6 +9,7 @@ from backstay.approvals.forecast import ForecastEntry
 from backstay.approvals.notice import NoticeDraft
 from backstay.approvals.proposal import Proposal
 from backstay.authority import Authority
+from backstay.budgets.share import Spent
 from backstay.frozen import Message
 from backstay.plans.plan_run import PlanEnd
 from backstay.plans.rehearsal import RehearsedCall
@@ -23,7 +24,6 @@ from backstay.task.event import Event, EventDraft, NumberedDraft, call_drafts, m
 from backstay.task.plan import Plan
 from backstay.task.reading import Reading
 from backstay.task.result import Result
-from backstay.task.standing import Kind
 from backstay.task.task import Task
 from backstay.task.theirs import Theirs
 from backstay.tools.tool import PreviewedCall, ToolResult, WorkspaceLimits
@@ -126,6 +126,8 @@ class AskModel(OfRun):
     """Whether the markers at the start of its words mean something."""
     memory: bool = False
     """Whether the model may recall what is remembered of earlier runs."""
+    delegation: bool = False
+    """Whether the model may give parts of the task to sub-runs."""
     progress: str = ""
     """What each of the last steps called and how that ended, in one line for the model."""
     sources: bool = False
@@ -398,27 +400,6 @@ class LoadEffects(OfRun):
     """Only the effect of this number; raises ArgumentsInvalid where its undo is not parked."""
 
 
-class BeginStart(OfRun):
-    """Reserve for one run of a schedule or a trigger, and say with which task it starts."""
-
-    kind: Kind
-    name: str
-    start: str
-    """The workflow id of the start."""
-
-
-class EndStart(OfRun):
-    """Settle what one run of a schedule or a trigger has cost."""
-
-    start: str
-    workflow_id: str
-    """Of the run."""
-    first_run_id: str = ""
-    """Of its first execution; empty where it was not started."""
-    fault: str = ""
-    """Why it was not started, or the type of the error that it failed with."""
-
-
 class CheckProof(OfRun):
     """Verify who decided."""
 
@@ -498,3 +479,5 @@ class CloseRun(OfRun):
     """What is still to be told; that it ended comes last."""
     remember: bool = False
     """Whether later runs of its user may recall it."""
+    spent: Spent | None = None
+    """What a sub-run has spent, for the run that delegated to it."""

@@ -38,6 +38,15 @@ class Found(Message):
     """Why providers cannot be used now, by provider."""
 
 
+class RunAbove(Message):
+    """Name a run that has delegated to this one, directly or through another sub-run."""
+
+    workflow_id: str
+    run_id: str
+    """Of its first execution."""
+    task_line: str = ""
+
+
 class Opened(Message):
     """Hold what was resolved when the run began."""
 
@@ -108,6 +117,9 @@ class Opened(Message):
     """What the run has where its task says nothing."""
     memory_of: str = ""
     """Whose memory the run reads or fills; empty where it has none."""
+    above: tuple[RunAbove, ...] = ()
+    """The runs that have delegated to this one, the first of them first; none for a run that a person, a program or a
+    schedule has started."""
     found: Found | None = None
     """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
     what to look for."""
@@ -115,21 +127,6 @@ class Opened(Message):
 
 NOT_OPENED = Opened(store="", model="", policy=Policy(), policy_hash="", prompt_hash="", catalog="", context="")
 """What holds until `open_run` has answered; only then a store is named."""
-
-
-NOT_BEGUN = "cancelled before it began"
-"""Why a run was never started, so that it has cost nothing."""
-
-
-class BegunStart(Message):
-    """Hold the task of a run that may start, or why it may not."""
-
-    workflow_id: str = ""
-    """Of the run; empty where it may not start."""
-    task: dict[str, Any] = Field(default_factory=dict)
-    """Signed for that run."""
-    line: str = ""
-    refused: str = ""
 
 
 class Hidden(Message):

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from backstay.budgets.share import Spent
 from backstay.errors import StoreMismatch
 from backstay.task.ledger.keys import Signer
 from store.accepted_lines import AcceptedLines
@@ -48,6 +49,7 @@ from store.secrets.handles import SecretHandles
 from store.secrets.seal import Seal
 from store.standing.starts import Starts
 from store.standing.tasks import StandingTasks
+from store.subruns import Subruns
 
 
 class Store:
@@ -88,6 +90,7 @@ class Store:
         self.standing = StandingTasks(database, clock, seal.with_own(identity.key("triggers")))
         self.starts = Starts(database, clock, seal.with_own(identity.key("triggers")))
         self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
+        self.subruns = Subruns(database, clock, self.events)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self._open_memory(database, clock)
@@ -160,13 +163,24 @@ class Store:
         return await write(self._database, work)
 
     async def close_run(
-        self, run: str, result: Mapping[str, Any], *, context: str | None, remembered: Sequence[Remembered] = ()
+        self,
+        run: str,
+        result: Mapping[str, Any],
+        *,
+        context: str | None,
+        remembered: Sequence[Remembered] = (),
+        spent: Spent | None = None,
     ) -> str | None:
-        """Keep how a run ended, and what its user's memory is to know of it; return the head of its chain."""
+        """Keep how a run ended, what its user's memory is to know of it, and what a sub-run has spent.
+
+        Return the head of its chain.
+        """
 
         def close(transaction: Transaction) -> str | None:
             if remembered:
                 self.memory.items.keep.within(transaction, run, remembered)
+            if spent is not None:
+                self.subruns.ended.within(transaction, run, spent)
             return self.runs.closed.within(transaction, run, result, context=context)
 
         return await self.write(close)

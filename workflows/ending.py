@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 from backstay import calls, errors
 from backstay.approvals.notice import Told
 from backstay.budgets.budget import Limit
+from backstay.budgets.share import MILLI, Spent
 from backstay.profile import OUT_OF_STEPS
 from backstay.task.context import ContextItem, answers_first
 from backstay.task.decision import Finish
@@ -19,10 +20,12 @@ from backstay.task.status import State
 from workflows.calls.model_calls import ModelCalls
 from workflows.calls.rollback import Rollback
 from workflows.calls.task_polls import end_left_tasks
+from workflows.calls.tool_calls import ToolCalls
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import error_of, fitting
 from workflows.state.state import RunState
 from workflows.state.work import EndedWork
+from workflows.subruns.subruns import LEFT, Subruns
 
 WITHHELD = (
     "the effects are kept, because the policy names who may decide and a cancellation does not prove who asks; "
@@ -94,6 +97,8 @@ class Ending:
         await workflow.wait_condition(lambda: not context.undoing)
         before = context.state.work.ended
         await end_left_tasks(context)
+        if context.state.work.subruns:
+            await Subruns(context, ToolCalls(context)).settle()
         context.fail_open_plans()
         if ended.error is not None and not ended.outputs:
             ended = replace(ended, outputs=_so_far(context.state))
@@ -157,6 +162,10 @@ class Ending:
             return
         if self._withheld(ended):
             self.context.record("undo.withheld", WITHHELD)
+            return
+        if ended.outcome is Outcome.CANCELLED and self.context.state.opened.above:
+            # It takes back all of the tree, in the order in which that was done.
+            self.context.record("undo.left", LEFT)
             return
         # A person cancels, or rejects and stops.
         by_itself = ended.outcome not in {Outcome.REJECTED, Outcome.CANCELLED}
@@ -241,6 +250,17 @@ class Ending:
             plans=tuple(run.end for run in state.plans),
             notices=self.context.approvals.notices.with_last(Told.ENDED),
             remember=bool(state.opened.memory_of) and state.opened.profile.memory.write,
+            spent=self._spent() if state.opened.above else None,
+        )
+
+    def _spent(self) -> Spent:
+        """Return what a sub-run has spent, for the run that delegated to it."""
+        state = self.context.state
+        return Spent(
+            usage=state.usage,
+            micro=state.ledger.spent,
+            wall_ms=round(self.context.stopwatch.seconds * MILLI),
+            added=state.budget.added_since(state.task.budget),
         )
 
 

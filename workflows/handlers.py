@@ -130,13 +130,19 @@ class Handlers:
 
     @workflow.query(description="Limits, what is used, what is reserved")
     def budget(self) -> dict[str, Any]:
-        """Return budget, usage and the ledger."""
+        """Return budget, usage, the ledger, and the shares of sub-runs under way."""
         state = self._known_state()
+        subruns = state.work.subruns
         return {
             "budget": state.budget.plain(),
             "usage": usage_shown(state.usage, state.ledger.spent),
             "reserved_usd": round(state.ledger.reserved / 1e6, 6),
             "active_seconds": round(self.context.stopwatch.seconds, 3),
+            **(
+                {"delegated": [{"workflow_id": each.workflow_id, **each.share.shown} for each in subruns]}
+                if subruns
+                else {}
+            ),
         }
 
     @workflow.query(description='A plan by {"plan_id": "p1", "offset": 0}, or the current one; null without a plan')
@@ -417,6 +423,9 @@ class Handlers:
 
     async def _undo(self, said: Said, more: dict[str, Any]) -> dict[str, Any]:
         context = self.context
+        if open_ones := context.state.work.subruns:
+            names = one_line(", ".join(child.workflow_id for child in open_ones), 300)
+            raise errors.DecisionRefused(f"undo: sub-runs are under way ({names}); wait for them, or cancel them first")
         await self._without_people(lambda: not context.undoing, besides=self.pending_before_undo)
         if context.ending:
             raise errors.DecisionRefused("undo: the run is ending or has ended; start UndoRun then")

@@ -19,6 +19,7 @@ from backstay.task.decision import (
     AskPerson,
     CallTools,
     Decision,
+    Delegate,
     Finish,
     MarkStep,
     Perception,
@@ -29,9 +30,9 @@ from backstay.task.decision import (
     SearchTools,
 )
 from backstay.task.result import Outcome
-from backstay.task.task import Task, too_long
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import DECIDED_BY, ToolResult
+from workflows.admitting import admitted_task, names_as_sent, out_of_bounds, repeated
 from workflows.calls.lifelines import count_failure
 from workflows.calls.model_calls import ModelCalls
 from workflows.calls.tool_calls import ToolCalls, answer_to
@@ -45,6 +46,7 @@ from workflows.plans.plans import Plans
 from workflows.programs.programs import Programs
 from workflows.state.state import RunState
 from workflows.state.work import Work
+from workflows.subruns.subruns import Subruns
 
 Value = TypeVar("Value")
 EFFECTS = "done_and_stands_do_not_repeat"
@@ -72,26 +74,27 @@ class RunTask(Messages):
         """Validate the task; an invalid one fails the workflow as `TaskInvalid`."""
         carried = carried_by(more)
         self.carried = carried if isinstance(carried, Carried) else None
-        self.invalid, admitted = _admitted(task)
+        self.invalid, admitted = admitted_task(task)
         self.invalid = carried if isinstance(carried, TaskInvalid) else self.invalid
         info = workflow.info()
-        self.invalid = self.invalid or _repeated(info)
+        self.invalid = self.invalid or repeated(info)
         self.prepare_handlers()
         self.context = RunContext(f"{info.workflow_id}/{info.first_execution_run_id}", admitted, self.show)
-        self.context.names_as_sent = _names_as_sent(task, admitted)
+        self.context.names_as_sent = names_as_sent(task, admitted)
         self.context.taken_over = self.carried is None
         self.carrying = self.carries = Carrying(self.context)
         self.context.continues = lambda: self.carries.wanted
         self.tool_calls = ToolCalls(self.context)
         self.programs = Programs(self.context, self.tool_calls)
         self.plans = Plans(self.context, self.tool_calls)
+        self.subruns = Subruns(self.context, self.tool_calls)
         self.model_calls = ModelCalls(self.context)
 
     @workflow.run
     async def run(self, task: Any = None, *more: Any) -> dict[str, Any]:
         """Drive the task to its end; every end but an invalid task, a cancellation and our own bugs is a Result."""
         # The server gives later executions a timeout of its own.
-        outside = self.invalid or (None if self.carried else _out_of_bounds(workflow.info(), task))
+        outside = self.invalid or (None if self.carried else out_of_bounds(workflow.info(), task))
         if outside is not None:
             raise as_application_error(outside)
         self.listening = asyncio.ensure_future(self.listen())
@@ -241,6 +244,10 @@ class RunTask(Messages):
                 return await self._ask_person(action)
             case CallTools():
                 return await self._call(action)
+            case Delegate():
+                answers = await self.subruns.delegate(action)
+                self._answer(answers)
+                return all(result.success for _, result in answers)
             case ProposePlan():
                 return await self._propose(action)
             case MarkStep():
@@ -463,33 +470,3 @@ def _tell_missing(context: RunContext, unavailable: dict[str, str]) -> None:
     for name in sorted(work.missing.keys() - unavailable.keys()):
         context.record("tools.back", f"{name} can be used now", provider=name)
     work.missing = dict(unavailable)
-
-
-def _admitted(task: Any) -> tuple[TaskInvalid | None, Task]:
-    try:
-        return None, Task.admit(task)
-    except TaskInvalid as error:
-        return error, Task(text="invalid")
-
-
-def _names_as_sent(task: Any, admitted: Task) -> dict[str, str]:
-    """Return the names of people in a task that were sent in another than their canonical form."""
-    sent = {name: task.get(name) for name in ("by", "user_id")} if isinstance(task, dict) else {}
-    return {name: said for name, said in sent.items() if isinstance(said, str) and said != getattr(admitted, name)}
-
-
-def _repeated(info: workflow.Info) -> TaskInvalid | None:
-    """Refuse a run that Temporal would begin anew by itself: its effects bear the numbers of the first."""
-    if info.cron_schedule:
-        return TaskInvalid(f"cron_schedule: {one_line(info.cron_schedule, 80)!r} is refused; start a run each time")
-    if info.retry_policy is not None:
-        return TaskInvalid("retry_policy: a run is not retried as a whole; start it without a retry policy")
-    return None
-
-
-def _out_of_bounds(info: workflow.Info, task: Any) -> TaskInvalid | None:
-    """Refuse a run that the server would end by itself: its effects would stand, and nobody would be told."""
-    for name, timeout in (("execution_timeout", info.execution_timeout), ("run_timeout", info.run_timeout)):
-        if timeout:  # a run that a lane starts is given 0 by the server, which means none
-            return TaskInvalid(f"{name}: refused, since it ends a run without undo; use budget.max_wall_seconds")
-    return too_long(task) if isinstance(task, dict | str) else None

@@ -7,29 +7,22 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 from temporalio import workflow
-from temporalio.common import Priority, WorkflowIDReusePolicy
-from temporalio.exceptions import (
-    ApplicationError,
-    CancelledError,
-    ChildWorkflowError,
-    TerminatedError,
-    WorkflowAlreadyStartedError,
-)
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from backstay import calls
 from backstay.errors import BackstayError
 from backstay.frozen import Frozen
 from backstay.requests import OfRun
-from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
+from backstay.starting import NOT_BEGUN
 from backstay.task.standing import Kind
 from backstay.task.task import Task
 from workflows.context.run_context import RunContext
 from workflows.dispatch.activity_calls import ASKED_ABOUT, ActivityCalls, as_application_error
+from workflows.dispatch.children import CANCELLED, fault_of, start_run
 
 AGAIN = timedelta(minutes=1)
 """How long a store that cannot be reached is left alone; no person is there who could be asked about it."""
-CANCELLED = "cancelled"
 TAKEN = "a run of that name was started before"
 Answer = TypeVar("Answer")
 
@@ -83,16 +76,7 @@ class StartRun:
     async def _ran(self, begun: calls.BegunStart) -> tuple[dict[str, str], bool]:
         """Start the run and wait for its end; return what came of it, and whether this start was cancelled."""
         try:
-            run = await workflow.start_child_workflow(
-                "RunTask",
-                begun.task,
-                id=begun.workflow_id,
-                cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                static_summary=begun.line or None,
-                priority=Priority(fairness_key=Task.admit(begun.task).fairness_key),
-            )
+            run = await start_run(begun.workflow_id, begun.task, begun.line, workflow.ParentClosePolicy.ABANDON)
         except WorkflowAlreadyStartedError:
             return {"fault": TAKEN}, False
         except asyncio.CancelledError:
@@ -100,7 +84,7 @@ class StartRun:
                 raise  # the worker evicts this
             return {"fault": CANCELLED}, True
         cancelled = await _finished(run)
-        return {"first_run_id": run.first_execution_run_id or "", "fault": _fault(run)}, cancelled
+        return {"first_run_id": run.first_execution_run_id or "", "fault": fault_of(run)}, cancelled
 
 
 async def _finished(work: "asyncio.Future[Any]") -> bool:
@@ -116,24 +100,6 @@ async def _finished(work: "asyncio.Future[Any]") -> bool:
             if isinstance(work, workflow.ChildWorkflowHandle):
                 work.cancel()
     return cancelled
-
-
-def _fault(run: "asyncio.Future[Any]") -> str:
-    """Return with what error a run failed; nothing for one that has a Result."""
-    if run.cancelled():
-        return CANCELLED
-    error = run.exception()
-    if not isinstance(error, ChildWorkflowError):
-        return "" if error is None else type(error).__name__
-    match error.cause:
-        case ApplicationError() as cause:
-            return cause.type or "failed"
-        case TerminatedError():
-            return "terminated"
-        case CancelledError():
-            return CANCELLED
-        case cause:
-            return type(cause).__name__
 
 
 async def _patiently(

@@ -20,11 +20,14 @@ def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
 
 
 FINISH, PROGRAM = "finish", "run_program"
-BUILT_IN, READING, PLANNING, MEMORY = (
+BUILT_IN, READING, PLANNING, MEMORY, DELEGATION = (
     [function(row["name"], row["description"], _object(row["required"], **row["properties"])) for row in rows]
     for rows in data_beside(__file__).values()
 )
-NAMES = frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY)) | ALIASES.keys()
+NAMES = (
+    frozenset[str](row["function"]["name"] for row in (*BUILT_IN, *READING, *PLANNING, *MEMORY, *DELEGATION))
+    | ALIASES.keys()
+)
 
 
 def functions_for(
@@ -36,6 +39,7 @@ def functions_for(
     plans: bool = False,
     reading: bool = False,
     memory: bool = False,
+    delegation: bool = False,
     offered: Mapping[str, PlanDefinition] | None = None,
     finish: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
@@ -43,8 +47,8 @@ def functions_for(
 
     `finish`: what is offered instead of the function of that name. With `plans`, the model may propose plans; with
     `reading`, there is more to read of what it was told; with `memory`, it may recall
-    earlier runs. While a model only plans, the tools are those that read its
-    workspace.
+    earlier runs; with `delegation`, it may give parts of its task to sub-runs. While a model only plans, the tools are
+    those that read its workspace.
     """
     programs = programs and not planning
     built_in = [row for row in BUILT_IN if programs or row["function"]["name"] != PROGRAM]
@@ -57,6 +61,7 @@ def functions_for(
         *built_in,
         *(PLANNING if plans or planning else ()),
         *(MEMORY if memory else ()),
+        *(DELEGATION if delegation and not planning else ()),
         *(
             function(name, about.description, about.parameters)
             for name, definition in (offered or {}).items()

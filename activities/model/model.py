@@ -210,6 +210,7 @@ class Model(Activities):
             again=_asked_again(transcript),
             markers=ask.markers,
             memory=ask.memory,
+            delegation=ask.delegation,
         )
         await parser.parse(found.message, started=transcript.started)
         self._note(ask, loaded.transcript, target, sent, found=found, parser=parser)

@@ -30,6 +30,8 @@ from backstay.task.decision import (
     Action,
     AskPerson,
     CallTools,
+    Delegate,
+    Delegation,
     Finish,
     ProposePlan,
     ReadResult,
@@ -84,10 +86,14 @@ class CompletionParser:
     """Whether a marker at the start of its words means something."""
     memory: bool = False
     """Whether the model may recall earlier runs."""
+    delegation: bool = False
+    """Whether the model may give parts of its task to sub-runs."""
     items: list[Item] = field(default_factory=list)
     """What is added to the transcript: the message itself and the refusals."""
     looks: list[Action] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    parts: list[Delegation] = field(default_factory=list)
+    """What is given to sub-runs."""
     question: RunProgram | ProposePlan | AskPerson | None = None
     finish: Finish | None = None
     output_fault: str = ""
@@ -102,7 +108,9 @@ class CompletionParser:
     def actions(self) -> tuple[Action, ...]:
         """Return the actions in the order in which they are performed."""
         batch = CallTools(calls=tuple(self.calls)) if self.calls else None
-        return (*self.looks, *(action for action in (batch, self.question, self.finish) if action is not None))
+        delegate = Delegate(parts=tuple(self.parts)) if self.parts else None
+        rest = (batch, delegate, self.question, self.finish)
+        return (*self.looks, *(action for action in rest if action is not None))
 
     async def parse(self, message: dict[str, Any], *, started: bool) -> None:
         """Parse a message with native function calls, or with plain text."""
@@ -224,7 +232,7 @@ class CompletionParser:
         why = why_again(self.end, self.finish_reason)
         if finish is not None and finish.call_id is not None:
             self._refuse(finish.call_id, why)
-        if self.calls or self.looks or self.question is not None:
+        if self.calls or self.looks or self.parts or self.question is not None:
             return
         self.items[0]["end"] = self.end
         if self.again >= MOST_AGAIN:
@@ -302,7 +310,7 @@ class CompletionParser:
         """Add the action that a call asks for, and return its arguments as they may be shown."""
         if name in NAMES:
             shown = await self._shown(name, arguments)
-            await self._add_built_in(call_id, name, shown)
+            await self._add_built_in(call_id, name, shown, reason)
             return shown
         if (kept := self.offered.get(name)) is not None:
             return await self._add_defined(call_id, kept, arguments)
@@ -371,7 +379,7 @@ class CompletionParser:
         rest = {key: value for key, value in arguments.items() if key != "code"}
         return {"code": code, **await self.arguments.show(self.run, "model", rest)}
 
-    async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+    async def _add_built_in(self, call_id: str, name: str, arguments: dict[str, Any], reason: str) -> None:
         self._require_offered(name)
         match name:
             case "search_tools":
@@ -387,6 +395,8 @@ class CompletionParser:
                 self.looks.append(Recall(call_id=call_id, query=_required(arguments, "query")[:2000]))
             case "mark_step":
                 self.looks.append(marked(call_id, arguments))
+            case "delegate":
+                self.parts.append(Delegation.asked(call_id, arguments, reason))
             case "run_program" if self.planning:
                 raise ArgumentsInvalid("run_program: nothing is done before a plan is approved; propose one")
             case "run_program" if self.question is None:
@@ -408,6 +418,9 @@ class CompletionParser:
             raise Denied(f"{name}: this run makes no plans; call the tools directly")
         if name == "recall" and not self.memory:
             raise Denied("recall: this run has no memory; go on without it")
+        if name == "delegate" and (self.planning or not self.delegation):
+            why = "nothing is done before a plan is approved" if self.planning else "this run delegates nothing"
+            raise Denied(f"delegate: {why}; go on without it")
 
     async def _program(self, call_id: str, arguments: dict[str, Any]) -> RunProgram:
         if self.store_program is None:

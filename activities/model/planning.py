@@ -10,7 +10,7 @@ from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.task.decision import MOST_ALTERNATIVES, MarkStep, ProposePlan
 from backstay.task.plan import Plan, PlanStep, fill_in, references_in, refuse_large_steps
-from backstay.tools.tool import BUILTIN, Tool
+from backstay.tools.tool import BUILTIN, DELEGATE, ONLY_MODELS_DELEGATE, Tool
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 
@@ -95,6 +95,8 @@ class PlanParser:
 
     async def _step(self, where: str, step: PlanStep) -> tuple[PlanStep, Sources | None]:
         definition = self.catalog.by_function.get(step.tool) or self.catalog.definitions.get(step.tool)
+        if step.tool == DELEGATE:
+            raise ArgumentsInvalid(f"{where}.tool: {ONLY_MODELS_DELEGATE}")
         if definition is None or definition.hidden:
             raise ArgumentsInvalid(f"{where}.tool: there is no tool {one_line(step.tool, 80)!r}; search for it")
         try:

@@ -53,7 +53,7 @@ def prompt(name: str, **variables: Any) -> str:
 
 def prompt_hash(profile: Profile) -> str:
     """Return the first 16 hex digits of the hash over all prompt files and what a profile adds to them."""
-    names = ("planner", "closing", "actions", "following", "ended", "perception", "review")
+    names = ("planner", "closing", "actions", "following", "ended", "perception", "review", "subrun")
     together = "\0".join(_source(name) for name in names)
     added = profile.model_dump(mode="json", include={"strategy", "persona", "markers"}, exclude_defaults=True)
     together += canonical(added) if added else ""
@@ -184,7 +184,7 @@ def _short(request: dict[str, Any]) -> dict[str, Any]:
 def _offers(ask: AskModel, transcript: Transcript) -> dict[str, bool]:
     """Return which functions of the engine a model is offered beside those that it always has."""
     known = {"programs": ask.programs, "planning": ask.planning, "plans": ask.plans, "memory": ask.memory}
-    return known | {"reading": _may_read_on(transcript)}
+    return known | {"delegation": ask.delegation, "reading": _may_read_on(transcript)}
 
 
 def _may_read_on(transcript: Transcript) -> bool:

@@ -198,6 +198,28 @@ class Transcripts:
         piece = {"items": [*shown.items, *own], "forgotten": shown.forgotten, "said": said}
         return await blobs.put_json({"older": None, "before": await blobs.put_json(listed), **piece})
 
+    async def inherit(self, run: str, above: str, items: list[Item], said: Iterable[Said]) -> str:
+        """Store the first piece of a sub-run.
+
+        Its model is shown nothing of what that above it was told, but what it is told from there is known for whose
+        words it is.
+        """
+        blobs, known = self.records.store.blobs.of(run), await self.load(run, above)
+        before = await blobs.put_json({"older": known.before or None, "said": known.said, "above": True})
+        return await blobs.put_json({"older": None, "before": before, "items": items, "said": tuple(said)})
+
+    async def read_by(self, run: str, ref: str) -> list[str]:
+        """Return the codes of whatever the model of a run was told, but for what those above it were told."""
+        transcript = await self.load(run, ref)
+        found, older = list(transcript.said), transcript.before
+        while older:
+            piece = await self.records.store.blobs.of(run).get_json(older)
+            if piece.get("above"):
+                break
+            found += [Said(*said) for said in piece["said"]]
+            older = piece["older"]
+        return [said.code for said in found]
+
     async def told_in(self, run: str, transcript: Transcript) -> list[Said]:
         """Return whose words the model was told from the beginning."""
         found, older = list(transcript.said), transcript.before
@@ -438,7 +460,7 @@ def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: A
         # Without an answer it is an error, which may quote the question.
         unverified = added.unverified or not text.startswith('{"answer":')
         return Said("!person" if unverified else "person", None, text)
-    if name == "run_program":
+    if name in {"run_program", "delegate"}:
         return Said(PROGRAM, added.ref, None if added.ref else text, arguments)
     if name == "read_result" and any(ref and ref in arguments for ref in known):
         # What is read again was told when it was first answered.

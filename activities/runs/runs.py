@@ -5,7 +5,6 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -15,20 +14,15 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.endpoints.endpoints import Target
 from activities.model.output import require_usable
-from activities.model.request import (
-    CLOSING_OUTPUT,
-    CLOSING_TOKENS,
-    PERCEPTION_OUTPUT,
-    VERDICT_BYTES,
-    prompt,
-    prompt_hash,
-)
+from activities.model.request import prompt, prompt_hash
 from activities.model.transcript import Said, Transcripts
 from activities.records import PERSON
 from activities.resources import Activities, Resources, jail_limits
 from activities.retrying import implements
 from activities.runs.accepting import obeyed_lines
 from activities.runs.attaching import attached
+from activities.runs.chosen import ChosenModels
+from activities.runs.delegating import Delegating, Inherited
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.runs.remembering import Remembering
@@ -43,9 +37,7 @@ from backstay.policies.policy import Policy
 from backstay.profile import Profile
 from backstay.provenance.index import texts_in
 from backstay.provenance.source import TASK_OF_OTHERS
-from backstay.responses import ModelChoice
 from backstay.shown import one_line
-from backstay.task.context import BYTES_PER_TOKEN
 from backstay.task.event import Event, as_drafts
 from backstay.task.result import KEPT, RESULT_EVENTS, Result
 from backstay.task.task import Task
@@ -74,9 +66,12 @@ _log = structlog.get_logger("backstay.runs")
 class Runs(Activities):
     """Implement `open_run` and `close_run`."""
 
-    def __init__(self, resources: Resources, transcripts: Transcripts, searches: Searches) -> None:
+    def __init__(
+        self, resources: Resources, transcripts: Transcripts, searches: Searches, delegating: Delegating
+    ) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
+        self.delegating = delegating
         self.searches = searches
         self.transcripts = transcripts
         self.following = Following(resources, transcripts)
@@ -88,8 +83,12 @@ class Runs(Activities):
         """Resolve once what the run must not re-read later."""
         self._require_plain_names(ask.task)
         task, profile = ask.task, self._profile(ask.task)
-        more: dict[str, Any] = {"started_by": await self._starter(ask), "profile": profile}
-        policy = await asyncio.to_thread(_tightened, self.resources.policy, task)
+        above = await self.delegating.inherited(ask)
+        starter = await self._starter(ask) if above is None else above.opened.started_by
+        more: dict[str, Any] = {"started_by": starter, "profile": profile}
+        more |= {} if above is None else {"above": above.runs}
+        floor = self.resources.policy if above is None else above.opened.policy
+        policy = await asyncio.to_thread(_tightened, floor, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])
         more |= {"output_schema": await self._output_schema(ask), **self._memory(task, profile, more["started_by"])}
         chosen = self._chosen(task, profile)
@@ -99,7 +98,7 @@ class Runs(Activities):
         _require_checks(profile, catalog)
         if task.plan is None:
             more["sandbox_queue"] = await self.resources.find_sandbox() or ""
-        context, size = await self._first_context(ask.run, task, followed, policy, more)
+        context, size = await self._first_context(ask.run, task, followed or above, policy, more)
         more |= chosen.opened(size, self.settings.max_completion_tokens) | await self._told_to_people(ask)
         more |= {"accepted": await obeyed_lines(self.store, self.toolbox, catalog, task)} | self.resources.times
         opened = calls.Opened(
@@ -200,7 +199,7 @@ class Runs(Activities):
             return {}
         return {"memory_of": self.resources.owners.named(task.user_id, started_by)}
 
-    def _chosen(self, task: Task, profile: Profile) -> "_Chosen":
+    def _chosen(self, task: Task, profile: Profile) -> ChosenModels:
         """Return which models may be asked; raises TaskInvalid when a limit in USD needs a price that nobody knows.
 
         Raises SettingsInvalid when one of them cannot be asked at all.
@@ -218,7 +217,7 @@ class Runs(Activities):
         if asked:
             usd = profile.budget_of(task.budget).max_llm_cost_usd is not None
             endpoints.require_usable(asked, usd=usd)
-        return _Chosen(act, closing, perception, reviewer)
+        return ChosenModels(act, closing, perception, reviewer)
 
     async def _starter(self, ask: calls.OpenRun) -> str:
         """Return who proved to have started the run; raises TaskInvalid when a proof does not hold."""
@@ -290,21 +289,23 @@ class Runs(Activities):
         )
 
     async def _first_context(
-        self, run: str, task: Task, followed: RunRow | None, policy: Policy, opened: Mapping[str, Any]
+        self, run: str, task: Task, before: RunRow | Inherited | None, policy: Policy, opened: Mapping[str, Any]
     ) -> tuple[str, int]:
         """Store what the model is told first; return its ref, and how many bytes the first request may have.
 
         `opened`: the profile of the run, and the queue of its programs, if any.
         """
-        if followed is not None:
+        if before is not None:
             # Only now, when nothing is left that could refuse the task: what is taken over is pruned with the run.
-            await self.following.take_over(run, followed)
+            await self.following.take_over(run, before.row if isinstance(before, Inherited) else before)
         known = {"profile": opened["profile"], "programs": bool(opened.get("sandbox_queue"))}
         items, said = await self._first_items(run, task, known)
         size = len(canonical([*items, task.output_schema]).encode("utf-8", "replace")) + FIRST_REQUEST_BYTES
-        if followed is None:
+        if before is None:
             return await self.transcripts.begin(run, items, said), size
-        context = await self.following.first_context(run, followed, items, said, proven=policy.vouches_by_name)
+        if isinstance(before, Inherited):
+            return await self.delegating.first_context(run, before, items, said), size
+        context = await self.following.first_context(run, before, items, said, proven=policy.vouches_by_name)
         return context, size + await self.following.weight(run, context)
 
     async def _first_items(
@@ -383,7 +384,7 @@ class Runs(Activities):
             return closed
         await self.begin(ask)
         await self.store.deltas.forget(ask.run)
-        rows = [row for row in await self.store.effects.of_run(ask.run) if not row.undo]
+        rows = await self.store.effects.of_tree(ask.run)
         effects = [shown(row).model_copy(update={"settle_in_s": 0}) for row in rows]
         events = await self.store.events.of_run(ask.run)
         await self.store.plans.end(ask.run, ask.plans)
@@ -402,7 +403,8 @@ class Runs(Activities):
         ended = result.model_copy(update=more).plain()
         await self.notifications.write_later(ask, ask.run, ask.notices, ended)
         remembered = await self.remembering.of(ask, events, ended)
-        head = await self.store.close_run(ask.run, ended, context=context, remembered=remembered)
+        kept_too: dict[str, Any] = {"context": context, "remembered": remembered, "spent": ask.spent}
+        head = await self.store.close_run(ask.run, ended, **kept_too)
         await self._release_workspace(ask)
         return calls.Closed(ledger_head=head, **kept, **more)
 
@@ -438,35 +440,6 @@ class Runs(Activities):
 
 def _size(value: Any) -> int:
     return len(canonical(value).encode("utf-8", "replace"))
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Hold the models that a run may ask, each purpose in turn."""
-
-    act: tuple[Target, ...]
-    closing: tuple[Target, ...]
-    perception: tuple[Target, ...]
-    reviewer: tuple[Target, ...]
-
-    def opened(self, first_bytes: int, most_tokens: int) -> dict[str, Any]:
-        """Return the fields that say so, and what first calls may cost."""
-        closing_bytes = int(CLOSING_TOKENS * BYTES_PER_TOKEN) + 2000
-        last = [_choice(target, closing_bytes, CLOSING_OUTPUT) for target in self.closing or self.act]
-        return {
-            "listed": self.act[0].listed,
-            "reserve_micro": _choice(self.act[0], first_bytes, most_tokens).reserve_micro,
-            "finalize_micro": max(choice.reserve_micro for choice in last),
-            "fallbacks": tuple(_choice(target, first_bytes, most_tokens) for target in self.act[1:]),
-            "closing": tuple(last) if self.closing else (),
-            "perception": tuple(_choice(target, first_bytes, PERCEPTION_OUTPUT) for target in self.perception),
-            "reviewer": tuple(_choice(target, VERDICT_BYTES, PERCEPTION_OUTPUT) for target in self.reviewer),
-        }
-
-
-def _choice(target: Target, request_bytes: int, most_tokens: int) -> ModelChoice:
-    reserve = 0 if target.price is None else target.price.worst(request_bytes, most_tokens)
-    return ModelChoice(name=target.name, reserve_micro=reserve, listed=target.listed)
 
 
 def _tightened(policy: Policy, task: Task) -> Policy:

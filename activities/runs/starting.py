@@ -14,8 +14,8 @@ from backstay.budgets.budget import MICRO
 from backstay.client.schedules import Schedules
 from backstay.client.sending import signed
 from backstay.errors import BackstayError, TaskInvalid, Transient
-from backstay.responses import NOT_BEGUN
 from backstay.shown import one_line
+from backstay.starting import NOT_BEGUN
 from backstay.task.standing import StandingTask, run_id
 from store.standing.starts import Start
 from store.standing.tasks import KeptTask, StartState

@@ -5,6 +5,7 @@ from typing import Any
 from activities.resources import Activities
 from backstay.errors import ToolNotFound, ToolUnavailable
 from backstay.requests import OfRun
+from backstay.tools.tool import DELEGATE, ONLY_MODELS_DELEGATE
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
 
@@ -21,6 +22,8 @@ class ToolActivities(Activities):
 
     async def definition(self, ask: OfRun, tool: str) -> tuple[Catalog, Definition]:
         """Return a tool, also one that only the engine calls; raises ToolNotFound and ToolUnavailable."""
+        if tool == DELEGATE:
+            raise ToolNotFound(ONLY_MODELS_DELEGATE)
         catalog = await self.catalog(ask, ask.user_id)
         definition = catalog.definitions.get(tool)
         if definition is not None:

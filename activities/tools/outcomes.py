@@ -1,6 +1,6 @@
 """Read and settle what is recorded of effects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
@@ -36,7 +36,8 @@ class Outcomes(Activities):
     async def settle_effect(self, ask: calls.SettleEffect) -> Effect:
         """Read or settle what is recorded of one effect."""
         await self.begin(ask)
-        effect_id = f"{ask.run}/{ask.effect}{'/undo' if ask.undo else ''}"
+        made = await self.as_made(ask)
+        effect_id = f"{made.run}/{made.effect}{'/undo' if ask.undo else ''}"
         row = await self.store.effects.get(effect_id)
         if row is None:
             return Effect(id=effect_id, n=ask.effect, tool="", args_digest="", state=EffectState.PLANNED)
@@ -70,17 +71,22 @@ class Outcomes(Activities):
         else:
             rows = await self._parked(run, ask.parked)
         builtin = ask.builtin if loaded.opened is None else loaded.opened.builtin
-        effects = await self._with_facts(run, rows[: ask.limit], loaded.user_id, builtin)
-        requests = await self.store.events.requests(run, [effect.n for effect in effects])
-        effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
-        later = await self.store.touching.later(run, rows[: ask.limit])
-        effects = tuple(_with_later(effect, later) for effect in effects)
-        page = _cut(effects)
+        page = await self.shown_page(run, rows[: ask.limit], loaded.user_id, builtin)
         answer: dict[str, Any] = {"effects": page, "more": len(page) < len(rows)}
         if ask.before is None:
             count, authorities = await self.store.effects.authorities_of_open(run, to_step=ask.to_step)
             answer |= {"count": count, "authority": all_of(authorities)}
         return loaded.model_copy(update=answer)
+
+    async def shown_page(
+        self, run: str, rows: Sequence[EffectRow], user_id: str, builtin: Iterable[str]
+    ) -> tuple[Effect, ...]:
+        """Return effects of a run with what is needed to take them back, as many as fit into one answer."""
+        effects = await self._with_facts(run, rows, user_id, builtin)
+        requests = await self.store.subruns.requests_of(rows)
+        effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
+        later = await self.store.touching.later(run, rows)
+        return _cut(tuple(_with_later(effect, later) for effect in effects))
 
     async def _parked(self, run: str, effect: int) -> list[EffectRow]:
         parked = await self.store.parked.of_run(run)
@@ -95,6 +101,12 @@ class Outcomes(Activities):
         if row is None:
             raise RunNotFound(f"workflow_id: this store knows no run of {workflow_id[:100]!r}")
         await self._refuse_open(workflow_id, row.run)
+        for below in await self.store.subruns.below(row.run):
+            if below.run is not None:
+                await self._refuse_open(below.workflow_id, below.run)
+        # Of a run that was terminated, nobody has taken over what its sub-runs did; of those, the deepest come first.
+        for below in reversed(await self.store.subruns.below(row.run)):
+            await self.store.subruns.adopt(below.parent, None)
         info = activity.info()
         await self.store.runs.add_execution(
             row.run, workflow_id=info.workflow_id or "", workflow_run_id=info.workflow_run_id or ""

@@ -41,6 +41,7 @@ class Polls(ToolActivities):
     async def follow_task(self, ask: calls.FollowTask) -> ToolResult:
         """Ask about a task; what it came to is recorded as the answer. A recorded outcome is never asked about."""
         await self.begin(ask)
+        ask = await self.as_made(ask)
         row = await self._row(ask)
         if row is not None and row.task_sealed is not None and not row.followed:
             return row.effect().recorded or await self._lost(None, "another outcome was recorded meanwhile")

@@ -63,10 +63,11 @@ class Tools(ToolActivities):
     @implements(calls.call_tool)
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
-        # What permits an effect is written with its intent.
-        begun = ask if ask.effect is None else ask.model_copy(update={"decisions": ()})
+        made = ask if ask.purpose in {"call", "simulate"} else await self.as_made(ask)
+        # What permits an effect is written with its intent, but where a run takes back what a sub-run has made.
+        begun = ask if ask.effect is None or made is not ask else ask.model_copy(update={"decisions": ()})
         await self.begin(begun)
-        result = await self.performed(ask)
+        result = await self.performed(made)
         if result.question is not None:
             # It may have come before the intent, with which they are written otherwise.
             await self.admit(ask)

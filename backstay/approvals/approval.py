@@ -109,6 +109,8 @@ class ApprovalRequest(Frozen):
     question: str
     task: str = ""
     """The first line of the task, redacted."""
+    above: tuple[str, ...] = Field(default=(), exclude_if=lambda above: not above)
+    """The first lines of the tasks of the runs that have delegated to this one, the first of them first."""
     user_id: str = ""
     session_id: str | None = None
     step: int = 0

@@ -39,6 +39,8 @@ class Usage(Frozen):
     code_runs: int = 0
     lifelines: int = 0
     """Steps that repeated a failed one: they are billed, and do not count against `max_steps`."""
+    delegated_steps: int = Field(default=0, exclude_if=lambda steps: not steps)
+    """Steps of sub-runs, which count against `max_steps` as well."""
     free_calls: int = 0
     """Verifies, undos, searches, reads of stored results and the closing summary: never refused."""
     calls_by_tool: dict[str, int] = Field(default_factory=dict)
@@ -56,8 +58,8 @@ class Usage(Frozen):
 
     @property
     def steps_taken(self) -> int:
-        """Return how many steps count against the limit: all but the repeats of failed ones."""
-        return self.steps - self.lifelines
+        """Return how many steps count against the limit: all but the repeats of failed ones, and those of sub-runs."""
+        return self.steps - self.lifelines + self.delegated_steps
 
     def decided(self, count: int = 1) -> "Usage":
         """Count decisions of the model; below zero takes back what was counted."""
@@ -78,3 +80,20 @@ class Usage(Frozen):
         """Count one answer of a model."""
         total = self.models.get(model, ModelUsage()).plus(spent)
         return self.model_copy(update={"models": {**self.models, model: total}})
+
+    def with_subrun(self, other: "Usage") -> "Usage":
+        """Count what a sub-run has used; the number of the step under way stays that of the run."""
+        tools = {*self.calls_by_tool, *other.calls_by_tool}
+        models = {*self.models, *other.models}
+        none = ModelUsage()
+        update = {
+            "delegated_steps": self.delegated_steps + other.steps_taken,
+            "tool_calls": self.tool_calls + other.tool_calls,
+            "code_runs": self.code_runs + other.code_runs,
+            "free_calls": self.free_calls + other.free_calls,
+            "calls_by_tool": {
+                tool: self.calls_by_tool.get(tool, 0) + other.calls_by_tool.get(tool, 0) for tool in sorted(tools)
+            },
+            "models": {name: self.models.get(name, none).plus(other.models.get(name, none)) for name in sorted(models)},
+        }
+        return self.model_copy(update=update)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
+from pydantic import Field
+
 from backstay.authority import NOBODY, Authority
 from backstay.canonical import digest_of
 from backstay.effects.effect import Effect, Touch
@@ -34,6 +36,8 @@ class Compensation(Frozen):
     """Who may decide about the effect, and so about undoing it; None when no rule names anybody."""
     later: tuple[Touch, ...] = ()
     """What runs that follow this one did to the same thing, as far as it is named."""
+    made_by: str = Field(default="", exclude_if=lambda made_by: not made_by)
+    """The workflow id of the sub-run that made it; empty where the run did."""
 
     @property
     def told(self) -> str:
@@ -42,8 +46,8 @@ class Compensation(Frozen):
 
     @property
     def called(self) -> str:
-        """Return the tool and what it was called with."""
-        return f"{self.tool} {self.arguments}".rstrip()
+        """Return the tool and what it was called with, and by which sub-run."""
+        return f"{self.tool} {self.arguments}".rstrip() + (f" (by {self.made_by})" if self.made_by else "")
 
 
 def compensation_of(effect: Effect) -> Compensation:
@@ -60,6 +64,7 @@ def compensation_of(effect: Effect) -> Compensation:
         unknown=effect.unknown,
         authority=effect.authority,
         later=effect.later,
+        made_by=effect.made_by,
     )
 
 
@@ -116,6 +121,24 @@ class UndoStack(Frozen):
         """Return what names the effects that an undo to that step would take back, those in the store included."""
         below = (self.below_effect, self.below) if self.reaches_below(to_step) else ()
         return digest_of([[[slot.effect, slot.tool] for slot in self.to_undo(to_step)], list(below)])
+
+    def joined(self, slots: Sequence[Compensation], count: int, authority: Authority) -> "UndoStack":
+        """Return the stack with `count` effects of sub-runs on top, of which these are the newest.
+
+        Where there are others, only the store holds those from now on, and all that came before them.
+        """
+        stack = reduce(UndoStack.push, sorted(slots, key=lambda slot: slot.effect), self)
+        if count <= len(slots):
+            return stack
+        before, oldest = self.trimmed(0), min(slots, key=lambda slot: slot.effect)
+        update = {
+            "slots": stack.slots[len(self.slots) :],
+            "below": before.below + count - len(slots),
+            "below_effect": oldest.effect - 1,
+            "below_step": max(before.below_step, oldest.step),
+            "below_authority": before.below_authority.also(authority),
+        }
+        return before.model_copy(update=update)
 
     def trimmed(self, keep: int) -> "UndoStack":
         """Return the stack with only the newest slots; the store holds the others, so nothing may be in flight."""

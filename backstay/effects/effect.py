@@ -99,6 +99,8 @@ class Effect(Frozen):
     """Who may decide about it; None when no rule names anybody."""
     followed: bool = Field(default=False, exclude_if=lambda followed: not followed)
     """Whether its server works on it as a task whose end is not recorded."""
+    made_by: str = Field(default="", exclude_if=lambda made_by: not made_by)
+    """The workflow id of the sub-run that made it, as its id says; empty where it is an effect of the run itself."""
     settle_in_s: float = 0
     """For a dispatched effect: how long until its request can no longer be under way."""
     later: tuple[Touch, ...] = ()

@@ -17,7 +17,16 @@ from backstay.policies.origins import origins
 from backstay.policies.rule import Person, Rule, check_group, clip_line, explain
 from backstay.policies.ruling import Permission, Ruling, stricter
 from backstay.policies.secret_use import undeclared
-from backstay.policies.sections import Accepting, Defaults, RevealPolicy, Rules, Scheduling, UndoPolicy, or_nothing
+from backstay.policies.sections import (
+    Accepting,
+    Defaults,
+    Delegating,
+    RevealPolicy,
+    Rules,
+    Scheduling,
+    UndoPolicy,
+    or_nothing,
+)
 from backstay.provenance.source import Sources
 from backstay.redaction.handles import belongs_to, handles_in, provider_of
 from backstay.tools.tool import Tool
@@ -48,6 +57,8 @@ class Policy(Frozen):
     """Whose decisions may be remembered as lines that later runs obey."""
     scheduling: Scheduling | None = Field(default=None, exclude_if=lambda scheduling: scheduling is None)
     """Whose schedules and triggers start runs."""
+    delegation: Delegating | None = Field(default=None, exclude_if=lambda delegation: delegation is None)
+    """How many sub-runs runs may have, and how deep."""
     plans: Permission | None = None
     """Whether people are asked about a model's plan as a whole; only the operator's `allow` counts."""
     floor: "Policy | None" = None
@@ -124,6 +135,18 @@ class Policy(Frozen):
         accepting = () if self.accepting is None else self.accepting.approvers
         scheduling = () if self.scheduling is None else self.scheduling.people
         return frozenset(self.resolved((*names, *accepting, *scheduling, *self.groups)))
+
+    @property
+    def delegating(self) -> Delegating:
+        """Return how far sub-runs may go: of each limit the lowest that any of the policies says."""
+        said = [layer.delegation for layer in self.layers if layer.delegation is not None]
+        if not said:
+            return Delegating()
+        depth, runs = min(each.max_depth for each in said), min(each.max_runs for each in said)
+        if self.operators.delegation is not None:
+            return Delegating(max_depth=depth, max_runs=runs)
+        usual = Delegating()
+        return Delegating(max_depth=min(depth, usual.max_depth), max_runs=min(runs, usual.max_runs))
 
     def lets_schedule(self, person: str) -> bool:
         """Return whether the schedules and triggers of a person start runs."""
@@ -212,6 +235,7 @@ _SECTIONS: dict[Any, type[Frozen]] = {
     "reveal": RevealPolicy,
     "accepting": Accepting,
     "scheduling": Scheduling,
+    "delegation": Delegating,
     "network": NetworkPolicy,
     **dict.fromkeys(("deny", "ask", "allow"), Rule),
 }

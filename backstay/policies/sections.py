@@ -76,3 +76,12 @@ class Scheduling(Frozen):
     """Say whose schedules and triggers start runs; without it, those of everybody who has proved to have added them."""
 
     people: tuple[Person, ...] = Field(min_length=1, max_length=200)
+
+
+class Delegating(Frozen):
+    """Say how far sub-runs may go; a policy over this one can lower these numbers only."""
+
+    max_depth: StrictInt = Field(default=2, ge=0, le=3)
+    """How deep sub-runs may delegate in turn; 0: nobody delegates."""
+    max_runs: StrictInt = Field(default=8, ge=1, le=50)
+    """How many sub-runs one run may have in all."""

@@ -1,16 +1,23 @@
 """What the model answered: actions and a short reason."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
+from backstay.bounds import size_of
+from backstay.budgets.share import AskedSums, asked_share
 from backstay.budgets.usage import ModelUsage
+from backstay.errors import ArgumentsInvalid
 from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
+from backstay.shown import one_line
 from backstay.task.plan import Plan
 from backstay.tools.tool import ToolCall
 
 MOST_ALTERNATIVES = 4
+MOST_GIVEN = 20_000
+"""Bytes of JSON of the task of a sub-run, and of what narrows its policy: people are to read both."""
+_GIVEN = ("task", "share", "policy")
 
 
 class _Act(Frozen):
@@ -72,6 +79,45 @@ class RunProgram(_Act):
     """Where it uses what an operator wants people to be warned of."""
 
 
+class Delegation(Frozen):
+    """Name one part of a task that is to be given to a sub-run."""
+
+    call_id: str
+    task: str
+    share: float | AskedSums | None = None
+    """A part of what is left, sums of single limits, or an equal part."""
+    policy: dict[str, Any] | None = None
+    """What narrows the policy of the run."""
+    reason: str = ""
+
+    @classmethod
+    def asked(cls, call_id: str, arguments: dict[str, Any], reason: str) -> Self:
+        """Return what a model gives to a sub-run; raises ArgumentsInvalid naming field and fix."""
+        unknown = next((name for name in arguments if name not in _GIVEN), None)
+        if unknown is not None:
+            raise ArgumentsInvalid(f"{one_line(unknown, 80)}: unknown; give {', '.join(_GIVEN)}")
+        task, policy = arguments.get("task"), arguments.get("policy")
+        if not isinstance(task, str) or not task.strip():
+            raise ArgumentsInvalid("task: required; say in words what the sub-run is to do")
+        if (size := size_of(task)) > MOST_GIVEN:
+            raise ArgumentsInvalid(
+                f"task: {size:,} bytes of JSON are more than the {MOST_GIVEN:,} allowed; name refs in place of contents"
+            )
+        if policy is not None and not isinstance(policy, dict):
+            raise ArgumentsInvalid('policy: must be an object, such as {"deny": ["mail.*"]}')
+        if policy is not None and size_of(policy) > MOST_GIVEN:
+            raise ArgumentsInvalid(f"policy: more than {MOST_GIVEN:,} bytes of JSON; narrow it with fewer rules")
+        share = asked_share(arguments.get("share"))
+        return cls(call_id=call_id, task=task, share=share, policy=policy, reason=reason)
+
+
+class Delegate(_Act):
+    """Give parts of the task to sub-runs, which work at the same time."""
+
+    kind: Literal["delegate"] = "delegate"
+    parts: tuple[Delegation, ...]
+
+
 class AskPerson(_Act):
     """Ask a person a question."""
 
@@ -117,7 +163,7 @@ class Finish(_Act):
 
 
 Action = Annotated[
-    SearchTools | ReadResult | Recall | MarkStep | CallTools | RunProgram | ProposePlan | AskPerson | Finish,
+    SearchTools | ReadResult | Recall | MarkStep | CallTools | Delegate | RunProgram | ProposePlan | AskPerson | Finish,
     Field(discriminator="kind"),
 ]
 

@@ -96,4 +96,5 @@ def usage_shown(usage: Usage, cost_micro: int) -> dict[str, Any]:
         "calls_by_tool": dict(usage.calls_by_tool),
         "llm_cost_usd": round(cost_micro / MICRO, 6),
         "models": models,
+        **({"delegated_steps": usage.delegated_steps} if usage.delegated_steps else {}),
     }

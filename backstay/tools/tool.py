@@ -49,6 +49,11 @@ BUILTIN = frozenset({"fs", "shell"})
 """The providers that work in the run's workspace."""
 
 
+DELEGATE = "engine.delegate"
+"""The name under which the policy rules on what a run gives to a sub-run."""
+ONLY_MODELS_DELEGATE = f"{DELEGATE}: no step of a plan and no program delegates; the model calls delegate by itself"
+
+
 def _is_none(value: object) -> bool:
     return value is None
 

@@ -122,8 +122,9 @@ async def _from_store(store: Store, seen: RunView, row: RunRow, before: int | No
     seen.events = [event for event in events if event.n <= last or (before is None and event.n >= FIRST_LATE)]
     seen.earlier_events = first > 0
     seen.effects = await store.effects.of_run(row.run)
-    newest = [effect.n for effect in seen.effects if not effect.undo][-MOST_EFFECTS:]
-    seen.arguments = await store.events.requests(row.run, newest)
+    seen.effects += [effect for effect in await store.effects.of_tree(row.run) if effect.made_by]
+    newest = [effect for effect in seen.effects if not effect.undo][-MOST_EFFECTS:]
+    seen.arguments = await store.subruns.requests_of(newest)
     seen.parked = await store.parked.of_run(row.run)
     for asking in (row.workflow_id, seen.found.undo_id):
         seen.requests += await store.requests.of_workflow(asking, run=row.run)

@@ -56,7 +56,7 @@ async def undo_of(
         return {"count": 0, "effects": []}
     count, _ = await store.effects.authorities_of_open(found.run, to_step=to_step)
     rows = await store.effects.open_of_run(found.run, to_step=to_step, limit=most)
-    asked = await store.events.requests(found.run, [row.n for row in rows])
+    asked = await store.subruns.requests_of(rows)
     later = await store.touching.later(found.run, rows)
     effects = [
         {
@@ -67,6 +67,7 @@ async def undo_of(
             "shown": row.undo_shown,
             "unknown": row.effect().unknown,
             "later": [touch.plain() for touch in later.get(row.n, ())],
+            **({"made_by": row.made_by} if row.made_by else {}),
         }
         for row in rows
     ]

@@ -258,6 +258,34 @@ starts = Table(
     Index("starts_by_signature", "kind", "name", "signature"),
 )
 
+subruns = Table(
+    "subruns",
+    metadata,
+    Column("workflow_id", Words, primary_key=True),
+    Column("parent", Words, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("task_digest", Words, nullable=False),
+    Column("context", Words, nullable=False),
+    Column("share", JSON, nullable=False),
+    Column("run", Words),
+    Column("spent", JSON(none_as_null=True)),
+    Column("begun_at", Double, nullable=False),
+    Index("subruns_of_parent", "parent", "n"),
+    Index("subruns_by_run", "run"),
+)
+
+adopted_effects = Table(
+    "adopted_effects",
+    metadata,
+    Column("run", Words, primary_key=True),
+    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("effect_id", Words, nullable=False),
+    Column("step", Integer, nullable=False),
+    Index("adopted_effects_by_effect", "run", "effect_id", unique=True),
+)
+
 looks = Table(
     "looks",
     metadata,

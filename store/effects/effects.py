@@ -1,10 +1,26 @@
 """Record effects: which attempt may send, and what happened."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, bindparam, cast, exists, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    union_all,
+    update,
+)
 
 from backstay.authority import Authority
 from backstay.effects.effect import LEGAL, EffectState
@@ -12,7 +28,7 @@ from backstay.errors import ArgumentsInvalid, EffectConflict
 from store.database.database import Database
 from store.database.faults import Collision
 from store.database.identity import StoreIdentity, require_epoch
-from store.database.schema import effects, parked_undos
+from store.database.schema import adopted_effects, effects, parked_undos
 from store.database.transactions import reading, writing
 from store.effects.types import Begun, BoundUndo, EffectRow, Go, Intent
 from store.ledger.noting import note
@@ -67,21 +83,35 @@ _FIND = select(effects).where(effects.c.effect_id == bindparam("id_"))
 _FIND_LOCKED = _FIND.with_for_update()
 _OF_RUN = select(effects).where(effects.c.run == bindparam("run_")).order_by(effects.c.n, effects.c.undo)
 _COULD_BE_UNDONE = (EffectState.APPLIED, EffectState.DISPATCHED, EffectState.UNKNOWN, EffectState.DOUBTFUL)
-# What was kept because nothing takes it back was dealt with before.
-_OPEN = (
-    effects.c.run == bindparam("run_"),
-    effects.c.undo.is_(False),
-    effects.c.step > bindparam("to_step_"),
-    effects.c.state.in_(_COULD_BE_UNDONE) | ((effects.c.state == EffectState.KEPT) & effects.c.undo_shown.is_not(None)),
+_OWN = select(effects, literal("").label("made_by")).where(
+    effects.c.run == bindparam("run_"), effects.c.undo.is_(False)
 )
+# Those of sub-runs, under the numbers and the steps that they have in the run.
+_ADOPTED = (
+    select(
+        *(adopted_effects.c[column.name] if column.name in {"n", "step"} else column for column in effects.c),
+        effects.c.run.label("made_by"),
+    )
+    .join(adopted_effects, adopted_effects.c.effect_id == effects.c.effect_id)
+    .where(adopted_effects.c.run == bindparam("run_"))
+)
+_TREE = union_all(_OWN, _ADOPTED).subquery()
+_OF_TREE = select(_TREE).order_by(_TREE.c.n)
+
+
+def could_be_undone(of: FromClause) -> ColumnElement[bool]:
+    """Return what holds of an effect that could still be undone."""
+    # What was kept because nothing takes it back was dealt with before.
+    kept = (of.c.state == EffectState.KEPT) & of.c.undo_shown.is_not(None)
+    return of.c.state.in_(_COULD_BE_UNDONE) | kept
+
+
+_OPEN = (_TREE.c.step > bindparam("to_step_"), could_be_undone(_TREE))
 _OPEN_BEFORE = (
-    select(effects)
-    .where(*_OPEN, effects.c.n < bindparam("before_"))
-    .order_by(effects.c.n.desc())
-    .limit(bindparam("limit_"))
+    select(_TREE).where(*_OPEN, _TREE.c.n < bindparam("before_")).order_by(_TREE.c.n.desc()).limit(bindparam("limit_"))
 )
 # Not every database compares JSON, but all compare text.
-_AUTHORITY = cast(effects.c.authority, Text)
+_AUTHORITY = cast(_TREE.c.authority, Text)
 _OPEN_IN_ALL = select(_AUTHORITY, func.count()).where(*_OPEN).group_by(_AUTHORITY)
 # The text of the condition is that of the index, so that databases know it for the same one.
 _IS_PARKED = exists().where(parked_undos.c.run == effects.c.run, parked_undos.c.effect == effects.c.n)
@@ -229,6 +259,11 @@ class Effects:
         return self._rows(connection, _OF_RUN, {"run_": run})
 
     @reading
+    def of_tree(self, connection: Connection, run: str) -> list[EffectRow]:
+        """Return the effects of a run by number, with those that it has taken over from sub-runs; no compensations."""
+        return self._rows(connection, _OF_TREE, {"run_": run})
+
+    @reading
     def open_of_run(
         self,
         connection: Connection,
@@ -238,7 +273,7 @@ class Effects:
         before: int | None = None,
         limit: int | None = None,
     ) -> list[EffectRow]:
-        """Return the effects of a run that could still be undone, those with the highest numbers first.
+        """Return the effects of a run, and of its sub-runs, that could still be undone, the highest numbers first.
 
         Only those of later steps than `to_step`, with lower numbers than `before`, and no more than `limit`.
         """
@@ -289,13 +324,18 @@ class Effects:
     def _rows(self, connection: Connection, chosen: Select[Any], asked: dict[str, Any]) -> list[EffectRow]:
         rows = connection.execute(chosen, asked).mappings().all()
         now = self._now(connection)
-        return [EffectRow.model_validate({**row, "read_at": now}) for row in rows]
+        return [EffectRow.model_validate({**row, "read_at": now, "made_by": _maker(row)}) for row in rows]
 
     def _find(self, connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
         statement = _FIND_LOCKED if lock else _FIND
         row = connection.execute(statement, {"id_": effect_id}).mappings().one_or_none()
         # The time is asked for after the row: who waited for its lock must not decide by when the wait began.
         return None if row is None else EffectRow.model_validate({**row, "read_at": self._now(connection)})
+
+
+def _maker(row: Mapping[Any, Any]) -> str:
+    """Return the workflow id of the sub-run that made an effect; empty for one of the run itself."""
+    return str(row.get("made_by") or "").rpartition("/")[0]
 
 
 def _note_sent(connection: Connection, intent: Intent, row: EffectRow) -> None:

@@ -67,6 +67,13 @@ class EffectRow(Frozen):
     updated_at: float
     read_at: float
     """What time it was in the database when this was read; no column."""
+    made_by: str = ""
+    """Of an effect that a run has taken over: the workflow id of the sub-run that made it; no column."""
+
+    @property
+    def own_n(self) -> int:
+        """Return its number in the run that made it."""
+        return int(self.effect_id.removesuffix("/undo").rpartition("/")[2]) if self.made_by else self.n
 
     @property
     def lease_left_s(self) -> float:
@@ -93,6 +100,7 @@ class EffectRow(Frozen):
             result=self.result_ref,
             authority=self.authority,
             followed=self.followed,
+            made_by=self.made_by,
         )
 
 

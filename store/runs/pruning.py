@@ -23,7 +23,7 @@ from store.blobs.objects import Objects
 from store.blobs.shown import folder_of, key_of
 from store.database.database import Database
 from store.database.identity import lock_epoch
-from store.database.schema import chain, effects, events, parked_undos, runs, secrets
+from store.database.schema import adopted_effects, chain, effects, events, parked_undos, runs, secrets, subruns
 from store.database.transactions import reading, writing
 from store.faults import disk_faults
 from store.ledger.noting import note
@@ -103,7 +103,8 @@ class Pruning:
     def prune(self, connection: Connection, run: Prunable, before: float, *, dry_run: bool = False) -> Freed | None:
         """Mark a run as pruned and remove its rows.
 
-        Return None if it has new records since `idle` found it, or if a run that follows it is kept.
+        Return None if it has new records since `idle` found it, or if a run is kept that follows it, or that delegated
+        to it.
         """
         lock_epoch(connection)
         # Wait for whoever is settling one of these effects, so that the check below sees the change.
@@ -113,6 +114,9 @@ class Pruning:
             return None
         if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
             # What it has stored is read by those that follow it.
+            return None
+        if not dry_run and _is_kept_by_parent(connection, run.run):
+            # Its effects are in the undo stack of the run that delegated to it.
             return None
         counts = {
             table.name: connection.execute(select(func.count()).where(table.c.run == run.run)).scalar_one()
@@ -155,7 +159,7 @@ class Pruning:
         """Mark a run as pruned, and remove its rows in the transaction under way."""
         settle_plans(connection, run)
         drop_items(connection, run)
-        for table in (effects, events, secrets, parked_undos):
+        for table in (effects, events, secrets, parked_undos, adopted_effects):
             connection.execute(delete(table).where(table.c.run == run))
         nothing = {
             "user_id": "",
@@ -210,3 +214,10 @@ def _idle(before: float) -> Select[Any, Any, Any, Any]:
 def _executions(connection: Connection, run: str) -> frozenset[Execution]:
     rows = connection.execute(select(chain.c.workflow_id, chain.c.workflow_run_id).where(chain.c.run == run))
     return frozenset(Execution(workflow_id=row[0], run_id=row[1]) for row in rows)
+
+
+def _is_kept_by_parent(connection: Connection, run: str) -> bool:
+    """Return whether the run that has delegated to a run is kept, so that its undo may still need the effects."""
+    above = select(subruns.c.parent).where(subruns.c.run == run)
+    kept = select(runs.c.run).where(runs.c.run.in_(above), runs.c.pruned_at.is_(None))
+    return connection.execute(kept).first() is not None

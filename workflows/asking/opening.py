@@ -13,7 +13,7 @@ from backstay.shown import one_line
 from workflows.state.state import RunState
 
 BESIDE_THE_DIGEST = {
-    *("may_remember", "task", "user_id", "session_id", "step", "links", "sequence"),
+    *("may_remember", "task", "above", "user_id", "session_id", "step", "links", "sequence"),
     *("escalated", "escalated_to"),
 }
 """What the digest of a request leaves out: it follows from the rule, or from the run, which a proof names too."""
@@ -81,6 +81,7 @@ def _of_run(state: RunState, request_id: str) -> dict[str, Any]:
     web_ui = f"{opened.web_ui}/namespaces/{namespace}/workflows/{name}/{quote(info.run_id, safe='')}"
     return {
         "task": opened.task_line,
+        **({"above": tuple(run.task_line for run in opened.above)} if opened.above else {}),
         "user_id": one_line(task.user_id, 200),
         "session_id": None if task.session_id is None else one_line(task.session_id, 200),
         "step": state.usage.step,

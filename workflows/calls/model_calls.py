@@ -403,11 +403,9 @@ class ModelCalls:
         return {
             "draft": state.take_draft_number(),
             "programs": programs,
-            "planning": state.planning,
-            "plans": state.may_plan,
             "image": (profile.image or "") if programs else "",
             "markers": profile.markers,
-            "memory": bool(opened.memory_of) and profile.memory.read,
+            **state.offers,
             # The model sees its calls anyway, and what is told at each step stays in history.
             "progress": progress_line(state.progress) if profile.markers else "",
             "sources": opened.policy.wants_sources,

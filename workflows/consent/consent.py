@@ -31,7 +31,7 @@ from backstay.shown import one_line
 from backstay.task.plan import has_references, holds_notation
 from backstay.task.status import State
 from backstay.tools.stages import Purpose, Stage, applies
-from backstay.tools.tool import PreviewedCall, ToolCall, ToolResult
+from backstay.tools.tool import DELEGATE, PreviewedCall, ToolCall, ToolResult
 from workflows.asking.approvals import never
 from workflows.consent.asked_calls import (
     PROGRAM_SHOWN,
@@ -89,7 +89,10 @@ class Consent:
         """
         if not applies(purpose, Stage.RULE):
             return dict(enumerate(batch))
-        ruled = [Ruled(index, call, self.ruling(call, purpose)) for index, call in enumerate(batch)]
+        ruled = [
+            Ruled(index, call, self.ruling(call, purpose), whole=call.tool.name == DELEGATE)
+            for index, call in enumerate(batch)
+        ]
         if purpose in {Purpose.CALL, Purpose.PROGRAM} and kind is None:
             ruled = self.with_repeats(ruled)
         answered: Answered = {}
@@ -200,7 +203,7 @@ class Consent:
                 earlier = write.told() if write else f"call {here} beside it is the same"
                 if write or here != item.index:
                     repeated = rule_on_repeat(state.opened.policy, ruling, earlier)
-                    found.append(Ruled(item.index, item.call, repeated, earlier))
+                    found.append(replace(item, ruling=repeated, repeats=earlier))
                     continue
             found.append(item)
         return found

@@ -154,7 +154,9 @@ class Carrying:
     @property
     def _held_up(self) -> bool:
         context = self.context
-        return context.undoing or context.activities.stopping or context.state.state is State.DONE
+        # The next execution would be told nothing of the ends of sub-runs.
+        delegated = bool(context.state.work.subruns)
+        return context.undoing or delegated or context.activities.stopping or context.state.state is State.DONE
 
     async def wait(self, work: "asyncio.Future[Any]", given: Any) -> None:
         """Wait for the work; raises ContinueAsNewError, with what this execution was given, when that comes first."""

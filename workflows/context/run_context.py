@@ -298,13 +298,17 @@ class RunContext:
 
     async def top_up(self, more: dict[str, Any]) -> dict[str, Any]:
         """Raise limits; raises TaskInvalid for what cannot be raised."""
+        self.raise_limits(more)
+        self.activities.news += 1
+        return self.state.budget.plain()
+
+    def raise_limits(self, more: dict[str, Any]) -> None:
+        """Raise limits by what a person adds to them here, or has added to those of a sub-run."""
         state = self.state
         state.budget = state.budget.raised(more)
-        self.activities.news += 1
         ceiling = state.budget.max_llm_cost_usd
         state.ledger = state.ledger.model_copy(update={"ceiling": None if ceiling is None else round(ceiling * MICRO)})
         self.record("budget.topped_up", one_line(", ".join(f"{name} +{amount}" for name, amount in more.items()), 500))
-        return state.budget.plain()
 
     async def _ask_for_more(self, message: str, refusal: Callable[[], str | None]) -> bool:
         decided = await self.ask(

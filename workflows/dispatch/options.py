@@ -82,6 +82,8 @@ TABLE: dict[str, Options] = {
     "load_effects": Options(heartbeat=HEARTBEAT, urgent=True),
     "begin_start": Options(heartbeat=HEARTBEAT),
     "end_start": Options(heartbeat=HEARTBEAT),
+    "begin_subruns": Options(heartbeat=HEARTBEAT),
+    "end_subruns": Options(start_to_close=timedelta(seconds=60), heartbeat=HEARTBEAT),
     "check_proof": Options(heartbeat=HEARTBEAT),
     "hide_secrets": Options(heartbeat=HEARTBEAT),
     "remember_lines": Options(heartbeat=HEARTBEAT, urgent=True),

@@ -86,6 +86,7 @@ class RunState(BaseModel):
     plans: list[PlanRun] = Field(default_factory=list)
     """The plans of the run, the last 20 that have ended and those under way."""
     next_plan: int = 1
+    next_subrun: int = 1
     worst_micro: int = 0
     """Worst case of the last model call."""
     model: str = ""
@@ -142,6 +143,17 @@ class RunState(BaseModel):
         """Return whether the model may propose plans: the task or its profile is about plans, or the run has one."""
         profile, wanted = self.opened.profile, self.task.mode == "plan_first" or self.task.rehearse
         return wanted or profile.plans or profile.review is not None or bool(self.plans)
+
+    @property
+    def offers(self) -> dict[str, bool]:
+        """Return what the model is offered beside tools and programs."""
+        opened, profile = self.opened, self.opened.profile
+        return {
+            "planning": self.planning,
+            "plans": self.may_plan,
+            "memory": bool(opened.memory_of) and profile.memory.read,
+            "delegation": profile.delegation and len(opened.above) < opened.policy.delegating.max_depth,
+        }
 
     @property
     def searched(self) -> str:

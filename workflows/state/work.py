@@ -7,10 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from backstay.approvals.approval import ApprovalRequest, CallVerdict, Verdict
 from backstay.approvals.proposal import PlanToggles
 from backstay.authority import Authority
+from backstay.budgets.budget import Reservation
+from backstay.budgets.share import Share
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.plans.rehearsal import Rehearsal
 from backstay.program import Halt, ProgramAnswer
+from backstay.starting import EndedChild
 from backstay.task.decision import Decision
 from backstay.task.result import Failure, Outcome
 from backstay.tools.server_task import TaskProgress
@@ -124,6 +127,19 @@ class PlanWork(Frozen):
     """What people changed of its steps, and what they said."""
 
 
+class OpenSubrun(Frozen):
+    """Hold one sub-run that is not settled yet."""
+
+    workflow_id: str
+    call: ToolCall
+    """The delegation."""
+    share: Share
+    held: Reservation | None = None
+    """The money that is reserved for it; None where the run has no limit."""
+    ended: EndedChild | None = None
+    """How its workflow has ended, as Temporal told."""
+
+
 class EndedWork(Frozen):
     """Hold how the loop of a run ended, while the run is closed."""
 
@@ -175,6 +191,8 @@ class Work(BaseModel):
     plan: PlanWork | None = None
     keeps: bool = False
     """Whether a person said that what the task's plan did is kept, though its review found too much."""
+    subruns: tuple[OpenSubrun, ...] = ()
+    """Those under way; a run that has some does not continue as a new execution."""
     planned: bool = False
     """Whether people have approved a plan, so that the run does more than plan."""
     ended: EndedWork | None = None

@@ -12,6 +12,14 @@ CREATE TABLE accepted_lines (
     PRIMARY KEY (id)
 );
 CREATE INDEX accepted_lines_of_user ON accepted_lines (user_id, state);
+CREATE TABLE adopted_effects (
+    run TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    effect_id TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    PRIMARY KEY (run, n)
+);
+CREATE UNIQUE INDEX adopted_effects_by_effect ON adopted_effects (run, effect_id);
 CREATE TABLE connections (
     user_id TEXT NOT NULL,
     provider TEXT NOT NULL,
@@ -337,6 +345,22 @@ CREATE TABLE store_identity (
     secret BYTEA NOT NULL,
     PRIMARY KEY (row)
 );
+CREATE TABLE subruns (
+    workflow_id TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    task_digest TEXT NOT NULL,
+    context TEXT NOT NULL,
+    share JSON NOT NULL,
+    run TEXT,
+    spent JSON,
+    begun_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (workflow_id)
+);
+CREATE INDEX subruns_by_run ON subruns (run);
+CREATE INDEX subruns_of_parent ON subruns (parent, n);
 CREATE TABLE tool_definitions (
     tool TEXT NOT NULL,
     digest TEXT NOT NULL,
