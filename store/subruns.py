@@ -129,7 +129,7 @@ class Subruns:
         return Made(made_by, int(number))
 
     async def requests_of(self, rows: Iterable[EffectRow]) -> dict[int, str]:
-        """Return what the calls behind effects were asked, of a run and of its sub-runs, by their numbers in the run."""
+        """Return what the calls behind effects of a run and its sub-runs were asked, by their numbers in the run."""
         found: dict[int, str] = {}
         by_maker: dict[str, dict[int, int]] = {}
         for row in rows:

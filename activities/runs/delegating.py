@@ -86,11 +86,10 @@ class Delegating(Activities):
 
     async def first_context(self, run: str, inherited: Inherited, items: list[Item], said: list[Said]) -> str:
         """Store how a sub-run begins; the words of its task are the model's, or whose they were where it read them."""
-        place = next(place for place, item in enumerate(items) if item["kind"] == "task")
         told: Item = {"kind": "fact", "text": prompt("subrun")}
         by_model = [each._replace(code=MODEL) for each in said]
         above = inherited.subrun.context
-        return await self.transcripts.inherit(run, above, [*items[:place], told, *items[place:]], by_model)
+        return await self.transcripts.inherit(run, above, [*items, told], by_model)
 
     @implements(calls.begin_subruns)
     async def begin_subruns(self, ask: calls.BeginSubruns) -> calls.BegunSubruns:
