@@ -6,6 +6,7 @@ from pydantic import Field
 
 from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent
+from backstay.canonical import digest_of
 from backstay.effects.effect import Effect
 from backstay.frozen import Message
 from backstay.requests import OfRun
@@ -14,6 +15,28 @@ from backstay.tools.tool import ToolResult
 
 NOT_BEGUN = "cancelled before it began"
 """Why a run was never started, so that it has cost nothing."""
+
+
+_LONGEST_ID = 900
+"""Bytes of a workflow id that those of sub-runs begin with; Temporal takes ids of 1,000."""
+_BELOW = "--"
+
+
+def subrun_id(workflow_id: str, first_run_id: str, n: int) -> str:
+    """Return the workflow id of a sub-run; two runs that bear the same name have sub-runs of different names.
+
+    Run ids begin with the time, so that only their ends tell those apart that begin together.
+    """
+    return f"{_base(workflow_id)}{_BELOW}{first_run_id[-8:]}-{n}"
+
+
+def is_below(workflow_id: str, above: str | None) -> bool:
+    """Return whether a run bears the name of a sub-run of another one, or of a sub-run of that."""
+    return above is not None and workflow_id.startswith(f"{_base(above)}{_BELOW}")
+
+
+def _base(workflow_id: str) -> str:
+    return workflow_id if len(workflow_id.encode("utf-8", "replace")) <= _LONGEST_ID else digest_of(workflow_id)[:32]
 
 
 class BeginStart(OfRun):

@@ -101,6 +101,7 @@ class _Page:
         if request.links.page is not None:
             lines += [markdown_link("Look at it and decide", request.links.page), ""]
         lines += ["```", *commands(self.workflow_id, request), "```", "", f"Rule: {markdown_line(request.rule)}", ""]
+        lines += [part for line in request.above for part in (f"Part of: {markdown_line(line)}", "")]
         lines += self._calls(view) if request.proposal is None else self._plan(view, request.proposal, pending)
         if request.answer_schema is not None:
             lines += ["", f"The answer's form:{self._form(request, view.form)}"]

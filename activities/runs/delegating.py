@@ -21,7 +21,7 @@ from backstay.errors import BackstayError, PolicyInvalid, StoreUnavailable, Task
 from backstay.provenance.source import MODEL, is_others
 from backstay.responses import RunAbove
 from backstay.shown import one_line
-from backstay.starting import EndedChild, EndedSubrun, WantedSubrun
+from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below
 from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.tools.tool import DELEGATE, ToolResult
@@ -124,7 +124,7 @@ class Delegating(Activities):
         rows = await self.store.effects.open_of_run(ask.run)
         rows = [row for row in rows if ask.first_effect <= row.n < free]
         effects = await self.outcomes.shown_page(ask.run, rows[:MOST_EFFECTS], ask.user_id, ask.builtin)
-        standing = [sum(row.run.startswith(f"{told.workflow_id}/") for row in rows) for told in ask.children]
+        standing = [sum(_is_of(row.made_by, told.workflow_id) for row in rows) for told in ask.children]
         ended = [await self._ended(ask, child, count) for child, count in zip(children, standing, strict=True)]
         return calls.EndedSubruns(
             subruns=tuple(ended),
@@ -172,7 +172,8 @@ class Delegating(Activities):
             error = f"the sub-run {child.told.workflow_id} ended as {outcome}: {why}"
             kind = Unfinished.__name__ if result is None or result.error is None else result.error.type
             failed = {"error": one_line(await self.records.text(ask.run, error), 500), "error_type": kind}
-        answer = ToolResult(success=success, **kept.facts, **failed)
+        said = {"snippet": one_line(f"{outcome}: {told.get('summary', '')}", 80)}
+        answer = ToolResult(success=success, **{**kept.facts, **said, **failed})
         return EndedSubrun(workflow_id=child.told.workflow_id, outcome=outcome, result=answer, spent=spent)
 
     async def _told(
@@ -237,6 +238,11 @@ def _digest(task: Task) -> str:
 def _open(child: _Child) -> EndedSubrun:
     nothing = ToolResult(success=False, error="it works on")
     return EndedSubrun(workflow_id=child.told.workflow_id, outcome="open", result=nothing, open=child.is_open)
+
+
+def _is_of(maker: str, subrun: str) -> bool:
+    """Return whether an effect was made by a sub-run, or by one below it."""
+    return maker == subrun or is_below(maker, subrun)
 
 
 def _spent_words(spent: Spent) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from backstay.task.plan import Plan
 from backstay.tools.tool import ToolCall
 
 MOST_ALTERNATIVES = 4
-MOST_GIVEN = 20_000
+MOST_GIVEN = 8_000
 """Bytes of JSON of the task of a sub-run, and of what narrows its policy: people are to read both."""
 _GIVEN = ("task", "share", "policy")
 

@@ -256,6 +256,7 @@ def _message(notice: Notice, sender: str, person: str) -> EmailMessage:
     tools = ", ".join(f"{tool} ({count} times)" if count > 1 else tool for tool, count in counts.items())
     text = _TEXTS.get_template("asked.txt.j2").render(
         question=question,
+        above=view.request.above,
         task=one_line(notice.task, 200),
         user="" if notice.user_id == NOBODY else one_line(notice.user_id, 200),
         tools=one_line(tools, 500),

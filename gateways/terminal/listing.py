@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -16,11 +16,14 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
+from backstay.starting import is_below
 from gateways.terminal.flags import Output
 from gateways.terminal.session import has_store, looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
 
 _UUID_TAIL = re.compile(r"(?<=[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_DEEPEST = 3
+"""How deep a tree of runs may be."""
 _LOOKED_AT = 100
 """How many open and how many closed runs are looked at, so that the newest are found."""
 
@@ -51,6 +54,7 @@ async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output
         known = False
         async with open_store(settings) as store:
             rows = [_stored(row) for row in await store.runs.page(state=wanted, words=words, limit=limit)]
+    rows = list(_as_tree(rows))
     ids: list[str] = [row["id"] for row in rows]
     names = _short_ids(ids) if known else {each: each for each in ids}
     terminal.results(output, rows, [_line(row, names[row["id"]]) for row in rows])
@@ -97,6 +101,7 @@ async def _chosen(settings: Settings, state: Any, words: str, limit: int) -> lis
             "pending": run["waiting"],
             "started": minute(run["started_at"]),
             "text": run["text"],
+            "part_of": run["part_of"],
         }
         for run in found.runs[:limit]
     ]
@@ -133,6 +138,7 @@ async def _row(client: Client, execution: WorkflowExecution) -> dict[str, Any]:
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
         "started": minute(execution.start_time.timestamp()),
         "text": text or "",
+        "part_of": execution.parent_id if is_below(execution.id, execution.parent_id) else None,
     }
 
 
@@ -157,6 +163,7 @@ def _stored(row: Any) -> dict[str, Any]:
         "pending": 0,
         "started": minute(row.opened_at),
         "text": row.text,
+        "part_of": next((str(above["workflow_id"]) for above in reversed(row.opened.get("above", ()))), None),
     }
 
 
@@ -186,9 +193,20 @@ def minute(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
+def _as_tree(rows: list[dict[str, Any]], part_of: str | None = None, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield runs with each sub-run below the run that delegated to it, where that is among them."""
+    names = {row["id"] for row in rows}
+    for row in rows:
+        above = row["part_of"] if row["part_of"] in names else None
+        if above == part_of and depth <= _DEEPEST:
+            yield row | {"depth": depth}
+            yield from _as_tree(rows, row["id"], depth + 1)
+
+
 def _line(row: dict[str, Any], name: str) -> str:
     waits = f"{row['pending']} waiting" if row["pending"] else ""
-    return f"{row['started']}  {row['state']:<10} {waits:<10} {name}  {row['text']}"
+    branch = f"{'   ' * (row['depth'] - 1)}└─ " if row["depth"] else ""
+    return f"{row['started']}  {row['state']:<10} {waits:<10} {branch}{name}  {row['text']}"
 
 
 def _short_ids(ids: Iterable[str]) -> dict[str, str]:

@@ -127,6 +127,7 @@ def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
 
 def _context_lines(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
     """Yield what the request is part of."""
+    yield from ((f"  part of: {line}", "") for line in request.above)
     if request.task:
         yield f"  task: {request.task}", ""
     if request.user_id:
@@ -177,7 +178,8 @@ def remembered_lines(line: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def budget_rows(budget: dict[str, Any], usage: dict[str, Any]) -> list[tuple[str, float, float | None, str]]:
     """Return name, used, allowed and text of the limits that people watch."""
-    steps, calls = usage.get("steps", 0) - usage.get("lifelines", 0), usage.get("tool_calls", 0)
+    steps = usage.get("steps", 0) - usage.get("lifelines", 0) + usage.get("delegated_steps", 0)
+    calls = usage.get("tool_calls", 0)
     spent, ceiling = usage.get("llm_cost_usd", 0), budget.get("max_llm_cost_usd")
     allowed = "no limit" if ceiling is None else f"{ceiling:.2f}"
     return [
@@ -255,7 +257,8 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
     """Yield one effect and what an undo of it would call, and which later runs touched the same."""
     called = one_line(f"{effect['tool']} {effect.get('arguments') or ''}".rstrip(), 300)
     if "step" in effect:
-        called += f" (step {effect['step']}{', outcome unknown' if effect.get('unknown') else ''})"
+        by = f", by {one_line(effect['made_by'], 200)}" if effect.get("made_by") else ""
+        called += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
     yield f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
     if effect.get("parked"):
         yield "   an undo of it has failed; a person must take it back by hand, or undo the run again"

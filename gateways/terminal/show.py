@@ -67,6 +67,10 @@ def _data(seen: "RunView") -> dict[str, Any]:
         data["invalid"] = str(seen.failure)
     elif seen.failure is not None:
         data["error"] = f"{type(seen.failure).__name__}: {seen.failure}"
+    if seen.above:
+        data["part_of"] = [above.workflow_id for above in seen.above]
+    if seen.subruns:
+        data["sub_runs"] = [child.workflow_id for child in seen.subruns]
     return data | {"undo": _undo(seen)}
 
 
@@ -118,6 +122,7 @@ def _lines(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterato
     if (status := seen.status) is not None:
         yield f"state {state_words(status)}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen.budget["budget"], status.usage))
+    yield from _family_lines(seen)
     for request in seen.pending:
         for line, _ in request_lines(workflow, request, seen.pending):
             yield from terminal.wrapped(line)
@@ -127,6 +132,15 @@ def _lines(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterato
     yield from _ending_lines(seen, data["undo"])
     if error := data.get("error"):
         yield error
+
+
+def _family_lines(seen: "RunView") -> Iterator[str]:
+    """Yield which runs have delegated to this one, and what it has delegated."""
+    for above in seen.above:
+        yield f"part of {above.workflow_id}: {one_line(above.task_line, 200)}"
+    for child in seen.subruns:
+        state = str((child.result or {}).get("outcome", child.state))
+        yield f"sub-run {child.workflow_id} ({state}): {one_line(child.text, 200)}"
 
 
 def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:

@@ -126,6 +126,7 @@ def paragraphs(posted: PostedRequest, *, expiry: bool) -> Iterator[Paragraph]:
     yield of("text", text_of(request.question))
     yield of(
         "note",
+        *(f"Part of: {line}" for line in request.above),
         f"Task: {request.task}" if request.task else "",
         *([_sentence(request.place)] if request.user_id else ()),
     )

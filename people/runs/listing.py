@@ -120,10 +120,12 @@ def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool
         ended_at=row.closed_at,
         cost_usd=None if cost is None else float(cost),
         older=older,
+        part_of=next((str(above["workflow_id"]) for above in reversed(row.opened.get("above", ()))), None),
     )
 
 
 def _run(workflow_id: str, run_id: str, *, user_id: str, started_at: float, state: str, **more: Any) -> ListedRun:
     unknown = {"text": "", "session_id": None, "waiting": 0, "ended_at": None, "cost_usd": None, "older": False}
+    unknown["part_of"] = None
     named = {"workflow_id": workflow_id, "run_id": run_id, "user_id": user_id, "started_at": started_at}
     return unknown | named | {"state": state} | more

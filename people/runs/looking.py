@@ -9,6 +9,7 @@ from typing import Any
 from backstay.approvals.approval import ApprovalRequest, RecordedDecision
 from backstay.client import Run
 from backstay.errors import ArgumentsInvalid, BackstayError, RunNotFound, Transient
+from backstay.responses import RunAbove
 from backstay.task.event import Event
 from backstay.task.status import Status
 from people.runs.finding import KnownRun, Sources
@@ -46,6 +47,10 @@ class RunView:
     kept_plans: Sequence[KeptPlan] = ()
     before: Sequence[RunRow] = ()
     after: Sequence[RunRow] = ()
+    above: Sequence[RunAbove] = ()
+    """The runs that have delegated to this one, the first of them first."""
+    subruns: Sequence[RunRow] = ()
+    """The sub-runs that this one has delegated to, as far as they have begun."""
     status: Status | None = None
     """None for a run that did not answer, and for one that has ended and was not asked."""
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -133,6 +138,10 @@ async def _from_store(store: Store, seen: RunView, row: RunRow, before: int | No
     seen.before = (await store.runs.earlier(row))[:-1]
     seen.after = await store.runs.later(row.run)
     seen.result = row.result
+    seen.above = tuple(RunAbove.model_validate(above) for above in row.opened.get("above", ()))
+    begun = [child.run.rpartition("/") for child in await store.subruns.children(row.run) if child.run is not None]
+    rows = [await store.runs.get(workflow_id, run_id) for workflow_id, _, run_id in begun]
+    seen.subruns = [child for child in rows if child is not None]
 
 
 async def _read_through(run: Run) -> list[Event]:

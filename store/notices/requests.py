@@ -266,7 +266,7 @@ def _words_of(request: ApprovalRequest) -> str:
     """Return what a search looks at, in lower case; a page of requests reads no JSON."""
     calls = [f"{call.tool} {call.arguments}" for call in request.calls]
     steps = [] if request.proposal is None else [f"{step.action} {step.summary}" for step in request.proposal.steps]
-    parts = [request.task, request.question, request.user_id, request.kind.value, *calls, *steps]
+    parts = [*request.above, request.task, request.question, request.user_id, request.kind.value, *calls, *steps]
     return "\n".join(parts).casefold()[:_MOST_WORDS]
 
 

@@ -13,10 +13,9 @@ from backstay import calls, errors
 from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent, divided, left_of
 from backstay.budgets.usage import Usage
-from backstay.canonical import digest_of
 from backstay.effects.compensation import compensation_of
 from backstay.shown import one_line
-from backstay.starting import EndedChild, EndedSubrun, WantedSubrun
+from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, subrun_id
 from backstay.task.decision import Delegate, Delegation
 from backstay.task.result import Outcome
 from backstay.task.status import State
@@ -40,8 +39,6 @@ INHERITED = frozenset(
 )
 """The fields of its task that a run passes on."""
 LEFT = "its effects are left to the run that delegated to it"
-_LONGEST_NAME = 900
-"""Bytes; Temporal takes names of 1,000."""
 _LONGEST_PAUSE_S = 60.0
 
 
@@ -119,9 +116,7 @@ class Subruns:
         n, state.next_subrun = state.next_subrun, state.next_subrun + 1
         if share.micro is not None:
             state.ledger, held = state.ledger.reserve(share.micro)
-        name = info.workflow_id
-        base = name if len(name.encode()) <= _LONGEST_NAME else digest_of(name)[:32]
-        workflow_id = f"{base}--{info.first_execution_run_id[:8]}-{n}"
+        workflow_id = subrun_id(info.workflow_id, info.first_execution_run_id, n)
         task = state.task.model_dump(mode="json", by_alias=True, exclude_unset=True)
         task = {field: given for field, given in task.items() if field in INHERITED}
         beside = {
@@ -238,7 +233,7 @@ class Subruns:
         context, state = self.context, self.context.state
         for each in ended:
             name = each.workflow_id
-            made = [slot for slot in state.undo.slots if slot.made_by == name or slot.made_by.startswith(f"{name}--")]
+            made = [slot for slot in state.undo.slots if slot.made_by == name or is_below(slot.made_by, name)]
             if each.outcome != Outcome.CANCELLED.value or not made or state.task.on_failure == "keep":
                 continue
             if context.approvals.authority.restricts:

@@ -73,6 +73,8 @@ def wire_of(seen: RunView) -> dict[str, Any]:
         "result": seen.result,
         "follows": [row.workflow_id for row in seen.before[-1:]],
         "followed_by": [row.workflow_id for row in seen.after],
+        "part_of": [above.workflow_id for above in seen.above],
+        "sub_runs": [row.workflow_id for row in seen.subruns],
         "fault": seen.fault or None,
     }
 
