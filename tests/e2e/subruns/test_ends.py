@@ -1,0 +1,257 @@
+"""How sub-runs end: what is undone and in which order, what is charged, and what the run that delegated is told."""
+
+import asyncio
+import json
+
+import pytest
+import pytest_asyncio
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
+
+from backstay.testing import Reply
+from tests.e2e.subruns.family import PROFILES, begun, children_of, delegate, finish, send
+from tests.engine import Scripts, assert_no_task_failure, ended, engine, pending, reset, update
+from tests.requirements import promise
+
+POLICY = """
+default: {read_only: allow, write_safe: allow, restricted_write: ask}
+ask: [{tool: "mail.send_email", when: {subject: {equals: "ask"}}}]
+allow: ["engine.delegate", "mail.send_email"]
+"""
+SCRIPTS = Scripts()
+
+
+@pytest_asyncio.fixture(scope="module")
+async def opened(temporal, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ends")
+    async with engine(temporal, folder, SCRIPTS, policy=POLICY, profiles=PROFILES) as running:
+        yield running
+
+
+def standing(opened, workflow_id):
+    query = "SELECT recipient FROM sent WHERE effect_id LIKE ? AND recalled_at IS NULL ORDER BY id"
+    return [row[0] for row in opened.mailbox.rows(query, f"{workflow_id}%")]
+
+
+def sent(opened, workflow_id):
+    query = "SELECT recipient FROM sent WHERE effect_id LIKE ? ORDER BY id"
+    return [row[0] for row in opened.mailbox.rows(query, f"{workflow_id}%")]
+
+
+def recalled(opened, workflow_id):
+    """Return what was recalled of the mails of a tree, in the order of the recalls."""
+    ids = {str(row[0]): row[1] for row in opened.mailbox.rows("SELECT id, recipient FROM sent")}
+    query = "SELECT arguments FROM requests WHERE tool = 'recall_email' ORDER BY rowid"
+    asked = [json.loads(row[0])["message_id"].removeprefix("mail-") for row in opened.mailbox.rows(query)]
+    mine = set(sent(opened, workflow_id))
+    return [ids[each] for each in asked if ids.get(each) in mine]
+
+
+async def undo_run(opened, workflow_id, **more):
+    return await opened.client.start_workflow(
+        "UndoRun",
+        {"workflow_id": workflow_id, **more},
+        id=f"undo-{workflow_id}",
+        task_queue=opened.settings.task_queue,
+    )
+
+
+async def decided(handle, verdict="approve", **more):
+    (request,) = await pending(handle)
+    await update(handle, "decide", {"request_id": request["id"], "verdict": verdict, "by": "ana", **more})
+
+
+def tree(mark):
+    """Return a task that sends, delegates to two that send in turn, one of which delegates, and sends again."""
+    grandchild = SCRIPTS.task(send(f"{mark}-deep1@x.example"), send(f"{mark}-deep2@x.example"))
+    first = SCRIPTS.task(send(f"{mark}-b1@x.example"), delegate(grandchild, share=0.5), send(f"{mark}-b2@x.example"))
+    second = SCRIPTS.task(send(f"{mark}-c1@x.example"), send(f"{mark}-c2@x.example"))
+    steps = (send(f"{mark}-a1@x.example"), delegate(first, second), send(f"{mark}-a2@x.example"))
+    return SCRIPTS.task(*steps, budget={"max_steps": 60})
+
+
+@promise("subruns:undo-tree")
+async def test_an_undo_of_the_root_takes_back_the_whole_tree_last_first_by_the_clock_of_the_store(opened):
+    handle = await opened.start(tree("t1"))
+    result = await ended(handle)
+    order = sent(opened, handle.id)
+    assert len(order) == 8
+    assert [effect["n"] for effect in result["effects"]] == list(range(1, 9))
+    undone = await ended(await undo_run(opened, handle.id))
+
+    assert standing(opened, handle.id) == []
+    assert recalled(opened, handle.id) == order[::-1]
+    assert undone["outcome"] == "rolled_back"
+    assert [effect["effect"] for effect in undone["undone"]] == list(range(8, 0, -1))
+
+
+@promise("subruns:undo-tree")
+async def test_the_preview_shows_the_tree_and_a_run_that_goes_on_undoes_it_to_a_step(opened):
+    child = SCRIPTS.task(send("p1@x.example"))
+    question = Reply(calls=[("ask_person", {"question": "go on?"})])
+    handle = await opened.start(SCRIPTS.task(send("p0@x.example"), delegate(child), question))
+    await pending(handle)
+    (name,) = await children_of(handle)
+    preview = await handle.query("undo_preview")
+    assert [(slot["effect"], slot.get("made_by")) for slot in preview["effects"]] == [(2, name), (1, None)]
+    assert "p1@x.example" in preview["effects"][0]["arguments"]
+    await update(handle, "undo", {"to_step": 1, "by": "ana"})
+    assert standing(opened, handle.id) == ["p0@x.example"]
+    await decided(handle, "answer", answer="yes")
+    await ended(handle)
+
+
+@promise("subruns:undo-once")
+async def test_what_an_undo_of_the_sub_run_has_taken_back_is_not_taken_back_twice(opened):
+    handle = await opened.start(SCRIPTS.task(send("o0@x.example"), delegate(SCRIPTS.task(send("o1@x.example")))))
+    await ended(handle)
+    (name,) = await children_of(handle)
+    await ended(await undo_run(opened, name))
+    await ended(await undo_run(opened, handle.id))
+
+    assert recalled(opened, handle.id) == ["o1@x.example", "o0@x.example"]
+    assert standing(opened, handle.id) == []
+
+
+@promise("subruns:cancelled")
+async def test_a_run_that_is_cancelled_cancels_its_sub_runs_and_takes_all_of_it_back_in_order(opened):
+    waiting = SCRIPTS.task(send("x1@x.example"), send("never@x.example", subject="ask"))
+    done = SCRIPTS.task(send("x2@x.example"))
+    handle = await opened.start(SCRIPTS.task(send("x0@x.example"), delegate(waiting, done)))
+    names = await begun(handle, 2)
+    child = opened.client.get_workflow_handle(names[0])
+    await pending(child)
+    await opened.client.get_workflow_handle(names[1]).result()
+    order = sent(opened, handle.id)
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("undo", {"to_step": None, "by": "ana"})
+    assert "sub-runs are under way" in str(refused.value.cause)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await asyncio.wait_for(handle.result(), 150)
+    result = await handle.query("result")
+    theirs = await child.query("result")
+
+    assert (result["outcome"], theirs["outcome"]) == ("cancelled", "cancelled")
+    assert recalled(opened, handle.id) == order[::-1]
+    assert standing(opened, handle.id) == []
+    assert "undo.left" in [event["name"] for event in theirs["events"]]
+    assert_no_task_failure(await handle.fetch_history())
+
+
+@promise("subruns:child-cancelled")
+async def test_the_effects_of_a_sub_run_that_somebody_cancels_are_undone_and_the_run_goes_on(opened):
+    told = []
+
+    def looks(talk):
+        told.extend(talk.answers("delegate"))
+        told.append(json.dumps(talk.messages))
+        return finish("went on")
+
+    child = SCRIPTS.task(send("y1@x.example"), send("never@x.example", subject="ask"))
+    handle = await opened.start(SCRIPTS.task(send("y0@x.example"), delegate(child), looks))
+    (name,) = await begun(handle)
+    await pending(opened.client.get_workflow_handle(name))
+    await opened.client.get_workflow_handle(name).cancel()
+    result = await ended(handle)
+
+    assert result["outcome"] == "completed"
+    assert standing(opened, handle.id) == ["y0@x.example"]
+    assert "ended as cancelled" in told[0]["error"]
+    assert "its effects were undone" in told[1]
+
+
+@promise("subruns:terminated")
+async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and_its_effects_stand(opened):
+    told = []
+
+    def looks(talk):
+        told.extend(talk.answers("delegate"))
+        return finish("went on")
+
+    child = SCRIPTS.task(send("z1@x.example"), send("never@x.example", subject="ask"))
+    asks = {"max_llm_cost_usd": 0.125, "max_steps": 3, "max_tool_calls": 2}
+    handle = await opened.start(SCRIPTS.task(delegate(child, share=asks), looks))
+    (name,) = await begun(handle)
+    await pending(opened.client.get_workflow_handle(name))
+    during = await handle.query("budget")
+    await opened.client.get_workflow_handle(name).terminate()
+    result = await ended(handle)
+    usage = result["usage"]
+    own = sum(model["cost_usd"] for model in usage["models"].values())
+
+    assert during["delegated"][0]["max_llm_cost_usd"] == 0.125
+    assert during["reserved_usd"] == 0.125
+    assert "ended as terminated" in told[0]["error"]
+    assert usage["delegated_steps"] == 3
+    assert usage["tool_calls"] == 3
+    assert round(usage["llm_cost_usd"] - own, 6) == 0.125
+    assert standing(opened, handle.id) == ["z1@x.example"]
+    await ended(await undo_run(opened, handle.id))
+    assert standing(opened, handle.id) == []
+
+
+@promise("subruns:parent-terminated")
+async def test_of_a_run_that_was_terminated_the_whole_tree_can_be_undone_once_its_sub_runs_have_ended(opened):
+    child = SCRIPTS.task(send("w1@x.example"), send("never@x.example", subject="ask"))
+    handle = await opened.start(SCRIPTS.task(send("w0@x.example"), delegate(child)))
+    (name,) = await begun(handle)
+    await pending(opened.client.get_workflow_handle(name))
+    await handle.terminate()
+    with pytest.raises(WorkflowFailureError):
+        await asyncio.wait_for(opened.client.get_workflow_handle(name).result(), 150)
+    assert standing(opened, handle.id) == ["w0@x.example", "w1@x.example"]
+    undone = await ended(await undo_run(opened, handle.id))
+
+    assert undone["outcome"] == "rolled_back"
+    assert recalled(opened, handle.id) == ["w1@x.example", "w0@x.example"]
+
+
+@promise("subruns:child-failed")
+async def test_a_sub_run_that_fails_takes_its_effects_back_and_the_model_is_told(opened):
+    told = []
+
+    def looks(talk):
+        told.extend(talk.answers("delegate"))
+        return finish("went on")
+
+    child = SCRIPTS.task(send("f1@x.example"), finish("no way", success=False))
+    result = await ended(handle := await opened.start(SCRIPTS.task(delegate(child), looks)))
+
+    assert result["outcome"] == "completed"
+    assert standing(opened, handle.id) == []
+    assert "ended as rolled_back" in told[0]["error"]
+
+
+@promise("subruns:topped-up")
+async def test_what_a_person_adds_to_a_sub_run_is_added_to_the_run_that_delegated(opened):
+    child = SCRIPTS.task(send("u1@x.example"), send("u2@x.example", subject="ask"), send("u3@x.example"))
+    handle = await opened.start(SCRIPTS.task(delegate(child, share={"max_steps": 2}), budget={"max_steps": 5}))
+    (name,) = await begun(handle)
+    below = opened.client.get_workflow_handle(name)
+    await pending(below)
+    await update(below, "top_up", {"max_steps": 3, "max_llm_cost_usd": 0.25, "by": "ana"})
+    await decided(below)
+    result = await ended(handle)
+    theirs = await below.result()
+
+    assert theirs["outcome"] == "completed"
+    assert theirs["usage"]["steps"] == 4
+    assert result["budget"]["max_steps"] == 8
+    assert result["budget"]["max_llm_cost_usd"] == 0.75
+    assert result["usage"]["delegated_steps"] == 4
+
+
+@promise("subruns:reset")
+async def test_a_run_that_is_reset_goes_on_with_the_sub_runs_that_it_has_started(opened):
+    child = SCRIPTS.task(send("r1@x.example"), send("r2@x.example", subject="ask"))
+    handle = await opened.start(SCRIPTS.task(delegate(child), send("r3@x.example")))
+    (name,) = await begun(handle)
+    await pending(opened.client.get_workflow_handle(name))
+    again = await reset(opened, handle, 2)
+    await decided(opened.client.get_workflow_handle(name))
+    async with asyncio.timeout(150):
+        result = await again.result()
+
+    assert result["outcome"] == "completed"
+    assert sent(opened, handle.id) == ["r1@x.example", "r2@x.example", "r3@x.example"]
+    assert len(result["effects"]) == 3
