@@ -15,6 +15,7 @@ from tests.replay.steps import FINISH, READ, Handle, Play, ended
 PROFILES = """
 looking: {perception: true}
 remembering: {memory: {read: true, write: true}}
+delegating: {delegation: true}
 reviewed:
   review:
     checks: [{name: custom, tool: mail.list_customers, arguments: {limit: 1}, range: {path: result.total, max: 0}}]

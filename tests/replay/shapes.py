@@ -7,6 +7,7 @@ from tests import signing
 from tests.engine import Engine, pending
 from tests.replay import (
     continued,
+    delegated,
     lanes,
     lost_answers,
     meaning,
@@ -43,6 +44,7 @@ def rules(talk: Conversation) -> Reply:
         **programs.SCRIPTS,
         **repeated_steps.SCRIPTS,
         **continued.SCRIPTS,
+        **delegated.SCRIPTS,
     }
     name = talk.task.partition("\n")[0]
     if not talk.tools:
@@ -135,4 +137,5 @@ SHAPES: dict[str, Play] = {
     **lanes.SHAPES,
     **server_tasks.SHAPES,
     **starts.SHAPES,
+    **delegated.SHAPES,
 }

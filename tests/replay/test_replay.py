@@ -88,6 +88,9 @@ HOLDS = {
     "undo-by-hand": ["load_effects", "hide_secrets", "settle_effect taken_back", "load_effects"],
     "started": ["begin_start", "end_start"],
     "start-cancelled": ["begin_start", "end_start", "canceled"],
+    "delegated": ["ask_model", "update decide", "begin_subruns", "end_subruns", "ask_model", "close_run"],
+    "delegated-part": ["open_run", "ask_model", "update decide", "call_tool", "ask_model", "close_run"],
+    "delegated-cancelled": ["update decide", "begin_subruns", "end_subruns", "close_run", "canceled"],
     "program-fed": ["resume_program", "update decide", "resume_program", "timed out", "resume_program", "digest"],
     "program-reads": ["resume_program", "call_together", *["call_tool"] * 3, "resume_program", "digest"],
     "program-asked-back": ["resume_program", "call_tool", "update decide", "call_tool answering", "resume_program"],
@@ -107,7 +110,10 @@ HOLDS = {
 
 
 def history_of(path):
-    return WorkflowHistory.from_json(path.stem, path.read_text(encoding="utf-8"))
+    told = path.read_text(encoding="utf-8")
+    began = WorkflowHistory.from_json(path.stem, told).events[0].workflow_execution_started_event_attributes
+    # A run names its sub-runs after itself.
+    return WorkflowHistory.from_json(began.workflow_id or path.stem, told)
 
 
 def history_named(shape):
