@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 When = Literal["before", "during", "after"]
-Shape = Literal["reminders", "lost", "rollback", "undo_run", "plan"]
+Shape = Literal["reminders", "lost", "rollback", "undo_run", "plan", "tree"]
 Transport = Literal["http", "stdio"]
 
 PLACES = {
@@ -37,6 +37,11 @@ PLACES = {
     "runs.closed": "store.store:Store.close_run",
     "starts.reserve": "store.standing.starts:Starts.reserve",
     "starts.settle": "store.standing.starts:Starts.settle",
+    "begin_subruns": "activities.runs.delegating:Delegating.begin_subruns",
+    "end_subruns": "activities.runs.delegating:Delegating.end_subruns",
+    "subruns.begin": "store.subruns:Subruns.begin",
+    "subruns.opened": "store.subruns:Subruns.opened",
+    "subruns.adopt": "store.subruns:Subruns.adopt",
     "events.append": "store.runs.events:Events.append",
     "accepted_lines.keep": "store.accepted_lines:AcceptedLines.keep",
     "outbox.write": "store.notices.outbox:Outbox.write",
@@ -177,3 +182,28 @@ MORE_POINTS = [
     Point("after", "check_call", 2, shape="plan"),
 ]
 """As good as the first ones, and left to `make soak` for their time."""
+TREE_POINTS = [
+    *_both("begin_subruns", 2, shape="tree"),
+    *_both("end_subruns", 2, shape="tree"),
+    *_both("subruns.adopt", 2, shape="tree"),
+    *_both("subruns.begin", 1, shape="tree"),
+    *_both("subruns.opened", 2, shape="tree"),
+    *_both("effects.begin", 4, shape="tree"),
+    Point("during", "provider.request.send", 3, shape="tree"),
+    Point("after", "provider.request.send", 3, shape="tree"),
+    *_both("effects.settle", 3, shape="tree"),
+    *_both("act_and_ask", 3, shape="tree"),
+    *_both("act_and_ask.model", 3, shape="tree"),
+    *_both("store.together", 9, shape="tree"),
+    *_both("ask_model", 3, shape="tree"),
+    Point("before", "model.request", 6, shape="tree"),
+    *_both("open_run", 3, shape="tree"),
+    *_both("close_run", 2, shape="tree"),
+    *_both("runs.closed", 2, shape="tree"),
+    *_both("events.append", 9, shape="tree"),
+    *_both("workflow_task", 9, shape="tree"),
+    Point("after", "workflow_task", 21, shape="tree"),
+    *_both("call_tool.undo", 2, shape="tree"),
+    Point("after", "effects.settle", 8, shape="tree"),
+]
+"""Those at which a run dies that has delegated, one of its sub-runs, or the undo of their tree."""
