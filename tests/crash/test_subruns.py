@@ -1,4 +1,4 @@
-"""The worker of a tree of runs is killed at a named point: its sums are exact all the same, and its undo is in order."""
+"""The worker of a tree of runs is killed at a named point: its sums are exact all the same, its undo is in order."""
 
 import asyncio
 

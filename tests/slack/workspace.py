@@ -143,14 +143,16 @@ async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: flo
 
 
 @asynccontextmanager
-async def open_office(temporal, folder, mode: str, *, policy: str = POLICY, gateway: bool = True, **settings: Any):
+async def open_office(
+    temporal, folder, mode: str, *, policy: str = POLICY, profiles: str = PLANS, gateway: bool = True, **settings: Any
+):
     """Open a worker, a Slack and the gateway between them."""
     async with AsyncExitStack() as stack:
         slack = await stack.enter_async_context(open_slack(events_url=None if mode == "socket" else "-"))
         scripts = Scripts()
         options = {**slack_settings(slack, mode), **settings}
         opened = await stack.enter_async_context(
-            engine(temporal, folder, scripts, policy=policy, profiles=PLANS, cached=200, **options)
+            engine(temporal, folder, scripts, policy=policy, profiles=profiles, cached=200, **options)
         )
         if gateway:
             await stack.enter_async_context(door(opened, slack, opened.settings))

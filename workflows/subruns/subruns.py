@@ -14,6 +14,7 @@ from backstay.authority import Authority
 from backstay.budgets.share import Share, Spent, divided, left_of
 from backstay.budgets.usage import Usage
 from backstay.effects.compensation import compensation_of
+from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, subrun_id
 from backstay.task.decision import Delegate, Delegation
@@ -255,7 +256,8 @@ def _as_call(part: Delegation, share: Share | None) -> ToolCall:
     arguments: dict[str, Any] = {"task": part.task}
     arguments |= {} if share is None else {"share": share.shown}
     arguments |= {} if part.policy is None else {"policy": part.policy}
-    return ToolCall(id=part.call_id, tool=TOOL, arguments=arguments, reason=part.reason)
+    # It goes nowhere by itself: where values came from is looked at in each call of the sub-run.
+    return ToolCall(id=part.call_id, tool=TOOL, arguments=arguments, reason=part.reason, sources=Sources())
 
 
 def _shown(spent: Spent) -> dict[str, Any]:
