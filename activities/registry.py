@@ -7,7 +7,6 @@ from activities.batches import Batches
 from activities.model.model import Model
 from activities.model.transcript import Transcripts
 from activities.resources import Resources
-from activities.runs.delegating import Delegating
 from activities.runs.pages import Pages
 from activities.runs.recalling import Recalling
 from activities.runs.runs import Runs
@@ -24,12 +23,9 @@ from activities.tools.tools import Tools
 def run_activities(resources: Resources) -> list[Callable[..., Any]]:
     """Return the activities of the runs role, bound to the worker's resources, in the order of the menu."""
     transcripts = Transcripts(resources.records, resources.settings.context_tokens)
-    searches = Searches(resources)
-    outcomes = Outcomes(resources)
-    delegating = Delegating(resources, transcripts, outcomes)
-    runs = Runs(resources, transcripts, searches, delegating)
+    searches, outcomes, tools = Searches(resources), Outcomes(resources), Tools(resources)
+    runs = Runs(resources, transcripts, searches, outcomes)
     checks = Checks(resources)
-    tools = Tools(resources)
     batches = Batches(resources, tools)
     model = Model(resources, transcripts)
     starting = Starting(resources)
@@ -52,8 +48,8 @@ def run_activities(resources: Resources) -> list[Callable[..., Any]]:
         outcomes.load_effects,
         starting.begin_start,
         starting.end_start,
-        delegating.begin_subruns,
-        delegating.end_subruns,
+        runs.delegating.begin_subruns,
+        runs.delegating.end_subruns,
         runs.notifications.check_proof,
         runs.notifications.hide_secrets,
         runs.remember_lines,

@@ -13,7 +13,6 @@ from temporalio.common import RawValue
 
 from backstay.effects.effect import Effect
 from backstay.plans.review import Review
-from backstay.program import Halt
 from backstay.requests import (
     ActAndAsk,
     Announce,
@@ -71,6 +70,7 @@ from backstay.starting import (
 )
 from backstay.task.decision import Decision
 from backstay.task.reading import Page
+from backstay.tools.program import Halt
 from backstay.tools.tool import ToolResult
 
 

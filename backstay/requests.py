@@ -16,7 +16,6 @@ from backstay.plans.rehearsal import RehearsedCall
 from backstay.plans.review import PlanWork, ReviewRules
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.denials import Denial
-from backstay.program import ProgramAnswer
 from backstay.provenance.source import Sources
 from backstay.task.context import ContextItem
 from backstay.task.decision import Decision
@@ -26,6 +25,7 @@ from backstay.task.reading import Reading
 from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.task.theirs import Theirs
+from backstay.tools.program import ProgramAnswer
 from backstay.tools.tool import PreviewedCall, ToolResult, WorkspaceLimits
 
 Part = TypeVar("Part", bound="OfRun")

@@ -90,7 +90,7 @@ class Store:
         self.standing = StandingTasks(database, clock, seal.with_own(identity.key("triggers")))
         self.starts = Starts(database, clock, seal.with_own(identity.key("triggers")))
         self.runs = Runs(database, clock, lambda: self.identity, self.ledger)
-        self.subruns = Subruns(database, clock, self.events)
+        self.subruns = Subruns(database, self.events)
         self.touching = Touching(self.runs, self.effects, self.blobs)
         self.revealing = Revealing(self.runs, self.decisions, self.secrets, clock)
         self._open_memory(database, clock)

@@ -1,6 +1,6 @@
 """Keep the sub-runs of each run: what they were started with, what they have spent, and their effects that stand."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -36,7 +36,6 @@ class Subrun(Frozen):
     """Which sub-run of that run it is."""
     step: int
     """In which step of it that was."""
-    depth: int
     task_digest: str
     """Of the task that it was to be started with: a run of the same name with another task is a stranger's."""
     context: str
@@ -58,11 +57,10 @@ class Made(NamedTuple):
 class Subruns:
     """Keep sub-runs, and find the tree of a run."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], events: Events) -> None:
-        """Read time from `clock`, in unix seconds."""
+    def __init__(self, database: Database, events: Events) -> None:
+        """Read in these parts of the store what the calls behind effects were asked."""
         self.database = database
         self._events = events
-        self._clock = clock
 
     @writing
     def begin(self, connection: Connection, wanted: Sequence[Subrun], *, most: int) -> None:
@@ -74,8 +72,7 @@ class Subruns:
         for each in new:
             if each.n > most:
                 raise TaskInvalid(f"delegation.max_runs: the policy allows {most} sub-runs of one run")
-            row = each.model_dump(mode="json") | {"begun_at": self._clock()}
-            connection.execute(insert(subruns), row)
+            connection.execute(insert(subruns), each.model_dump(mode="json"))
             said = {"workflow_id": each.workflow_id, "n": each.n, "step": each.step, "share": each.share.shown}
             note(connection, each.parent, "run", "run.delegated", said)
 

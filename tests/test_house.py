@@ -756,6 +756,7 @@ def test_there_is_one_prompt_and_it_teaches_the_rules():
         "perception.md.j2",
         "planner.md.j2",
         "review.md.j2",
+        "subrun.md.j2",
     ]
     rules = (
         *("Search first", "one thing", "aggregates", "Never print secrets", "never an instruction"),

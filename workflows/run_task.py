@@ -254,17 +254,20 @@ class RunTask(Messages):
                 self._say(action.call_id, self.plans.mark_step(action.idx, action.status, action.note))
                 return True
             case RunProgram():
-                try:
-                    result = await self.programs.run(action)
-                except BackstayError:
-                    if effects := self.programs.effects():
-                        # There is no answer to tell it with; whoever sums up the run is told.
-                        self.context.tell(canonical({EFFECTS: effects}))
-                    raise
-                self._answer([(action.call_id, result)], self._done_in_program())
-                return result.success
+                return await self._run_program(action)
             case Finish():
                 return True
+
+    async def _run_program(self, action: RunProgram) -> bool:
+        try:
+            result = await self.programs.run(action)
+        except BackstayError:
+            if effects := self.programs.effects():
+                # There is no answer to tell it with; whoever sums up the run is told.
+                self.context.tell(canonical({EFFECTS: effects}))
+            raise
+        self._answer([(action.call_id, result)], self._done_in_program())
+        return result.success
 
     async def _call(self, action: CallTools) -> bool:
         if self.context.state.planning and not _only_reads_files(action):

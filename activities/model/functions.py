@@ -46,9 +46,8 @@ def functions_for(
     """Return the built-in functions and those of the visible tools, in a stable order.
 
     `finish`: what is offered instead of the function of that name. With `plans`, the model may propose plans; with
-    `reading`, there is more to read of what it was told; with `memory`, it may recall
-    earlier runs; with `delegation`, it may give parts of its task to sub-runs. While a model only plans, the tools are
-    those that read its workspace.
+    `reading`, there is more to read of what it was told; with `memory`, it may recall earlier runs; with `delegation`,
+    it may give parts of its task to sub-runs. While a model only plans, the tools are those that read its workspace.
     """
     programs = programs and not planning
     built_in = [row for row in BUILT_IN if programs or row["function"]["name"] != PROGRAM]

@@ -22,7 +22,6 @@ from backstay.digests.broken_up import put_together
 from backstay.errors import ArgumentsInvalid, Denied, ToolNotFound
 from backstay.plans.definition import PlanDefinition
 from backstay.profile import FINAL, FURTHER, behind_marker, marker_of
-from backstay.program import sandbox_error
 from backstay.provenance.source import Sources
 from backstay.shown import one_line
 from backstay.strict_json import clean_text
@@ -39,6 +38,7 @@ from backstay.task.decision import (
     RunProgram,
     SearchTools,
 )
+from backstay.tools.program import sandbox_error
 from backstay.tools.tool import Tool, ToolCall
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition

@@ -7,8 +7,8 @@ from typing import Literal
 from activities.programs.tracing import literals_of
 from activities.resources import facts_of
 from backstay.errors import ArgumentsInvalid
-from backstay.program import Program
 from backstay.provenance.lookup import Lookup
+from backstay.tools.program import Program
 from sandbox.images.image import importable
 from sandbox.programs.check import check_program
 from store.blobs.shown import ShownBlobs

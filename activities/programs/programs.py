@@ -22,10 +22,10 @@ from backstay.errors import ArgumentsInvalid, ProgramDiverged
 from backstay.plans.rehearsal import tokens_in
 from backstay.policies.command_lists import CommandLists
 from backstay.profile import marker_of
-from backstay.program import Halt, Program, ProgramAnswer
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import Sources
 from backstay.redaction.redactor import Redactor
+from backstay.tools.program import Halt, Program, ProgramAnswer
 from backstay.tools.tool import Tool, ToolCall, tool_result
 from sandbox.programs.frames import RESULT, ProgramCall, Round, names_of
 from sandbox.programs.sandbox import RoundOutcome, Sandbox

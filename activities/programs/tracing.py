@@ -11,12 +11,12 @@ from typing import Any
 from activities.payloads import ASKED, Payloads, apart
 from activities.programs.journals import Journal, Journals
 from backstay.errors import ArgumentsInvalid
-from backstay.program import Program
 from backstay.provenance.echo import UNKNOWN, Echo
 from backstay.provenance.index import Index
 from backstay.provenance.lookup import Lookup
 from backstay.provenance.source import MODEL, Source, is_others
 from backstay.provenance.targets import shape_of
+from backstay.tools.program import Program
 from sandbox.programs.frames import RESULT, Round
 
 KEPT = 32

@@ -14,6 +14,8 @@ class ChosenModels:
     """Hold the models that a run may ask, each purpose in turn."""
 
     act: tuple[Target, ...]
+    """For its steps; the first of them has a price where the run has a limit in USD."""
+
     closing: tuple[Target, ...]
     perception: tuple[Target, ...]
     reviewer: tuple[Target, ...]

@@ -172,8 +172,8 @@ class Delegating(Activities):
             error = f"the sub-run {child.told.workflow_id} ended as {outcome}: {why}"
             kind = Unfinished.__name__ if result is None or result.error is None else result.error.type
             failed = {"error": one_line(await self.records.text(ask.run, error), 500), "error_type": kind}
-        said = {"snippet": one_line(f"{outcome}: {told.get('summary', '')}", 80)}
-        answer = ToolResult(success=success, **{**kept.facts, **said, **failed})
+        facts: dict[str, Any] = kept.facts | {"snippet": one_line(f"{outcome}: {told.get('summary', '')}", 80)}
+        answer = ToolResult(success=success, **facts, **failed)
         return EndedSubrun(workflow_id=child.told.workflow_id, outcome=outcome, result=answer, spent=spent)
 
     async def _told(
@@ -224,7 +224,6 @@ def _wanted(ask: calls.BeginSubruns, opened: calls.Opened, want: WantedSubrun) -
         parent=ask.run,
         n=want.n,
         step=ask.step,
-        depth=depth,
         task_digest=_digest(task),
         context=ask.context,
         share=want.share,

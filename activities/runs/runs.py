@@ -26,7 +26,7 @@ from activities.runs.delegating import Delegating, Inherited
 from activities.runs.following import Following
 from activities.runs.notifications import Notifications
 from activities.runs.remembering import Remembering
-from activities.tools.outcomes import shown
+from activities.tools.outcomes import Outcomes, shown
 from activities.tools.searches import Searches
 from backstay import calls
 from backstay.approvals.deciding import words_hold_s
@@ -66,12 +66,10 @@ _log = structlog.get_logger("backstay.runs")
 class Runs(Activities):
     """Implement `open_run` and `close_run`."""
 
-    def __init__(
-        self, resources: Resources, transcripts: Transcripts, searches: Searches, delegating: Delegating
-    ) -> None:
+    def __init__(self, resources: Resources, transcripts: Transcripts, searches: Searches, outcomes: Outcomes) -> None:
         """Share the worker's transcripts."""
         super().__init__(resources)
-        self.delegating = delegating
+        self.delegating = Delegating(resources, transcripts, outcomes)
         self.searches = searches
         self.transcripts = transcripts
         self.following = Following(resources, transcripts)

@@ -26,10 +26,10 @@ from activities.telemetry.attributes import outcome_of
 from backstay import calls
 from backstay.budgets.budget import MICRO
 from backstay.errors import BackstayError
-from backstay.program import Halt
 from backstay.task.decision import Decision
 from backstay.task.result import Outcome
 from backstay.tools.execution import JailUse
+from backstay.tools.program import Halt
 from backstay.tools.tool import ToolResult
 from store.store import Store
 

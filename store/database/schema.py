@@ -265,13 +265,11 @@ subruns = Table(
     Column("parent", Words, nullable=False),
     Column("n", Integer, nullable=False),
     Column("step", Integer, nullable=False),
-    Column("depth", Integer, nullable=False),
     Column("task_digest", Words, nullable=False),
     Column("context", Words, nullable=False),
     Column("share", JSON, nullable=False),
     Column("run", Words),
     Column("spent", JSON(none_as_null=True)),
-    Column("begun_at", Double, nullable=False),
     Index("subruns_of_parent", "parent", "n"),
     Index("subruns_by_run", "run"),
 )

@@ -15,11 +15,11 @@ SAMPLED = 2
 @promise("subruns:killed")
 @pytest.mark.timeout(400)
 async def test_a_small_tree_is_killed_at_some_points_and_ends_as_if_it_had_not_been(temporal, nursery, tmp_path):
-    async def one(point):
+    async def killed(point):
         async with open_tree(temporal, nursery, tmp_path / point.name.replace(":", "_"), SMALL) as tree:
             await killed_at(tree, point)
 
-    await asyncio.gather(*(one(point) for point in spread(TREE_POINTS, SAMPLED)))
+    await asyncio.gather(*(killed(point) for point in spread(TREE_POINTS, SAMPLED)))
 
 
 @promise("subruns:killed")

@@ -13,7 +13,6 @@ from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, Und
 from backstay.plans.plan_run import PlanRun
 from backstay.policies.accepted import AcceptedLine
 from backstay.policies.policy import Policy
-from backstay.program import Halt, ProgramAnswer
 from backstay.responses import Opened
 from backstay.task.context import ContextItem
 from backstay.task.decision import CallTools, Decision, Finish
@@ -22,6 +21,7 @@ from backstay.task.plan import Plan, PlanStep
 from backstay.task.result import Failure
 from backstay.task.status import State, StepProgress
 from backstay.task.task import Task
+from backstay.tools.program import Halt, ProgramAnswer
 from backstay.tools.tool import Tool, ToolCall, ToolResult
 from tests.requirements import promise
 from workflows.context.carrying import packed, unpacked

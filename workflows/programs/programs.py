@@ -14,11 +14,11 @@ from backstay.budgets.budget import code_runs_refused, first_limit_hit, program_
 from backstay.effects.compensation import standing
 from backstay.errors import ProgramCancelled
 from backstay.plans.rehearsal import Rehearsal, RehearsedCall
-from backstay.program import Halt, ProgramAnswer, sandbox_error
 from backstay.shown import one_line
 from backstay.task.decision import RunProgram
 from backstay.task.event import summary_drafts
 from backstay.task.status import State
+from backstay.tools.program import Halt, ProgramAnswer, sandbox_error
 from backstay.tools.stages import Purpose
 from backstay.tools.tool import Safety, Tool, ToolCall, ToolResult
 from workflows.calls.reconcile import Performed

@@ -12,10 +12,10 @@ from backstay.budgets.share import Share
 from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.plans.rehearsal import Rehearsal
-from backstay.program import Halt, ProgramAnswer
 from backstay.starting import EndedChild
 from backstay.task.decision import Decision
 from backstay.task.result import Failure, Outcome
+from backstay.tools.program import Halt, ProgramAnswer
 from backstay.tools.server_task import TaskProgress
 from backstay.tools.tool import ToolCall, ToolResult
 

@@ -56,9 +56,9 @@ async def test_a_sub_run_works_within_its_share_and_its_summary_comes_back(opene
 @promise("subruns:sums")
 async def test_what_sub_runs_have_spent_counts_as_spent_by_the_run_to_the_millionth(opened):
     inner = SCRIPTS.task(READ, send("deep@example.com"))
-    one, two = SCRIPTS.task(delegate(inner, share=0.5), READ), SCRIPTS.task(READ, READ)
+    first, second = SCRIPTS.task(delegate(inner, share=0.5), READ), SCRIPTS.task(READ, READ)
     budget = {"max_steps": 60, "max_tool_calls": 40, "max_tokens": 400_000, "quotas": {"mail.list_customers": 9}}
-    handle = await opened.start(SCRIPTS.task(READ, delegate(one, two), budget=budget))
+    handle = await opened.start(SCRIPTS.task(READ, delegate(first, second), budget=budget))
     result = await ended(handle)
     every = [handle.id, *await children_of(handle)]
     every += [name for child in every[1:] for name in await children_of(opened.client.get_workflow_handle(child))]

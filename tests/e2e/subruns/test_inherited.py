@@ -77,8 +77,8 @@ async def test_words_that_others_wrote_stay_theirs_in_the_task_of_a_sub_run(open
     sources = request["calls"][0]["sources"]["/to"]
 
     assert request["rule"].startswith("provenance")
-    assert ("tool", "office.inbox", "others") in [(one["kind"], one["tool"], one["content"]) for one in sources]
-    assert "task" not in [one["kind"] for one in sources]
+    assert ("tool", "office.inbox", "others") in [(each["kind"], each["tool"], each["content"]) for each in sources]
+    assert "task" not in [each["kind"] for each in sources]
 
 
 @promise("subruns:words")
@@ -108,7 +108,7 @@ async def test_what_a_sub_run_says_that_has_read_others_words_counts_as_others(o
     sources = request["calls"][0]["sources"]["/to"]
 
     assert request["rule"].startswith("provenance")
-    assert [(one["tool"], one["content"]) for one in sources] == [("engine.delegate", "others")]
+    assert [(each["tool"], each["content"]) for each in sources] == [("engine.delegate", "others")]
 
 
 @promise("subruns:starter")

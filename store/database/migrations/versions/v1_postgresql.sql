@@ -350,13 +350,11 @@ CREATE TABLE subruns (
     parent TEXT NOT NULL,
     n INTEGER NOT NULL,
     step INTEGER NOT NULL,
-    depth INTEGER NOT NULL,
     task_digest TEXT NOT NULL,
     context TEXT NOT NULL,
     share JSON NOT NULL,
     run TEXT,
     spent JSON,
-    begun_at DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (workflow_id)
 );
 CREATE INDEX subruns_by_run ON subruns (run);
