@@ -18,6 +18,7 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
+from backstay.starting import is_below
 from gateways.terminal.local.serving import place_of_temporal
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ async def session_of(
 async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "Run":
     """Return the run with this workflow id, the only one whose id begins so, or the newest one for `last`.
 
-    `last` is never an undo; `to_decide`: it is the newest run that waits for a decision, if there is one.
+    `last` is never an undo, nor a sub-run unless it waits; `to_decide`: it is the newest run that waits for a
+    decision, if there is one.
     Raises TaskInvalid when several fit. A name that fits none is returned as it is: the store may know the run.
     """
     if name == "last":
@@ -78,6 +80,8 @@ async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "
         return exact
     query = f"({RUNS}) AND WorkflowId STARTS_WITH '{name}'"
     found = list(dict.fromkeys([execution.id async for execution in _listed(backstay, query, _MOST_FOUND)]))
+    # The names of sub-runs begin with that of the run that delegated to them.
+    found = [each for each in found if not any(is_below(each, other) for other in found)]
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
     return backstay.run(found[0]) if found else exact
@@ -94,7 +98,8 @@ async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
         # The run itself is asked: what Temporal lists of it comes late, and a decision must not go to another run.
         if await backstay.run(execution.id).pending():
             return backstay.run(execution.id)
-    return backstay.run(listed[0].id)
+    started = [execution for execution in listed if not is_below(execution.id, execution.parent_id)]
+    return backstay.run((started or listed)[0].id)
 
 
 async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":
