@@ -49,6 +49,7 @@ _EVENT_TONES = {
     "run.paused": "wait",
     "undo.ran": "wait",
     "undo.withheld": "wait",
+    "undo.left": "wait",
     "tools.missing": "wait",
     "message.received": "live",
     "message.unread": "wait",
