@@ -161,7 +161,7 @@ class Effects:
             require_not_pruned(connection, intent.run)
             kind = admit_first(intent, attempt=attempt, epoch_differs=epoch_differs)
             row = _first_row(intent, going=kind == "go", now=self._now(connection))
-            connection.execute(_INSERT, row.model_dump(exclude={"read_at"}))
+            connection.execute(_INSERT, row.model_dump(exclude={"read_at", "made_by"}))
             _note_sent(connection, intent, row)
             return Begun(kind=kind, token=row.token, row=row)
         kind = admit_again(row, intent, idempotency_ttl=idempotency_ttl)

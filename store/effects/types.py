@@ -67,7 +67,7 @@ class EffectRow(Frozen):
     updated_at: float
     read_at: float
     """What time it was in the database when this was read; no column."""
-    made_by: str = ""
+    made_by: str = Field(default="", exclude_if=lambda made_by: not made_by)
     """Of an effect that a run has taken over: the workflow id of the sub-run that made it; no column."""
 
     @property

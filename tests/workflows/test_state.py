@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from backstay.approvals.approval import ApprovalRequest, CallVerdict
 from backstay.approvals.notice import NoticeDraft, Told
 from backstay.budgets.budget import Budget, Ledger
+from backstay.budgets.share import Share
 from backstay.budgets.usage import ModelUsage, Usage
 from backstay.effects.compensation import KEPT_UNDONE, Compensation, Undone, UndoStack
 from backstay.plans.plan_run import PlanRun
@@ -33,6 +34,7 @@ from workflows.state.work import (
     Decided,
     EndedWork,
     OpenRequest,
+    OpenSubrun,
     PlanWork,
     ProgramWork,
     Work,
@@ -66,6 +68,7 @@ def states(draw):
         notices=[NoticeDraft(sequence=1, event=Told.EXPIRED, at=AT.isoformat(), request_id=draw(TEXT))],
         next_notice=draw(st.integers(2, 99)),
         next_plan=draw(st.integers(2, 99)),
+        next_subrun=draw(st.integers(2, 99)),
         model="small",
         plans=[PlanRun.of(Plan(steps=(PlanStep(tool="mail.send_email"),)), state="PROPOSED", of_task=True)],
         step_results={draw(COUNT): "ref"},
@@ -115,6 +118,7 @@ def work(text):
         plan=PlanWork(answered={0: call, 1: result}, outputs=({"success": True},), proposed=("p1",), plan_id="p1"),
         planned=True,
         keeps=True,
+        subruns=(OpenSubrun(workflow_id="w", call=call, share=Share(max_steps=1, max_tool_calls=0, max_code_runs=0)),),
         ended=EndedWork(outcome="failed", error=Failure(type="Unfinished", message=text), undone={"parked": 1}),
         requests=(OpenRequest(key="call", request=request),),
         missing={"mail": "down"},
