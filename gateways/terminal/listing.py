@@ -16,7 +16,6 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import SettingsInvalid, StoreUnavailable, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
-from backstay.starting import is_below
 from gateways.terminal.flags import Output
 from gateways.terminal.session import has_store, looking, open_store, require_store, session
 from gateways.terminal.terminal import Terminal
@@ -54,7 +53,9 @@ async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output
         known = False
         async with open_store(settings) as store:
             rows = [_stored(row) for row in await store.runs.page(state=wanted, words=words, limit=limit)]
-    rows = list(_as_tree(rows))
+    # What a schedule or a plugin has started is part of no other run.
+    listed = {row["id"] for row in rows}
+    rows = list(_as_tree([row | {"part_of": row["part_of"] if row["part_of"] in listed else None} for row in rows]))
     ids: list[str] = [row["id"] for row in rows]
     names = _short_ids(ids) if known else {each: each for each in ids}
     terminal.results(output, rows, [_line(row, names[row["id"]]) for row in rows])
@@ -138,7 +139,7 @@ async def _row(client: Client, execution: WorkflowExecution) -> dict[str, Any]:
         "pending": known.get("BackstayPending", 0) if status == "running" else 0,
         "started": minute(execution.start_time.timestamp()),
         "text": text or "",
-        "part_of": execution.parent_id if is_below(execution.id, execution.parent_id) else None,
+        "part_of": execution.parent_id,
     }
 
 
@@ -195,10 +196,8 @@ def minute(at: float) -> str:
 
 def _as_tree(rows: list[dict[str, Any]], part_of: str | None = None, depth: int = 0) -> Iterator[dict[str, Any]]:
     """Yield runs with each sub-run below the run that delegated to it, where that is among them."""
-    names = {row["id"] for row in rows}
     for row in rows:
-        above = row["part_of"] if row["part_of"] in names else None
-        if above == part_of and depth <= _DEEPEST:
+        if row["part_of"] == part_of and depth <= _DEEPEST:
             yield row | {"depth": depth}
             yield from _as_tree(rows, row["id"], depth + 1)
 

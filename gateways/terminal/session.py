@@ -18,7 +18,6 @@ from backstay.client.failures import error_from_rpc
 from backstay.errors import DecisionRefused, RunNotFound, SettingsInvalid, StoreUnavailable, TaskInvalid, Unreachable
 from backstay.settings import Settings
 from backstay.shown import one_line
-from backstay.starting import is_below
 from gateways.terminal.local.serving import place_of_temporal
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ async def find(backstay: "Backstay", name: str, *, to_decide: bool = False) -> "
     if not _PREFIX.fullmatch(name):
         return exact
     query = f"({RUNS}) AND WorkflowId STARTS_WITH '{name}'"
-    found = list(dict.fromkeys([execution.id async for execution in _listed(backstay, query, _MOST_FOUND)]))
+    listed = [execution async for execution in _listed(backstay, query, _MOST_FOUND)]
     # The names of sub-runs begin with that of the run that delegated to them.
-    found = [each for each in found if not any(is_below(each, other) for other in found)]
+    found = list(dict.fromkeys(execution.id for execution in _started(listed)))
     if len(found) > 1:
         raise TaskInvalid(f"workflow: several runs begin with {name}: {', '.join(found[:3])}; give more of the id")
     return backstay.run(found[0]) if found else exact
@@ -98,8 +97,13 @@ async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
         # The run itself is asked: what Temporal lists of it comes late, and a decision must not go to another run.
         if await backstay.run(execution.id).pending():
             return backstay.run(execution.id)
-    started = [execution for execution in listed if not is_below(execution.id, execution.parent_id)]
-    return backstay.run((started or listed)[0].id)
+    return backstay.run(_started(listed)[0].id)
+
+
+def _started(listed: list[WorkflowExecution]) -> list[WorkflowExecution]:
+    """Return the runs that no other one of these has delegated to."""
+    names = {execution.id for execution in listed}
+    return [execution for execution in listed if execution.parent_id not in names]
 
 
 async def open_request(run: "Run", request_id: str) -> "ApprovalRequest":

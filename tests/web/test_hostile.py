@@ -125,6 +125,7 @@ def request(kind, **more):
         "kind": kind,
         "question": evil("question"),
         "task": evil("task"),
+        "above": [evil("above")],
         "user_id": evil("user"),
         "session_id": evil("session"),
         "links": {"page": f"javascript:alert(1)//{EVIL}", "web_ui": f"javascript:alert(1)//{EVIL}"},
