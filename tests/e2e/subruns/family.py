@@ -23,18 +23,22 @@ def finish(summary, *, success=True, outputs=None):
 
 
 async def children_of(handle):
-    """Return the ids of the sub-runs of a run, in the order in which they were started."""
-    named = "start_child_workflow_execution_initiated_event_attributes"
-    history = await handle.fetch_history()
-    return [getattr(event, named).workflow_id for event in history.events if event.HasField(named)]
+    """Return the ids of the sub-runs of a run, in the order in which they were asked for."""
+    return await _told(handle, "start_child_workflow_execution_initiated_event_attributes")
 
 
 async def begun(handle, count=1):
     """Wait until a run has started so many sub-runs; return their ids."""
     async with asyncio.timeout(150):
-        while len(found := await children_of(handle)) < count:
+        while len(await _told(handle, "child_workflow_execution_started_event_attributes")) < count:
             await asyncio.sleep(0.1)
-    return found
+    return await children_of(handle)
+
+
+async def _told(handle, field):
+    events = (await handle.fetch_history()).events
+    found = [getattr(event, field) for event in events if event.HasField(field)]
+    return [getattr(each, "workflow_id", "") or each.workflow_execution.workflow_id for each in found]
 
 
 async def spent_by(engine, workflow_id):
