@@ -12,6 +12,7 @@ from backstay.testing import Reply
 from gateways.terminal.render import request_lines
 from people.requests.posted import PostedRequest, paragraphs
 from tests import signing
+from tests.cli.commands import command, environment_of
 from tests.e2e.scripted_server import ScriptedServer, reads, toolbox_of_servers, writes
 from tests.e2e.subruns.family import begun, delegate, finish
 from tests.engine import Scripts, ended, engine, pending
@@ -152,3 +153,21 @@ async def test_every_door_shows_the_line_of_the_run_above_that_of_its_sub_run(op
     assert terminal.index(f"  part of: {root['text']}") + 1 == terminal.index(f"  task: {child['text']}")
     assert posted.index(f"Part of: {root['text']}") + 1 == posted.index(f"Task: {child['text']}")
     assert shown.workflow_execution_info.parent_execution.workflow_id == handle.id
+
+
+@promise("subruns:tree")
+async def test_a_list_shows_a_sub_run_below_its_run_and_each_of_them_names_the_other(opened):
+    handle = await opened.start(SCRIPTS.task(delegate(SCRIPTS.task(call("customer")))))
+    await ended(handle)
+    (name,) = await begun(handle)
+    environment = environment_of(opened)
+    listed, above, below = [
+        await command(*arguments, environment=environment)
+        for arguments in (("list",), ("show", handle.id), ("show", name))
+    ]
+    lines = listed.out.splitlines()
+    place = next(at for at, line in enumerate(lines) if f" {handle.id[:13]}" in line and "└─" not in line)
+
+    assert f"└─ {name}" in lines[place + 1]
+    assert f"sub-run {name} (completed)" in above.out
+    assert f"part of {handle.id}" in below.out
