@@ -120,6 +120,8 @@ class Opened(Message):
     above: tuple[RunAbove, ...] = ()
     """The runs that have delegated to this one, the first of them first; none for a run that a person, a program or a
     schedule has started."""
+    private: tuple[str, ...] = ()
+    """The providers that have answered a run above this one something which not everybody may read."""
     found: Found | None = None
     """What the first search found; None where it must be made by itself, as servers are starting or a model is asked
     what to look for."""

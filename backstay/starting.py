@@ -87,6 +87,8 @@ class BeginSubruns(OfRun):
     subruns: tuple[WantedSubrun, ...]
     context: str
     """Ref of the transcript of the run: where the words of the tasks come from."""
+    private: tuple[str, ...] = ()
+    """The providers that have answered the run something which not everybody may read."""
     step: int
 
 

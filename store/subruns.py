@@ -41,6 +41,8 @@ class Subrun(Frozen):
     context: str
     """Ref of what the model of that run had been told by then."""
     share: Share
+    private: tuple[str, ...] = ()
+    """The providers that have answered the run above something which not everybody may read."""
     run: str | None = None
     """None while it has not begun."""
     spent: Spent | None = None

@@ -261,6 +261,7 @@ class Ending:
             micro=state.ledger.spent,
             wall_ms=round(self.context.stopwatch.seconds * MILLI),
             added=state.budget.added_since(state.task.budget),
+            **({"private": tuple(state.private)} if state.private else {}),
         )
 
 

@@ -391,6 +391,7 @@ async def open_context(context: RunContext) -> None:
         context.first_found = search.draft, opened.found
         opened = opened.model_copy(update={"found": None})
     state.opened, state.context, state.catalog = opened, opened.context, opened.catalog
+    state.note_private(opened.private)
     # Only now is it known what of the task may be told.
     more = {} if state.task.follows is None else {"follows": state.task.follows.workflow_id}
     state.record("run.started", opened.task_line or "plan", started, user_id=state.task.user_id, **more)

@@ -227,6 +227,7 @@ def _wanted(ask: calls.BeginSubruns, opened: calls.Opened, want: WantedSubrun) -
         task_digest=_digest(task),
         context=ask.context,
         share=want.share,
+        private=ask.private,
     )
 
 

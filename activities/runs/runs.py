@@ -84,7 +84,7 @@ class Runs(Activities):
         above = await self.delegating.inherited(ask)
         starter = await self._starter(ask) if above is None else above.opened.started_by
         more: dict[str, Any] = {"started_by": starter, "profile": profile}
-        more |= {} if above is None else {"above": above.runs}
+        more |= {} if above is None else {"above": above.runs, "private": above.subrun.private}
         floor = self.resources.policy if above is None else above.opened.policy
         policy = await asyncio.to_thread(_tightened, floor, task)
         followed, policy = await self.following.admitted(ask.run, task, policy, more["started_by"])

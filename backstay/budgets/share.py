@@ -108,13 +108,15 @@ _UNITS = {"max_llm_cost_usd": MICRO, "max_wall_seconds": MILLI}
 
 
 class Spent(Frozen):
-    """Hold what a sub-run has spent, with those that it has delegated to in turn."""
+    """Hold what a sub-run has spent, and who has answered it, with those that it has delegated to in turn."""
 
     usage: Usage = Usage()
     micro: int = 0
     wall_ms: int = 0
     added: dict[str, Any] = Field(default_factory=dict)
     """What people have added to its budget."""
+    private: tuple[str, ...] = ()
+    """The providers that have answered something which not everybody may read, and its own answer may tell."""
 
 
 def left_of(budget: Budget, usage: Usage, ledger: Ledger, seconds: float) -> Share:

@@ -33,9 +33,8 @@ class Words(TypeDecorator[str]):
 
 def stored_words(text: str) -> str:
     """Return a text as it is stored."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+    plain = text.isascii() and "\0" not in text
+    return text if plain else text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 metadata = MetaData()
@@ -268,6 +267,7 @@ subruns = Table(
     Column("task_digest", Words, nullable=False),
     Column("context", Words, nullable=False),
     Column("share", JSON, nullable=False),
+    Column("private", JSON, nullable=False),
     Column("run", Words),
     Column("spent", JSON(none_as_null=True)),
     Index("subruns_of_parent", "parent", "n"),

@@ -33,6 +33,7 @@ from workflows.state.work import OpenSubrun
 TOOL = Tool(
     name=DELEGATE,
     safety=Safety.RESTRICTED_WRITE,
+    audience="own",
     undo="its effects are undone with those of this run, each as far as it can be",
 )
 INHERITED = frozenset(
@@ -132,7 +133,8 @@ class Subruns:
     async def _carried_out(self, opened: Sequence[tuple[OpenSubrun, WantedSubrun]]) -> list[ToolResult]:
         """Run the sub-runs to their ends; return what each came to."""
         state, wanted = self.context.state, tuple(want for _, want in opened)
-        ask = calls.BeginSubruns(subruns=wanted, context=state.context, step=state.usage.step)
+        known: dict[str, Any] = {"private": tuple(state.private)} if state.private else {}
+        ask = calls.BeginSubruns(subruns=wanted, context=state.context, step=state.usage.step, **known)
         summary = f"begin {len(wanted)} sub-runs"
         begun = await self.context.activities.execute(calls.begin_subruns, ask, summary=summary)
         if begun.refused:
@@ -220,6 +222,7 @@ class Subruns:
     def _paid(self, child: OpenSubrun, known: Spent | None) -> None:
         """Let what a sub-run has spent take the place of its share; all of that where nobody knows."""
         state, spent = self.context.state, known or child.share.whole
+        state.note_private(spent.private)
         state.usage = state.usage.with_subrun(spent.usage)
         if child.held is not None:
             state.ledger = state.ledger.settle(child.held, spent.micro)

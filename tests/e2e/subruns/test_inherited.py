@@ -34,6 +34,7 @@ ANSWERS = {
     "archive": {"data": {"box": "B7"}},
     "note": {"data": {"id": "n1"}},
 }
+SECRET = {"data": {"total": "sales fell"}, "meta": {"ifc": {"integrity": "trusted", "confidentiality": ["ana"]}}}
 TEXT = {"type": "string"}
 MAIL = {"type": "object", "properties": {"to": TEXT, "subject": TEXT}, "required": ["to"]}
 SCRIPTS = Scripts()
@@ -45,7 +46,8 @@ async def opened(temporal, tmp_path_factory):
     tools = [reads("inbox"), reads("customer"), writes("send", MAIL), writes("archive"), writes("note")]
     server = ScriptedServer(folder / "office.script", tools, ANSWERS, {"customer": {"content": "own"}})
     options = {"policy": POLICY, "profiles": PROFILES, "approver_key": KEY}
-    toolbox = toolbox_of_servers(folder, office=server)
+    hub = ScriptedServer(folder / "hub.script", [reads("secret")], {"secret": SECRET})
+    toolbox = toolbox_of_servers(folder, office=server, hub=hub)
     async with engine(temporal, folder, SCRIPTS, toolbox=toolbox, **options) as running:
         yield running
 
@@ -110,6 +112,28 @@ async def test_what_a_sub_run_says_that_has_read_others_words_counts_as_others(o
 
     assert request["rule"].startswith("provenance")
     assert [(each["tool"], each["content"]) for each in sources] == [("engine.delegate", "others")]
+
+
+@promise("subruns:private")
+async def test_what_the_run_has_read_that_is_private_asks_in_a_sub_run_too(opened):
+    child = SCRIPTS.task(call("send", to=GIVEN, subject="in other words, less was sold"))
+    handle = await opened.start(SCRIPTS.task(Reply(calls=[("hub__secret", {})]), delegate(child)))
+    below, request = await waits(opened, handle)
+    await decide(below, request, ANA, "reject")
+    await ended(handle)
+
+    assert request["rule"].startswith("label: hub labelled private")
+
+
+@promise("subruns:private")
+async def test_what_a_sub_run_has_read_that_is_private_asks_in_the_run_too(opened):
+    child = SCRIPTS.task(Reply(calls=[("hub__secret", {})]), finish("less was sold"))
+    handle = await opened.start(SCRIPTS.task(delegate(child), call("send", to=GIVEN, subject="less was sold")))
+    (request,) = await pending(handle)
+    await decide(handle, request, ANA, "reject")
+    await ended(handle)
+
+    assert request["rule"].startswith("label: hub labelled private")
 
 
 @promise("subruns:starter")

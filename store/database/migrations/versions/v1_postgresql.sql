@@ -353,6 +353,7 @@ CREATE TABLE subruns (
     task_digest TEXT NOT NULL,
     context TEXT NOT NULL,
     share JSON NOT NULL,
+    private JSON NOT NULL,
     run TEXT,
     spent JSON,
     PRIMARY KEY (workflow_id)
