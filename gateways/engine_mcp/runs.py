@@ -189,10 +189,10 @@ class EngineRuns:
         for question in seen.questions:
             if question.id not in responses:
                 continue
-            verdict = verdict_of(question.id, responses[question.id])
-            if verdict is not None:
+            said = verdict_of(question.id, responses[question.id])
+            if said is not None:
                 try:
-                    await self._decide(caller, task, question.id, verdict)
+                    await self._decide(caller, task, question.id, said)
                 except DecisionRefused as error:
                     # Somebody else was faster.
                     if not str(error).startswith(NOT_OPEN):
@@ -204,7 +204,7 @@ class EngineRuns:
         if question not in {each.id for each in seen.questions}:
             waiting = ", ".join(each.id for each in seen.questions) or "none"
             raise DecisionRefused(
-                f"question: {one_line(question, 40)!r} is no question that waits for you; waiting: {waiting}"
+                f"question: {one_line(question, 40)!r} is not a question that waits for you; waiting: {waiting}"
             )
         verdict = {"verdict": "reject"} if answer is None else {"verdict": "answer", "answer": answer}
         await self._decide(caller, workflow_id, question, verdict)

@@ -140,7 +140,7 @@ async def an_answer_that_approves(case):
     for said in ALL:
         await case.ana.ask("tasks/update", {"taskId": case.task, "inputResponses": {request: said}})
     for answer in ("approve", "yes", '{"verdict": "approve"}'):
-        assert "is no question" in await case.wrong(
+        assert "is not a question" in await case.wrong(
             case.ana, "answer_question", run=case.task, question=request, answer=answer
         )
 

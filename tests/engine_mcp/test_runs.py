@@ -217,7 +217,7 @@ async def test_what_asks_for_an_approval_is_never_input_and_no_answer_decides_it
     for said in ({"action": "accept", "content": {"answer": "approve"}}, {"action": "accept", "content": {}}):
         await ana.ask("tasks/update", {"taskId": task["taskId"], "inputResponses": {request["id"]: said}})
     answer = await ana.call("answer_question", run=task["taskId"], question=request["id"], answer="approve")
-    assert (answer["isError"], "is no question" in answer["content"][0]["text"]) == (True, True)
+    assert (answer["isError"], "is not a question" in answer["content"][0]["text"]) == (True, True)
     assert [each["id"] for each in await pending(handle)] == [request["id"]]
     names = {tool["name"] for tool in (await ana.ask("tools/list"))["tools"]}
     assert not {name for name in names for word in ("approve", "decide", "top", "undo", "reject") if word in name}

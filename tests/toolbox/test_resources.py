@@ -82,6 +82,7 @@ async def test_a_server_that_lists_none_is_read_by_its_links_only(opened, raw, t
     async with opened(tmp_path, {"mcpServers": {"raw": entry}}) as toolbox:
         catalog = await toolbox.catalog("anyone")
         assert catalog.search("read a resource") == []
+        assert "raw.resources_read" not in [hit.tool for hit in catalog.search("")]
         (found,) = (await call(toolbox, "raw.fine")).data["_content"]
         assert found["read_with"] == "raw.resources_read"
         assert (await read(toolbox, found["uri"])).data == "so"

@@ -73,7 +73,7 @@ class Catalog:
         exact = [d.name for d in self._named(wanted)]
         # Unavailable tools come last, so all matches must be known before the first is returned.
         enough = len(self.definitions) if self.unavailable or providers else limit + len(exact)
-        found = self.index.find(wanted, enough) if wanted else sorted(_open(self.definitions.values()))
+        found = self.index.find(wanted, enough) if wanted else self._all_found
         rest = [self.definitions[name] for name in dict.fromkeys(found) if name not in exact]
         rest.sort(key=lambda definition: definition.provider in self.unavailable)
         ordered = [*(self.definitions[name] for name in exact), *rest]
@@ -105,6 +105,11 @@ class Catalog:
             return [] if direct.hidden else [direct]
         same = self._by_folded_name.get(wanted.casefold(), [])
         return sorted(same, key=lambda d: (d.provider in self.unavailable, d.name))[:_LIMIT]
+
+    @cached_property
+    def _all_found(self) -> list[str]:
+        """Return the names of all tools that a search may find."""
+        return sorted(name for name, found in _open(self.definitions.values()).items() if not found.quiet)
 
     @cached_property
     def _by_folded_name(self) -> dict[str, list[Definition]]:
