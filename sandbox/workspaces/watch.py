@@ -111,10 +111,25 @@ def nameless_of(living: Iterable[int], device: int) -> Held:
                             if facts.st_nlink == 0 and facts.st_dev == device:
                                 sizes[facts.st_ino] = facts.st_blocks * _BLOCK
             except PermissionError:
-                hidden += 1
+                hidden += not _has_ended(place.parent)
             except OSError:
                 continue
     return Held(size=sum(sizes.values()), files=len(sizes), hidden=hidden)
+
+
+def _has_ended(place: Path) -> bool:
+    """Return whether a thread, or every thread of a process, has ended: what those held is shown to root only.
+
+    What has ended has no memory any more, and closes its files; a process that hides what it holds lives on.
+    """
+    told = [place / "status"] if place.parent.name == "task" else _of_threads(int(place.name), "status")
+    return not any(map(_has_memory, told))
+
+
+def _has_memory(status: Path) -> bool:
+    with suppress(OSError):
+        return "\nVmSize:" in status.read_text(encoding="utf-8", errors="replace")
+    return False
 
 
 def _maps_nameless(pid: int) -> bool:
