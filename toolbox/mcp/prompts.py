@@ -9,9 +9,8 @@ from mcp.types import CallToolResult, GetPromptResult, InputRequiredResult
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.mcp.connection import Connection
-from toolbox.mcp.elicitation import elicit_results
 from toolbox.mcp.streams import WHOLE
-from toolbox.mcp.tool_call import ToolCallRequest
+from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
 from toolbox.providers.answer import Answer, answer_of, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
@@ -78,15 +77,10 @@ class PromptRequest(ToolCallRequest):
     """Read one prompt, with the faults and questions that calls of tools can meet."""
 
     async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
-        more: dict[str, Any] = {}
-        if reply is not None:
-            more = {"input_responses": elicit_results(reply), "request_state": reply.required.state}
         given = {name: str(as_written(value)) for name, value in self._call.arguments.items()}
         name = self._call.tool.removeprefix(PREFIX)
-        result = await self._connection.client.session.get_prompt(name, given, allow_input_required=True, **more)
-        if not isinstance(result, GetPromptResult):
-            return result
-        return CallToolResult(content=[], _meta={WHOLE: (result.meta or {}).get(WHOLE)})
+        result = await self._connection.client.session.get_prompt(name, given, **replying(reply))
+        return as_result((result.meta or {}).get(WHOLE)) if isinstance(result, GetPromptResult) else result
 
     async def _read(self, said: Any) -> Answer:
         messages = said.get("messages") if isinstance(said, dict) else None

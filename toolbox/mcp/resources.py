@@ -17,10 +17,9 @@ from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParam
 from backstay.shown import message_line
 from backstay.tools.tool import Safety
 from toolbox.mcp.connection import Connection
-from toolbox.mcp.elicitation import elicit_results
 from toolbox.mcp.prompts import PREFIX, PromptRequest, listed_prompts, prompt_tools
 from toolbox.mcp.streams import WHOLE
-from toolbox.mcp.tool_call import ToolCallRequest
+from toolbox.mcp.tool_call import ToolCallRequest, as_result, replying
 from toolbox.providers.answer import BESIDE, Answer, answer_of, parsed, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import InputResponse
@@ -135,15 +134,12 @@ class ResourceRequest(ToolCallRequest):
 
     async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
         if self._call.tool == LIST:
-            return _whole(await self._listed(str(self._call.arguments.get("contains") or "")))
+            return as_result(await self._listed(str(self._call.arguments.get("contains") or "")))
         uri = _address(self._call.arguments)
         if uri is None:
-            return _whole({"refused": "uri: is no template that can be filled with these values; write the address"})
-        more: dict[str, Any] = {}
-        if reply is not None:
-            more = {"input_responses": elicit_results(reply), "request_state": reply.required.state}
-        result = await self._connection.client.session.read_resource(uri, allow_input_required=True, **more)
-        return _whole((result.meta or {}).get(WHOLE)) if isinstance(result, ReadResourceResult) else result
+            return as_result({"refused": "uri: is no template that can be filled with these values; write the address"})
+        result = await self._connection.client.session.read_resource(uri, **replying(reply))
+        return as_result((result.meta or {}).get(WHOLE)) if isinstance(result, ReadResourceResult) else result
 
     async def _read(self, said: Any) -> Answer:
         if isinstance(said, dict) and "refused" in said:
@@ -257,10 +253,6 @@ def _text(value: Any) -> Any:
             return str(value).lower()
         case _:
             return str(value)
-
-
-def _whole(said: Any) -> CallToolResult:
-    return CallToolResult(content=[], _meta={WHOLE: said})
 
 
 def with_reader(answer: Answer, provider: str, listed: Iterable[ListedTool]) -> Answer:

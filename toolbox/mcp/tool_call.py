@@ -119,10 +119,6 @@ class ToolCallRequest:
 
     async def _called(self, reply: InputResponse | None) -> CallToolResult | InputRequiredResult:
         call = self._call
-        more: dict[str, Any] = {}
-        if reply is not None:
-            more["input_responses"] = elicit_results(reply)
-            more["request_state"] = reply.required.state
         meta: dict[str, Any] = {"backstay/effect-id": call.effect_id} if call.effect_id else {}
         meta |= {FOLLOWS: True} if self._offers_tasks else {}
         left = max(0.1, self._ends - asyncio.get_running_loop().time())
@@ -132,8 +128,7 @@ class ToolCallRequest:
             read_timeout_seconds=left + 1,
             progress_callback=None if call.on_progress is None else self._progress,
             meta=meta or None,  # type: ignore[arg-type]  # keys of our own
-            allow_input_required=True,
-            **more,
+            **replying(reply),
         )
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -186,6 +181,19 @@ class ToolCallRequest:
         if lasting and self._reads:
             return refused(str(error))
         raise error from None
+
+
+def replying(reply: InputResponse | None) -> dict[str, Any]:
+    """Return how a request says that it may be answered by a question, and what answers the one of before."""
+    may_ask: dict[str, Any] = {"allow_input_required": True}
+    if reply is None:
+        return may_ask
+    return may_ask | {"input_responses": elicit_results(reply), "request_state": reply.required.state}
+
+
+def as_result(said: Any) -> CallToolResult:
+    """Return what a server says to another request than a call as the result of a call, to be read as one."""
+    return CallToolResult(content=[], _meta={WHOLE: said})
 
 
 def _with_elicitations(answer: Answer, asked: CallElicitations) -> Answer:
