@@ -35,6 +35,11 @@ def is_below(workflow_id: str, above: str | None) -> bool:
     return above is not None and workflow_id.startswith(f"{_base(above)}{_BELOW}")
 
 
+def may_be_subrun(workflow_id: str) -> bool:
+    """Return whether a run bears a name such as those of sub-runs; whether it is one, the store knows."""
+    return _BELOW in workflow_id
+
+
 def _base(workflow_id: str) -> str:
     return workflow_id if len(workflow_id.encode("utf-8", "replace")) <= _LONGEST_ID else digest_of(workflow_id)[:32]
 

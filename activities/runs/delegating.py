@@ -21,7 +21,7 @@ from backstay.errors import BackstayError, PolicyInvalid, StoreUnavailable, Task
 from backstay.provenance.source import MODEL, is_others
 from backstay.responses import RunAbove
 from backstay.shown import one_line
-from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below
+from backstay.starting import EndedChild, EndedSubrun, WantedSubrun, is_below, may_be_subrun
 from backstay.task.result import Result
 from backstay.task.task import Task
 from backstay.tools.tool import DELEGATE, ToolResult
@@ -75,7 +75,7 @@ class Delegating(Activities):
         Only what the store says counts: a stranger may start a run under any name, with any task.
         """
         workflow_id, _, _ = ask.run.rpartition("/")
-        if await self.store.subruns.named(workflow_id) is None:
+        if not may_be_subrun(workflow_id) or await self.store.subruns.named(workflow_id) is None:
             return None
         subrun = await self.store.subruns.opened(workflow_id, ask.run, _digest(ask.task))
         row = None if subrun is None else await self._row(subrun.parent)
