@@ -127,7 +127,7 @@ async def _from_store(store: Store, seen: RunView, row: RunRow, before: int | No
     seen.events = [event for event in events if event.n <= last or (before is None and event.n >= FIRST_LATE)]
     seen.earlier_events = first > 0
     seen.effects = await store.effects.of_run(row.run)
-    seen.effects += [effect for effect in await store.effects.of_tree(row.run) if effect.made_by]
+    seen.effects += await store.effects.taken_over(row.run)
     newest = [effect for effect in seen.effects if not effect.undo][-MOST_EFFECTS:]
     seen.arguments = await store.subruns.requests_of(newest)
     seen.parked = await store.parked.of_run(row.run)

@@ -95,6 +95,7 @@ _ADOPTED = (
     .join(adopted_effects, adopted_effects.c.effect_id == effects.c.effect_id)
     .where(adopted_effects.c.run == bindparam("run_"))
 )
+_TAKEN_OVER = _ADOPTED.order_by(adopted_effects.c.n)
 _TREE = union_all(_OWN, _ADOPTED).subquery()
 _OF_TREE = select(_TREE).order_by(_TREE.c.n)
 
@@ -257,6 +258,11 @@ class Effects:
     def of_run(self, connection: Connection, run: str) -> list[EffectRow]:
         """Return all effects of a run by number, each before its compensation."""
         return self._rows(connection, _OF_RUN, {"run_": run})
+
+    @reading
+    def taken_over(self, connection: Connection, run: str) -> list[EffectRow]:
+        """Return the effects that a run has taken over from sub-runs, by their numbers in the run."""
+        return self._rows(connection, _TAKEN_OVER, {"run_": run})
 
     @reading
     def of_tree(self, connection: Connection, run: str) -> list[EffectRow]:
