@@ -164,7 +164,7 @@ def _stored(row: Any) -> dict[str, Any]:
         "pending": 0,
         "started": minute(row.opened_at),
         "text": row.text,
-        "part_of": next((str(above["workflow_id"]) for above in reversed(row.opened.get("above", ()))), None),
+        "part_of": row.part_of,
     }
 
 

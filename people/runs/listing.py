@@ -120,7 +120,7 @@ def _of_row(row: RunRow, known: dict[tuple[str, str], Execution], *, fault: bool
         ended_at=row.closed_at,
         cost_usd=None if cost is None else float(cost),
         older=older,
-        part_of=next((str(above["workflow_id"]) for above in reversed(row.opened.get("above", ()))), None),
+        part_of=row.part_of,
     )
 
 

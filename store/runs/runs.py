@@ -46,6 +46,12 @@ class RunRow(Frozen):
     lost_at: float | None = None
     """When Temporal was found to have ended it without its saying so, such as a run that was terminated."""
 
+    @property
+    def part_of(self) -> str | None:
+        """Return the workflow id of the run that has delegated to this one; None for one that is no sub-run."""
+        above = self.opened.get("above")
+        return str(above[-1]["workflow_id"]) if above else None
+
     def require_not_pruned(self) -> None:
         """Raise Pruned when only this row is left of the run."""
         _raise_if_pruned(self.run, self.pruned_at)
