@@ -120,6 +120,11 @@ class Engine:
         queue = self.settings.task_queue
         return await self.client.start_workflow("RunTask", task, id=name, task_queue=queue, **options)
 
+    async def undo(self, workflow_id: str, **more: Any) -> WorkflowHandle[Any, Any]:
+        """Start the undo of a run that has ended, under the id that it has by default."""
+        ask, queue = {"workflow_id": workflow_id, **more}, self.settings.task_queue
+        return await self.client.start_workflow("UndoRun", ask, id=f"undo-{workflow_id}", task_queue=queue)
+
 
 def toolbox_of(folder: Path, database: Path, *, address: str = "", **env: str) -> Path:
     """Write a toolbox.json whose mailbox answers at an address, or is a child that keeps its mail in `database`."""

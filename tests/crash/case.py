@@ -4,7 +4,7 @@ import asyncio
 import json
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,15 +191,27 @@ async def open_case(
 
 async def killed_at(case: Case, point: Point) -> None:
     """Drive one run whose first worker dies at the point, and check everything."""
+    await check_killed(case, point, case.drive, case.check)
+
+
+async def check_killed(
+    case: Case,
+    point: Point,
+    drive: Callable[[], Coroutine[Any, Any, Any]],
+    check: Callable[[Any], Awaitable[None]],
+    *,
+    within_s: float = 100,
+) -> None:
+    """Drive what a case serves, whose first worker dies at the point, within so many seconds; then check it."""
     doomed = await case.worker(point.spec)
-    driving = asyncio.create_task(case.drive())
+    driving = asyncio.create_task(drive())
     try:
-        await asyncio.wait([driving, doomed.died], timeout=100, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([driving, doomed.died], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         async with asyncio.timeout(150):
             status = await asyncio.shield(doomed.died)
         assert status == -9, doomed.said()
         assert f"killed {point.spec}" in doomed.said()
         await case.worker()
-        await case.check(await driving)
+        await check(await driving)
     finally:
         driving.cancel()

@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 
 from backstay.starting import subrun_id
 from backstay.testing import Conversation, Reply
-from tests.crash.case import BILL, Case, open_case
+from tests.crash.case import BILL, Case, check_killed, open_case
 from tests.crash.points import Point
 from tests.engine import assert_no_task_failure
 from tests.nursery.nursery import Nursery
@@ -186,14 +186,4 @@ async def open_tree(
 
 async def killed_at(tree: Tree, point: Point) -> None:
     """Drive a tree whose first worker dies at the point, and check everything."""
-    doomed = await tree.case.worker(point.spec)
-    driving = asyncio.create_task(tree.drive())
-    try:
-        await asyncio.wait([driving, doomed.died], timeout=200, return_when=asyncio.FIRST_COMPLETED)
-        async with asyncio.timeout(150):
-            status = await asyncio.shield(doomed.died)
-        assert status == -9, doomed.said()
-        await tree.case.worker()
-        await tree.check(await driving)
-    finally:
-        driving.cancel()
+    await check_killed(tree.case, point, tree.drive, tree.check, within_s=200)

@@ -46,15 +46,6 @@ def recalled(opened, workflow_id):
     return [ids[each] for each in asked if ids.get(each) in mine]
 
 
-async def undo_run(opened, workflow_id, **more):
-    return await opened.client.start_workflow(
-        "UndoRun",
-        {"workflow_id": workflow_id, **more},
-        id=f"undo-{workflow_id}",
-        task_queue=opened.settings.task_queue,
-    )
-
-
 async def decided(handle, verdict="approve", **more):
     (request,) = await pending(handle)
     await update(handle, "decide", {"request_id": request["id"], "verdict": verdict, "by": "ana", **more})
@@ -76,7 +67,7 @@ async def test_an_undo_of_the_root_takes_back_the_whole_tree_last_first_by_the_c
     order = sent(opened, handle.id)
     assert len(order) == 8
     assert [effect["n"] for effect in result["effects"]] == list(range(1, 9))
-    undone = await ended(await undo_run(opened, handle.id))
+    undone = await ended(await opened.undo(handle.id))
 
     assert standing(opened, handle.id) == []
     assert recalled(opened, handle.id) == order[::-1]
@@ -105,8 +96,8 @@ async def test_what_an_undo_of_the_sub_run_has_taken_back_is_not_taken_back_twic
     handle = await opened.start(SCRIPTS.task(send("o0@x.example"), delegate(SCRIPTS.task(send("o1@x.example")))))
     await ended(handle)
     (name,) = await children_of(handle)
-    await ended(await undo_run(opened, name))
-    await ended(await undo_run(opened, handle.id))
+    await ended(await opened.undo(name))
+    await ended(await opened.undo(handle.id))
 
     assert recalled(opened, handle.id) == ["o1@x.example", "o0@x.example"]
     assert standing(opened, handle.id) == []
@@ -186,7 +177,7 @@ async def test_a_sub_run_that_is_terminated_is_charged_with_all_of_its_share_and
     assert usage["tool_calls"] == 3
     assert round(usage["llm_cost_usd"] - own, 6) == 0.125
     assert standing(opened, handle.id) == ["z1@x.example"]
-    await ended(await undo_run(opened, handle.id))
+    await ended(await opened.undo(handle.id))
     assert standing(opened, handle.id) == []
 
 
@@ -200,7 +191,7 @@ async def test_of_a_run_that_was_terminated_the_whole_tree_can_be_undone_once_it
     with pytest.raises(WorkflowFailureError):
         await asyncio.wait_for(opened.client.get_workflow_handle(name).result(), 150)
     assert standing(opened, handle.id) == ["w0@x.example", "w1@x.example"]
-    undone = await ended(await undo_run(opened, handle.id))
+    undone = await ended(await opened.undo(handle.id))
 
     assert undone["outcome"] == "rolled_back"
     assert recalled(opened, handle.id) == ["w1@x.example", "w0@x.example"]

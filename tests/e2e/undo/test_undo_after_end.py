@@ -30,15 +30,6 @@ def plan(*recipients, tool="mail.send_email"):
     }
 
 
-async def undo_run(opened, workflow_id, **more):
-    return await opened.client.start_workflow(
-        "UndoRun",
-        {"workflow_id": workflow_id, **more},
-        id=f"undo-{workflow_id}",
-        task_queue=opened.settings.task_queue,
-    )
-
-
 async def failure_of(handle):
     with pytest.raises(WorkflowFailureError) as caught:
         await asyncio.wait_for(handle.result(), 150)
@@ -55,12 +46,12 @@ def standing(opened, workflow_id):
 async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_once(opened):
     handle = await opened.start(plan("a@free.example", "b@free.example", "c@free.example"))
     assert (await ended(handle))["outcome"] == "completed"
-    later = await ended(await undo_run(opened, handle.id, to_step=99))
+    later = await ended(await opened.undo(handle.id, to_step=99))
     assert later["final_summary"] == "nothing that was done after step 99 is left to undo"
-    some = await ended(await undo_run(opened, handle.id, to_step=2))
+    some = await ended(await opened.undo(handle.id, to_step=2))
     assert (some["outcome"], [effect["effect"] for effect in some["undone"]]) == ("rolled_back", [3])
     assert standing(opened, handle.id) == ["a@free.example", "b@free.example"]
-    undoing = await undo_run(opened, handle.id, run_id=handle.result_run_id)
+    undoing = await opened.undo(handle.id, run_id=handle.result_run_id)
     rest = await ended(undoing)
     assert (rest["outcome"], rest["success"]) == ("rolled_back", True)
     assert [(effect["effect"], effect["state"]) for effect in rest["undone"]] == [
@@ -69,7 +60,7 @@ async def test_a_completed_run_is_undone_last_effect_first_to_any_step_and_only_
     ]
     assert (rest["workflow_id"], rest["final_summary"][:17]) == (f"undo-{handle.id}", "2 effects undone,")
     assert standing(opened, handle.id) == []
-    again = await ended(await undo_run(opened, handle.id))
+    again = await ended(await opened.undo(handle.id))
     assert (again["outcome"], again["final_summary"], again["undone"]) == ("completed", "already undone", [])
     recalls = "SELECT count(*) FROM requests WHERE tool = 'recall_email' AND effect_id LIKE ?"
     assert opened.mailbox.rows(recalls, f"{handle.id}/%") == [(3,)]
@@ -82,13 +73,13 @@ async def test_an_open_run_is_refused_and_a_terminated_one_is_undone(opened):
     async with asyncio.timeout(150):
         while not await handle.query("pending"):
             await asyncio.sleep(0.1)
-    assert await failure_of(await undo_run(opened, handle.id)) == "RunOpen"
+    assert await failure_of(await opened.undo(handle.id)) == "RunOpen"
     await handle.execute_update("decide", {"request_id": "r1", "verdict": "approve", "by": "ana"})
     async with asyncio.timeout(150):
         while len(standing(opened, handle.id)) < 2:
             await asyncio.sleep(0.05)
     await handle.terminate("an operator's hand")
-    result = await ended(await undo_run(opened, handle.id))
+    result = await ended(await opened.undo(handle.id))
     assert result["outcome"] == "rolled_back"
     assert standing(opened, handle.id) == []
 
@@ -101,9 +92,9 @@ async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_
     async with asyncio.timeout(150):
         while not await second.query("pending"):
             await asyncio.sleep(0.1)
-    assert await failure_of(await undo_run(opened, "same-name")) == "RunOpen"
-    assert await failure_of(await undo_run(opened, "same-name", run_id=second.first_execution_run_id)) == "RunOpen"
-    result = await ended(await undo_run(opened, "same-name", run_id=first.first_execution_run_id))
+    assert await failure_of(await opened.undo("same-name")) == "RunOpen"
+    assert await failure_of(await opened.undo("same-name", run_id=second.first_execution_run_id)) == "RunOpen"
+    result = await ended(await opened.undo("same-name", run_id=first.first_execution_run_id))
     assert result["outcome"] == "rolled_back"
     await second.execute_update("decide", {"request_id": "r1", "verdict": "reject", "by": "ana"})
     assert (await ended(second))["outcome"] == "failed"
@@ -111,8 +102,8 @@ async def test_an_earlier_run_of_the_same_name_is_undone_while_the_later_one_is_
 
 @promise("undo:open-refused")
 async def test_an_unknown_run_and_an_incomplete_request_are_refused_by_type(opened):
-    assert await failure_of(await undo_run(opened, "no-such-run")) == "RunNotFound"
-    assert await failure_of(await undo_run(opened, "no-such-run", to_step="all")) == "TaskInvalid"
+    assert await failure_of(await opened.undo("no-such-run")) == "RunNotFound"
+    assert await failure_of(await opened.undo("no-such-run", to_step="all")) == "TaskInvalid"
 
 
 @promise("undo:again")
@@ -126,12 +117,12 @@ async def test_a_compensation_that_was_parked_is_tried_again_when_undone_again(o
             connection.execute(query, (recalled_at, f"{handle.id}/%/2"))
 
     mark_second("by hand")
-    result = await ended(await undo_run(opened, handle.id))
+    result = await ended(await opened.undo(handle.id))
     assert (result["outcome"], result["success"]) == ("rollback_failed", False)
     assert [effect["state"] for effect in result["undone"]] == ["parked", "compensated"]
     assert "by hand: mail.recall_email(message_id=" in result["undone"][0]["detail"]
     mark_second(None)
-    result = await ended(await undo_run(opened, handle.id))
+    result = await ended(await opened.undo(handle.id))
     assert (result["outcome"], [effect["state"] for effect in result["undone"]]) == ("rolled_back", ["compensated"])
     assert standing(opened, handle.id) == []
-    assert (await ended(await undo_run(opened, handle.id)))["final_summary"] == "already undone"
+    assert (await ended(await opened.undo(handle.id)))["final_summary"] == "already undone"
