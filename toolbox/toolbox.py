@@ -224,7 +224,7 @@ class Toolbox:
         listings = await asyncio.gather(*(provider.list() for provider in self._providers.values()))
         return {
             name: capability(
-                [found.tool.safety for found in self._define(name, listing)[0] if not (found.hidden or found.quiet)],
+                [found.tool.safety for found in self._define(name, listing)[0] if found.is_found],
                 offered[name].unread,
                 listing.place,
             )

@@ -238,7 +238,7 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     """Return the part of a request that asks what the task is about, and which servers are needed."""
     named: dict[str, list[str]] = {}
     for definition in catalog.definitions.values():
-        if not (definition.hidden or definition.quiet):
+        if definition.is_found:
             named.setdefault(definition.provider, []).append(definition.name.partition(".")[2])
     # What has changed since it was first read, or last accepted, is not shown before somebody accepts it.
     spoken = {name: one_line(text, 300) for name, text in catalog.instructions.items() if name not in catalog.changed}

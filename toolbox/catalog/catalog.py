@@ -109,7 +109,7 @@ class Catalog:
     @cached_property
     def _all_found(self) -> list[str]:
         """Return the names of all tools that a search may find."""
-        return sorted(name for name, found in _open(self.definitions.values()).items() if not found.quiet)
+        return sorted(name for name, definition in self.definitions.items() if definition.is_found)
 
     @cached_property
     def _by_folded_name(self) -> dict[str, list[Definition]]:
@@ -146,7 +146,7 @@ def build(definitions: Iterable[Definition], problems: list[str], unavailable: d
         by_function={definition.function: definition for definition in shown.values()},
         problems=found,
         unavailable=unavailable,
-        index=Index(definition for definition in shown.values() if not definition.quiet),
+        index=Index(definition for definition in checked.values() if definition.is_found),
     )
 
 

@@ -81,6 +81,11 @@ class Definition:
     """Shared by the tools of a provider, so that slow schemas keep only its own calls waiting."""
 
     @property
+    def is_found(self) -> bool:
+        """Return whether searches and lists of tools show it."""
+        return not (self.hidden or self.quiet)
+
+    @property
     def name(self) -> str:
         """Return `provider.tool`."""
         return self.tool.name

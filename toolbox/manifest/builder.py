@@ -186,7 +186,7 @@ def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], li
     """
     shown: list[Definition] = []
     problems = [masked(problem, redactor) for problem in catalog.problems]
-    offered = (found for found in catalog.definitions.values() if not (found.hidden or found.quiet))
+    offered = (found for found in catalog.definitions.values() if found.is_found)
     for definition in sorted(offered, key=lambda definition: definition.name):
         secret = redactor.secret_in(definition.name)
         if secret is not None and secret[2] == "known":
