@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import islice
@@ -40,6 +40,8 @@ _COMPILING = 100
 """Compiling an instruction takes about as long as running it on this many bytes."""
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\.", re.DOTALL)
 _OTHER_SPACE = re.compile(r"[^\S \t\n\r\f]")
+_STEP_S = 0.05
+"""What takes longer between two steps, such as a search of a pattern, has a bound of its own."""
 _LOOKED_AT = 2000
 """How many parts of a schema are looked at for one that bears a name."""
 _TOOLS = "the tool's schema"
@@ -68,14 +70,22 @@ class _TooLong(Exception):
 
 @dataclass(slots=True)
 class _Spent:
-    ends: float
-    """When the processor time of this thread is used up."""
+    seconds_left: float
+    """How much of this thread's processor time is left."""
     rules_left: float
     pattern_steps: int = 0
+    last_step: float = field(default_factory=time.thread_time)
 
     def step(self) -> None:
-        """Raise _TooLong when the time is used up; every loop over what strangers wrote calls this."""
-        if time.thread_time() > self.ends:
+        """Raise _TooLong when the time is used up; every loop over what strangers wrote calls this.
+
+        To this thread's time belong garbage collections and, on some machines, pauses of the host. Each falls into
+        one step, so no step counts for more than `_STEP_S`.
+        """
+        now = time.thread_time()
+        self.seconds_left -= min(now - self.last_step, _STEP_S)
+        self.last_step = now
+        if self.seconds_left < 0:
             raise _TooLong
 
 
@@ -84,7 +94,7 @@ _spent: ContextVar[_Spent] = ContextVar("schema_steps")
 
 @contextmanager
 def _spending(seconds: float, rules: float) -> Generator[None]:
-    token = _spent.set(_Spent(time.thread_time() + seconds, rules))
+    token = _spent.set(_Spent(seconds, rules))
     try:
         yield
     finally:

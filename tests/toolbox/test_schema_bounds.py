@@ -79,6 +79,28 @@ async def test_what_could_take_long_is_decided_or_refused_or_left_to_the_server(
     assert found is None if fault is None else fault in found
 
 
+class PausedOnce:
+    """Read a thread's clock that jumps by seconds once, as after a garbage collection or a pause of the host."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def thread_time(self) -> float:
+        self.reads += 1
+        return 0.0 if self.reads < 10 else 3.0
+
+
+@promise("tools:bounds-pauses")
+async def test_a_pause_of_the_machine_amid_a_check_refuses_no_valid_arguments(opened, tmp_path, raw, monkeypatch):
+    schema = shape(x={"uniqueItems": True})
+    async with opened(tmp_path, {"mcpServers": {"raw": raw(tools=[tool("t", schema)])}}) as toolbox:
+        definition = (await toolbox.catalog("anyone")).definitions["raw.t"]
+    clock = PausedOnce()
+    monkeypatch.setattr("toolbox.schema.time", clock)
+    assert await definition.check({"x": list(range(100))}) is None
+    assert clock.reads > 100
+
+
 @promise("tools:bounds-look")
 @pytest.mark.parametrize("values", [[{"n": n} for n in range(6000)], [[n] for n in range(9000)]])
 @pytest.mark.parametrize("key", ["required", "enum", "type"])
