@@ -31,7 +31,7 @@ from sandbox.programs.sandbox import Sandbox, open_sandbox
 from tests.engine import ROOT, Engine, engine
 from tests.nursery.nursery import Nursery, open_nursery
 from tests.postgres import PostgresServer, open_postgres
-from tests.sizes import FULL
+from tests.sizes import FULL, sized
 
 if TYPE_CHECKING:
     from tests.browser import Browser
@@ -71,7 +71,7 @@ ORDER = (
 
 # Generated cases are the same at each run, so that none fails by chance; `make soak` looks for new ones.
 # How long a case takes is measured elsewhere: on a busy machine each takes longer.
-settings.register_profile("same-cases", derandomize=not FULL, deadline=None)
+settings.register_profile("same-cases", derandomize=not FULL, deadline=None, max_examples=sized(100, 30))
 settings.load_profile("same-cases")
 
 # Each HTTP client of its own would read all certificate authorities anew, for 20 ms; tests open thousands.

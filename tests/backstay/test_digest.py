@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backstay.canonical import canonical
 from backstay.digests.digest import Purpose, clean_json, digest_of_result, summarize_payload, words_of
 from tests.requirements import promise
+from tests.sizes import sized
 
 KEYS = ["label", "original_size", "truncated", "schema", "sample", "aggregates", "notes", "storage_ref"]
 PURPOSES = ["for_planning", "for_user", "for_debug"]
@@ -35,7 +36,7 @@ ROWS = [
 
 @promise("context:digest-keys")
 @given(st.text(alphabet=st.characters()), JSON | WIDE | st.binary(), st.sampled_from(PURPOSES), st.integers(400, 5000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(200, 50), deadline=None)
 def test_a_digest_has_eight_keys_and_fits_whatever_the_payload(label, payload, purpose, max_chars):
     digest = summarize_payload(label, payload, purpose=purpose, max_chars=max_chars)
     assert list(digest) == KEYS
@@ -160,7 +161,7 @@ def test_unlike_parts_of_a_record_are_no_entries():
     st.integers(1, 3000),
     st.sampled_from(["list", "keyed", "within", "record"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150, 40), deadline=None)
 def test_a_digest_always_shows_an_entry_and_a_whole_one_where_it_has_room(entries, fields, length, form):
     entry = {f"field_{n}": "v" * (length // fields) for n in range(fields)}
     rows = [{**entry, "n": n} for n in range(entries)]

@@ -8,6 +8,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.stored_texts import escape_object, is_stored_text, unescape_object
 from backstay.task.plan import fill_in, references_in, resolve, step_named
 from tests.requirements import promise
+from tests.sizes import sized
 
 PIECES = st.sampled_from(["$", "$$", "{", "}", "${", "$${", "${steps.0.result.x}", "${input.a}", "a", " ", "\\", "'"])
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
@@ -48,7 +49,7 @@ def test_a_text_with_dollar_and_brace_of_its_own_can_be_said(text):
 
 
 @promise("plans:brought-is-data")
-@settings(max_examples=300, database=None, deadline=None)
+@settings(max_examples=sized(300, 60), database=None, deadline=None)
 @given(DATA, TEXTS, TEXTS, TEXTS)
 def test_what_the_input_and_earlier_results_hold_arrives_as_it_was_and_refers_to_nothing(
     whole, given_text, found, plain

@@ -9,6 +9,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.plans.rehearsal import Token, differences, missing_value, simulated_answer, tokens_in
 from backstay.task.plan import resolve
 from tests.requirements import promise
+from tests.sizes import sized
 
 ID = Token(0, "/id").text
 VALUES = st.recursive(
@@ -47,7 +48,7 @@ def test_a_schema_that_never_ends_is_simulated_in_bounded_size():
 
 
 @promise("approvals:rehearsal-fits")
-@settings(max_examples=200)
+@settings(max_examples=sized(200, 50))
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_a_call_fits_when_each_token_stands_for_the_real_value_of_whatever_type(answer):
     foretold = {

@@ -12,6 +12,7 @@ from backstay.digests.cutting import Gap, cut_text, size_of_text
 from backstay.digests.digest import ANSWER_CHARS, digest_of_result, words_of
 from backstay.digests.told import read_told, told
 from tests.requirements import promise
+from tests.sizes import sized
 
 REF = "f" * 40
 LINES = "\n".join(f"line {number}: {'word ' * (number % 17)}end" for number in range(4000))
@@ -109,7 +110,7 @@ def test_tables_keep_rows_and_json_in_a_text_is_told_as_json():
 
 
 @promise("context:engine-lines")
-@settings(max_examples=200, database=None, deadline=None)
+@settings(max_examples=sized(200, 50), database=None, deadline=None)
 @given(st.lists(st.sampled_from([*ENGINE, *TEMPLATES, JOINER, "\n", "a", "⟦", "<", "|"]), max_size=12).map("".join))
 def test_no_text_can_pass_for_a_line_of_the_engine_or_for_a_template_and_it_is_read_back_as_it_was(text):
     for payload in (text + "\n", {"a": text + "\n", text: [text]}, [text], {"data": {"deep": text}}):

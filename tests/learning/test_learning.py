@@ -17,6 +17,7 @@ from backstay.provenance.source import Source, Sources
 from backstay.tools.tool import Safety, Tool
 from backstay.yaml_text import read_yaml, written
 from tests.requirements import promise
+from tests.sizes import sized
 
 TASK = (Source(kind="task"),)
 TODAY = "2026-06-01"
@@ -226,7 +227,7 @@ VALUES = ODD.filter(bool) | st.integers() | st.floats(allow_nan=False, allow_inf
 
 
 @promise("learning:written")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150, 40), deadline=None)
 @given(
     st.lists(
         st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD, inner, max_size=3)),
