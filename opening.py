@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from store.store import Store
     from system.places import Place
     from toolbox.oauth.connections import Connections
+    from toolbox.own_servers.registry import OwnServers
     from toolbox.toolbox import Toolbox
 
 _MARKER_S = 10
@@ -193,7 +194,21 @@ def open_toolbox(
 def _place(settings: Settings, store: "Store") -> ConnectionPlace:
     # Operations of the store are attributes that are called, which no type checker takes for methods.
     connections: Any = store.connections
-    return ConnectionPlace(connections, settings.url)
+    own_servers: Any = store.own_servers
+    return ConnectionPlace(connections, settings.url, own_servers)
+
+
+def open_own_servers(settings: Settings, store: "Store") -> "OwnServers | None":
+    """Return what adds servers of users; None where the operator allows none. Raises ToolboxInvalid."""
+    from toolbox.configuration.load import load
+
+    rules = load(settings.toolbox, settings.environment, optional=not settings.names_toolbox)[0].users_servers
+    if rules is None:
+        return None
+    from toolbox.own_servers.registry import OwnServers
+
+    own_servers: Any = store.own_servers
+    return OwnServers(rules, own_servers)
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from uuid import UUID
 from sqlalchemy import Row, bindparam, delete, insert, select, update
 
 from backstay.tools.connection import SIGN_IN_S, Connection, Grant
+from store.database.connection_tables import connections, oauth_clients, sign_ins
 from store.database.database import Database
-from store.database.schema import connections, oauth_clients, sign_ins
 from store.database.transactions import Transaction, reading, writing
 from store.secrets.seal import Seal
 

@@ -34,6 +34,7 @@ from store.notices.looks import Looks
 from store.notices.outbox import Outbox
 from store.notices.posts import Posts
 from store.notices.requests import Requests
+from store.own_servers import OwnServers
 from store.pauses import Pauses
 from store.runs.decisions import Decisions
 from store.runs.events import Events
@@ -103,6 +104,7 @@ class Store:
         self.secrets = SecretHandles(database, seal.with_own(self.identity.key("secrets")))
         key = self.identity.key("connections")
         self.connections = Connections(database, clock, now, seal.with_own(key), key)
+        self.own_servers = OwnServers(database, clock, seal.with_own(key))
 
     def _open_ledger(self, clock: Callable[[], float], signer: Signer | None) -> None:
         """Have each transaction write to the ledger what it has noted."""

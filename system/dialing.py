@@ -31,8 +31,12 @@ class AddressRefused(Exception):
 class Dialer:
     """Send requests to addresses that a server names."""
 
-    def __init__(self, own: Iterable[str], internet: Internet | None = None) -> None:
-        """`own` are the addresses that the operator wrote: these may be near, and on loopback so may what they name."""
+    def __init__(self, own: Iterable[str], internet: Internet | None = None, *, tells: bool = True) -> None:
+        """`own` are the addresses that the operator wrote: these may be near, and on loopback so may what they name.
+
+        `tells`: whether refusals say what a name stands for, which people learn nowhere else.
+        """
+        self._tells = tells
         self._own = {origin_of(address) for address in own}
         self._is_local = any(is_loopback(host) for _, host, _ in self._own)
         self._internet = internet or Internet()
@@ -61,17 +65,28 @@ class Dialer:
 
         Raises AddressRefused and httpx2.HTTPError.
         """
-        scheme, host, port = self.require(address)
-        found = await self._addresses(scheme, host, port)
+        host = self.require(address)[1]
         request = httpx2.Request(method, address, **content)
         request.headers["accept-encoding"] = "identity"
-        # The connection goes to the address that was looked at: what the name stands for a moment later has no say.
-        request.url = request.url.copy_with(host=str(found))
-        with suppress(ValueError):
+        return await self._sent(await self.pinned(request), host)
+
+    async def pinned(self, request: httpx2.Request) -> httpx2.Request:
+        """Return a request that goes to the address that was looked at; raises AddressRefused and httpx2.HTTPError.
+
+        What the name stands for a moment later has no say.
+        """
+        address = str(request.url)
+        _, host, _ = self.require(address)
+        found = await self.look_up(address)
+        extensions = dict(request.extensions)
+        try:
             ipaddress.ip_address(host)
-            return await self._sent(request, host)
-        request.extensions = {**request.extensions, "sni_hostname": host}
-        return await self._sent(request, host)
+        except ValueError:
+            extensions["sni_hostname"] = host
+        url = request.url.copy_with(host=str(found))
+        return httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
+        )
 
     async def _sent(self, request: httpx2.Request, host: str) -> httpx2.Response:
         self._tls = self._tls or httpx2.create_ssl_context()
@@ -86,8 +101,9 @@ class Dialer:
                 raise httpx2.ConnectError(f"{host} cannot be reached: {type(error).__name__}") from None
         return httpx2.Response(answer.status_code, headers=_kept(answer.headers), content=body, request=request)
 
-    async def _addresses(self, scheme: str, host: str, port: int) -> Address:
-        """Return the address to connect to; raises AddressRefused when one of the name is never reached."""
+    async def look_up(self, address: str) -> Address:
+        """Return what to connect to; raises AddressRefused when one address of the name is never reached."""
+        scheme, host, port = self.require(address)
         try:
             found = [ipaddress.ip_address(host)]
         except ValueError:
@@ -107,11 +123,37 @@ class Dialer:
             if self._is_local and is_loopback(host) and each.is_loopback:
                 continue
             if is_never_reached(each) or self._internet.is_own(each):
-                raise AddressRefused(f"{host} stands for {each}, an address that is private or reserved")
+                found_at = f"{each}, an address" if self._tells else "an address"
+                raise AddressRefused(f"{host} stands for {found_at} that is private or reserved")
 
     def close(self) -> None:
         """Look up nothing any more."""
         self._internet.close()
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Send the requests of a client to one origin, by connections to addresses that were looked at."""
+
+    def __init__(self, dialer: Dialer, address: str) -> None:
+        """`address` is of the only origin that is reached."""
+        self._dialer = dialer
+        self._origin = dialer.require(address)
+        self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; raises httpx2.ConnectError for an address that is refused."""
+        try:
+            origin = self._dialer.require(str(request.url))
+            pinned = await self._dialer.pinned(request)
+        except AddressRefused as error:
+            raise httpx2.ConnectError(str(error)) from None
+        if origin != self._origin:
+            raise httpx2.ConnectError("the server names another one, which is not reached")
+        return await self._inner.handle_async_request(pinned)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
 
 
 def origin_of(address: str) -> tuple[str, str, int]:

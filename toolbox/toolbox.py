@@ -14,13 +14,14 @@ from backstay.errors import ToolChanged, ToolUnavailable
 from backstay.policies.names import Offered
 from backstay.python_tools.safety import Ask, Deny, ProposedCall
 from backstay.redaction.redactor import Redactor
-from backstay.tools.connection import SERVICE, ConnectionPlace
+from backstay.tools.connection import ConnectionPlace
+from backstay.tools.own_server import NOT_THEIRS, OWN
 from backstay.tools.tool import BUILTIN, Safety
 from toolbox.catalog.capabilities import Capability, capability
 from toolbox.catalog.catalog import Catalog, build
 from toolbox.catalog.definition import Definition, define
 from toolbox.catalog.naming import file_name, is_presentable
-from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.configuration.configuration import Configuration
 from toolbox.configuration.load import load
 from toolbox.plugins.opening import plugin_provider
 from toolbox.plugins.plugin import Confinement
@@ -35,15 +36,20 @@ from toolbox.python_tools.load import load_tools
 from toolbox.python_tools.provider import PythonProvider
 from toolbox.python_tools.safety import SafetyPolicies, load_safety
 from toolbox.schema import too_large
+from toolbox.servers import Unusable, own_providers_of, server_provider, sign_ins_of
 from toolbox.workspace.provider import WorkspaceHost, WorkspaceProvider, workspace_providers, workspace_tools
 
 if TYPE_CHECKING:
     from toolbox.oauth.connections import Connections
+    from toolbox.own_servers.providers import OwnProviders
 
-_NO_STORE = "people sign in at it, and only what has the store open knows their connections"
 _KEPT = 8
 _DEFINED = 4
 """How many lists of tools are kept for each provider, on average: users may be offered different ones."""
+
+
+_OWN_DEFINED = 50
+"""As for so many providers more, for the servers of users."""
 
 
 class Toolbox:
@@ -55,7 +61,9 @@ class Toolbox:
         providers: Mapping[str, Provider],
         secrets: frozenset[str] = frozenset(),
         safety: SafetyPolicies | None = None,
+        own: "OwnProviders | None" = None,
     ) -> None:
+        self._own = own
         self._configuration = configuration
         self._safety = safety or SafetyPolicies()
         self._providers = dict(providers)
@@ -88,12 +96,13 @@ class Toolbox:
         """
         offered = self._providers.keys() - (BUILTIN - builtin)
         granted, withheld = self._seen_by(user_id, owner, offered)
+        servers = {name: self._of(name, owner) for name in granted}
+        servers |= {} if self._own is None else await self._own.of(owner)
         if patience_s:
-            servers = (self._of(name, owner) for name in granted)
-            waits = (server.wait_started(patience_s) for server in servers if isinstance(server, Started))
-            await asyncio.gather(*waits)
-        listings = await asyncio.gather(*(self._of(name, owner).list(fresh=fresh) for name in granted))
-        found = dict(zip(granted, listings, strict=True))
+            started = (server for server in servers.values() if isinstance(server, Started))
+            await asyncio.gather(*(server.wait_started(patience_s) for server in started))
+        listings = await asyncio.gather(*(server.list(fresh=fresh) for server in servers.values()))
+        found = dict(zip(servers, listings, strict=True))
         built = await self._built_of(found)
         spoken = {name: listing.instructions for name, listing in found.items() if listing.instructions}
         signed_in = {name: listing.connection for name, listing in found.items() if listing.connection}
@@ -102,7 +111,7 @@ class Toolbox:
             built,
             version=digest_of([built.version, *told])[:16] if told else built.version,
             instructions=spoken,
-            kinds={name: self._providers[name].kind for name in granted},
+            kinds={name: server.kind for name, server in servers.items()},
             withheld=withheld,
             starting=frozenset(name for name, listing in found.items() if listing.starting),
             unavailable={name: listing.reason for name, listing in found.items() if listing.reason is not None},
@@ -163,15 +172,24 @@ class Toolbox:
             caller=caller or Caller(),
             judge=partial(self._judge_within, caller or Caller()) if judged else None,
         )
-        return await self._of(definition.provider, call.caller.owner).call(call)
+        provider = await self._found(definition.provider, call.caller.owner)
+        return await provider.call(call)
 
     def _of(self, name: str, owner: str) -> Provider:
         provider = self._providers[name]
         return provider.of(owner) if isinstance(provider, PerUser) else provider
 
+    async def _found(self, name: str, owner: str) -> Provider:
+        """Return a provider as the owner of a run has it; raises ToolUnavailable where they have none of this name."""
+        if name in self._providers:
+            return self._of(name, owner)
+        if self._own is None:
+            raise ToolUnavailable(f"{name}: {NOT_THEIRS if name.startswith(OWN) else 'there is no such provider'}")
+        return await self._own.find(owner, name)
+
     async def follow(self, provider: str, request: TaskRequest, caller: Caller) -> Answer:
         """Ask a server, as who called it, about a task by which it answered. Raises what `FollowsTasks` says."""
-        following = self._of(provider, caller.owner) if provider in self._providers else None
+        following = await self._found(provider, caller.owner)
         if not isinstance(following, FollowsTasks):
             raise ToolUnavailable(f"{provider} is no server that can be asked about a task now")
         return await following.follow(request)
@@ -258,7 +276,9 @@ class Toolbox:
 
     async def close(self) -> None:
         """Close all providers at the same time."""
-        await asyncio.gather(*(provider.close() for provider in self._providers.values()), return_exceptions=True)
+        own = () if self._own is None else (self._own.close(),)
+        closing = (provider.close() for provider in self._providers.values())
+        await asyncio.gather(*closing, *own, return_exceptions=True)
 
     def _build(self, listings: Mapping[str, Listing]) -> Catalog:
         definitions: list[Definition] = []
@@ -296,7 +316,9 @@ class Toolbox:
                 )
                 if self._safety.sees(defined.name):
                     defined = replace(defined, tool=defined.tool.model_copy(update={"judged": True}))
-                definitions.append(replace(defined, behind=listed.behind, checking=self._checking[name]))
+                definitions.append(
+                    replace(defined, behind=listed.behind, checking=self._checking.get(name) or asyncio.Lock())
+                )
         listed_names = {listed.name for listed in listing.tools if not listed.of_engine}
         if listed_names:
             known = {listed.name for listed in listing.tools}
@@ -305,7 +327,7 @@ class Toolbox:
                 f"providers.{name}.tools.{tool}: the server has no such tool; correct its name" for tool in missing
             ]
         self._defined[name, listing.generation] = definitions, problems
-        for old in [*self._defined][: -_DEFINED * len(self._providers)]:
+        for old in [*self._defined][: -_DEFINED * (len(self._providers) + _OWN_DEFINED)]:
             self._defined.pop(old, None)
         return definitions, problems
 
@@ -353,29 +375,22 @@ async def open_toolbox(
     for name in ("mcp", "client"):
         # The MCP client logs what servers send, which may hold secrets; faults are returned as errors anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    signed_in = _connections(configuration, connections)
+    signed_in = sign_ins_of(configuration, connections)
     options: Any = {"jail": confinement, "redactor": Redactor(secrets), "tokens": signed_in}
     configuration, providers = await asyncio.to_thread(
         partial(_open_providers, **options), configuration, path, environment, home
     )
     builtin = {} if workspaces is None else workspace_providers(workspaces, configuration.workspace)
     safety = await asyncio.to_thread(load_safety, configuration.safety, path)
-    toolbox = Toolbox(configuration, providers | builtin, secrets, safety)
+    toolbox = Toolbox(
+        configuration, providers | builtin, secrets, safety, own_providers_of(configuration, connections, secrets)
+    )
     try:
         yield toolbox
     finally:
         await toolbox.close()
         if signed_in is not None:
             await signed_in.close()
-
-
-def _connections(configuration: Configuration, place: ConnectionPlace | None) -> "Connections | None":
-    """Return who has the tokens of users; None where no server wants any, or there is no store."""
-    if place is None or not configuration.signs_in:
-        return None
-    from toolbox.oauth.connections import Connections  # noqa: PLC0415 - slow to load, and few toolboxes need it
-
-    return Connections(configuration.servers, place.store, place.page)
 
 
 def _open_providers(
@@ -393,11 +408,11 @@ def _open_providers(
     Nothing is connected or started yet. Raises ToolboxInvalid for functions that cannot be loaded.
     """
     folder = path.absolute().parent
-    providers: dict[str, Provider] = {name: _Unusable(name, reason) for name, reason in configuration.unset.items()}
+    providers: dict[str, Provider] = {name: Unusable(name, reason) for name, reason in configuration.unset.items()}
     for name, server in configuration.servers.items():
         if not server.disabled and name not in providers:
             kept: Any = {"folder": folder, "log": home / "logs" / f"{file_name(name)}.stderr", "redactor": redactor}
-            providers[name] = _server(name, server, configuration.of(name), environment, tokens, **kept)
+            providers[name] = server_provider(name, server, configuration.of(name), environment, tokens, **kept)
     for name, place in configuration.plugin_folders(folder).items():
         if name not in providers:
             providers[name] = plugin_provider(
@@ -413,66 +428,3 @@ def _open_providers(
             providers[name] = PythonProvider(name, tools, shape, behind, python.secrets)
         entries[name] = configuration.of(name).model_copy(update={"trusted": True})
     return configuration.model_copy(update={"providers": entries}), providers
-
-
-class _Unusable:
-    """Stand for a provider that cannot be opened as it is configured."""
-
-    kind = "none"
-
-    def __init__(self, name: str, reason: str) -> None:
-        self.name = name
-        self._reason = reason
-
-    async def list(self, *, fresh: bool = False) -> Listing:
-        """Return no tool, and why."""
-        return Listing(reason=self._reason)
-
-    async def call(self, call: Call) -> Answer:
-        """Raise ToolUnavailable with the reason."""
-        raise ToolUnavailable(f"{self.name}: {self._reason}")
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-def _server(
-    name: str,
-    server: ServerEntry,
-    entry: ProviderEntry,
-    environment: Mapping[str, str],
-    tokens: "Connections | None",
-    *,
-    folder: Path,
-    log: Path,
-    redactor: Redactor,
-) -> Provider:
-    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - slow to load, and not every toolbox has a server
-    from toolbox.mcp.transports import http_transports, stdio_transport  # noqa: PLC0415 - the same
-
-    most = 1 if entry.serial else entry.concurrency
-    options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
-    options["idle_timeout"] = server.idle_timeout
-    if server.url is not None and server.auth is not None:
-        return _Unusable(name, _NO_STORE) if tokens is None else _signed_in(name, server, tokens, options)
-    if server.url is not None:
-        return McpProvider(name, http_transports(server), url=server.url, **options)
-    started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
-    return McpProvider(name, (started,), log=log, **options)
-
-
-def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: dict[str, Any]) -> Provider:
-    """Return a server at which each user signs in, or backstay itself for all of them."""
-    from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
-    from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above
-    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - as above
-    from toolbox.mcp.transports import http_transports  # noqa: PLC0415 - as above
-
-    url = str(server.url)
-
-    def make(auth: Any) -> McpProvider:
-        return McpProvider(name, http_transports(server, auth), url=url, **options)
-
-    if server.auth is not None and server.auth.grant == "client_credentials":
-        return make(Authorization(tokens, SERVICE, name, url))
-    return UserServers(name, tokens, make, url)

@@ -5,6 +5,7 @@ from typing import Any
 from activities.resources import Activities
 from backstay.errors import ToolNotFound, ToolUnavailable
 from backstay.requests import OfRun
+from backstay.tools.own_server import NOT_THEIRS, OWN
 from backstay.tools.tool import DELEGATE, ONLY_MODELS_DELEGATE
 from toolbox.catalog.catalog import Catalog
 from toolbox.catalog.definition import Definition
@@ -33,6 +34,8 @@ class ToolActivities(Activities):
             raise ToolUnavailable(f"{provider}: {catalog.unavailable[provider]}")
         if provider in catalog.withheld:
             raise ToolNotFound(f"{tool[:100]}: {provider} is not available: {catalog.withheld[provider]}")
+        if provider.startswith(OWN) and provider not in catalog.kinds:
+            raise ToolNotFound(f"{tool[:100]}: {NOT_THEIRS}")
         close = ", ".join(hit.tool for hit in catalog.search(tool, limit=3)) or "none"
         raise ToolNotFound(f"there is no tool {tool[:100]}; the closest are: {close}")
 

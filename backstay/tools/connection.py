@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from backstay.tools.own_server import OwnServerStore
+
 SERVICE = ""
 """The user of connections that belong to the operator: no person has this name."""
 SIGN_IN_S = 600.0
@@ -109,6 +111,8 @@ class ConnectionPlace(NamedTuple):
 
     store: ConnectionStore
     page: str | None = None
+    own_servers: OwnServerStore | None = None
+    """Who keeps the servers that users have added for themselves."""
 
 
 class SignIns(Protocol):

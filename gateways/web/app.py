@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from backstay.errors import BackstayError, RunNotFound
 from gateways.links import LINK_S, Stranger
-from gateways.web import alike, connections, inbox, live, requests, standing, triggers
+from gateways.web import alike, connections, inbox, live, own_servers, requests, standing, triggers
 from gateways.web.api import routes as api
 from gateways.web.guard import API, Guard
 from gateways.web.identity import COOKIE, ByLink, Visitor
@@ -33,10 +33,11 @@ PARTS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
     standing.routes,
     triggers.routes,
     connections.routes,
+    own_servers.routes,
 )
 """The parts of the page; each returns its routes. Parts are asked in this order."""
 FOR_PROGRAMS: tuple[Callable[[Page], list[BaseRoute]], ...] = (
-    *(api.routes, inbox.routes, requests.routes, runs.routes, standing.routes),
+    *(api.routes, inbox.routes, requests.routes, runs.routes, standing.routes, own_servers.routes),
 )
 """The parts that programs find below /api: the same endpoints, which give them JSON."""
 SIGNED: frozenset[str] = frozenset({"/slack/events", live.HOOK, triggers.BELOW})

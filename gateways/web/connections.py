@@ -35,13 +35,33 @@ _PATIENCE_S, _AGAIN_S = 20.0, 0.5
 
 
 def routes(page: Page) -> list[BaseRoute]:
-    """Return the routes of connections; none where people sign in nowhere."""
-    if page.sign_ins is None or not page.sign_ins.providers:
+    """Return the routes of connections; none where people sign in nowhere, and have no servers of their own."""
+    signs_in = page.sign_ins is not None and bool(page.sign_ins.providers)
+    if not signs_in and page.own_servers is None:
         return []
+
+    async def show(request: Request, visitor: Visitor) -> Response:
+        """Show where the visitor is signed in, where they could be, and the servers of their own."""
+        servers = await _signed_in(page.sign_ins, visitor)
+        own = None if page.own_servers is None else await page.own_servers.of_user(visitor.by)
+        if is_for_programs(request.scope):
+            return page.json(visitor, {"connections": servers})
+        return page.render(request, visitor, "connections.html", servers=servers, own=own)
+
+    return [page.get(PLACE, show), *(_sign_ins(page, page.sign_ins) if page.sign_ins is not None and signs_in else ())]
+
+
+async def _signed_in(sign_ins: SignIns | None, visitor: Visitor) -> list[dict[str, Any]]:
+    if sign_ins is None:
+        return []
+    known = {each.provider: each.told() for each in await sign_ins.of_user(visitor.by)}
+    return [{"provider": name, "state": "", **known.get(name, {})} for name in sign_ins.providers]
+
+
+def _sign_ins(page: Page, sign_ins: SignIns) -> list[BaseRoute]:
     place = f"{PLACE}/{{provider:id}}"
-    shown = _Connections(page, page.sign_ins)
+    shown = _Connections(page, sign_ins)
     return [
-        page.get(PLACE, shown.show),
         Route(f"{place}/client.json", shown.document, methods=["GET"]),
         page.post(f"{place}/sign-in", shown.leave),
         page.get(f"{place}/callback", shown.come_back),
@@ -53,14 +73,6 @@ class _Connections:
     def __init__(self, page: Page, sign_ins: SignIns) -> None:
         self._page = page
         self._sign_ins = sign_ins
-
-    async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show where the visitor is signed in, and where they could be."""
-        known = {each.provider: each.told() for each in await self._sign_ins.of_user(visitor.by)}
-        servers = [{"provider": name, "state": "", **known.get(name, {})} for name in self._sign_ins.providers]
-        if is_for_programs(request.scope):
-            return self._page.json(visitor, {"connections": servers})
-        return self._page.render(request, visitor, "connections.html", servers=servers)
 
     async def leave(self, request: Request, visitor: Visitor, sent: Sent) -> Response:
         """Show the visitor where they would sign in."""

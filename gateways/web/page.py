@@ -38,6 +38,7 @@ from backstay.errors import BackstayError
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from backstay.tools.connection import SignIns
+from backstay.tools.own_server import OwnServerRegistry
 from backstay.version import version
 from gateways.links import Seals, Stranger
 from gateways.web.failures import kind_of, status_of
@@ -74,12 +75,14 @@ class Page:
         identity: Identity,
         seals: Seals,
         sign_ins: SignIns | None = None,
+        own_servers: OwnServerRegistry | None = None,
     ) -> None:
         """`backstay` signs what people decide, when the approver key is set; `policy` is the operator's.
 
-        `sign_ins` let people sign in at servers; None where they sign in nowhere.
+        `sign_ins` let people sign in at servers; None where they sign in nowhere. `own_servers` adds servers of users;
+        None where the operator allows none.
         """
-        self.sign_ins = sign_ins
+        self.sign_ins, self.own_servers = sign_ins, own_servers
         self.settings, self.backstay, self.store = settings, backstay, store
         self.seeing = Seeing(policy, self.store)
         self.sources = Sources(backstay, store, self.seeing)
@@ -145,7 +148,7 @@ class Page:
         csrf = self.csrf(visitor)
         said_before = self._said(request, visitor)
         values = {"visitor": visitor, "csrf": csrf, "message": said_before, "signs": self.key is not None}
-        values["connects"] = self.sign_ins is not None
+        values["connects"] = self.sign_ins is not None or self.own_servers is not None
         text = self._templates.get_template(template).render(values | said)
         return HTMLResponse(text, status, {"Vary": "Accept"})
 

@@ -10,6 +10,7 @@ from backstay.errors import SettingsInvalid
 from backstay.policies.policy import Policy
 from backstay.settings import Settings
 from backstay.tools.connection import SignIns
+from backstay.tools.own_server import OwnServerRegistry
 from gateways.links import Seals, open_seals
 from gateways.listening import Server, address_of, config_of, listen
 from gateways.web.app import build_app
@@ -30,11 +31,13 @@ def open_page(
     host: str,
     *,
     sign_ins: SignIns | None = None,
+    own_servers: OwnServerRegistry | None = None,
 ) -> Page:
     """Return the page for an address to listen on; raises SettingsInvalid for one that would let in anybody."""
     seals = open_seals(settings)
     identity = open_identity(settings, seals, host)
-    return Page(settings, backstay, store, policy, identity=identity, seals=seals, sign_ins=sign_ins)
+    doors: Any = {"sign_ins": sign_ins, "own_servers": own_servers}
+    return Page(settings, backstay, store, policy, identity=identity, seals=seals, **doors)
 
 
 async def serve(page: Page, host: str, port: int, ready: Callable[[str], Any], more: Sequence[BaseRoute] = ()) -> None:

@@ -421,43 +421,6 @@ memory_items = Table(
     Index("memory_items_of_owner", "owner", "at"),
 )
 
-connections = Table(
-    "connections",
-    metadata,
-    Column("user_id", Words, primary_key=True),
-    Column("provider", Words, primary_key=True),
-    Column("id", Words, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("state", Words, nullable=False),
-    Column("wanted", Words, nullable=False),
-    Column("connected_at", Double, nullable=False),
-    Column("refreshed_at", Double, nullable=False),
-    Column("ends_at", Double),
-    Column("lease", Double, nullable=False),
-    Column("token", Words, nullable=False),
-    Column("sealed", LargeBinary),
-)
-
-sign_ins = Table(
-    "sign_ins",
-    metadata,
-    Column("id", Words, primary_key=True),
-    Column("user_id", Words, nullable=False),
-    Column("provider", Words, nullable=False),
-    Column("until", Double, nullable=False),
-    Column("sealed", LargeBinary, nullable=False),
-    Index("sign_ins_by_age", "until"),
-)
-
-oauth_clients = Table(
-    "oauth_clients",
-    metadata,
-    Column("provider", Words, primary_key=True),
-    Column("issuer", Words, primary_key=True),
-    Column("return_to", Words, primary_key=True),
-    Column("sealed", LargeBinary, nullable=False),
-)
-
 # What is hashed is stored as it was hashed: it is written so that every database accepts it.
 ledger_rows = Table(
     "ledger_rows",

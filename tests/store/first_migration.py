@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from store.database.schema import metadata
+from store.database.connection_tables import metadata
 
 SCHEMA = Path(__file__).parents[2] / "store/database"
 VERSIONS = SCHEMA / "migrations/versions"

@@ -71,7 +71,8 @@ async def served_page(running, **more):
         running.client, task_queue=settings.task_queue, approver_key=None if key is None else key.get_secret_value()
     )
     async with opening.open_store(settings) as store, opening.open_sign_ins(settings, store) as sign_ins:
-        page = open_page(settings, store, signing, opening.read_policy(settings.policy), "127.0.0.1", sign_ins=sign_ins)
+        doors = {"sign_ins": sign_ins, "own_servers": opening.open_own_servers(settings, store)}
+        page = open_page(settings, store, signing, opening.read_policy(settings.policy), "127.0.0.1", **doors)
         config = config_of(build_app(page), MOST_CONNECTIONS)
         async with served(config.app, config) as url:
             yield Served(url, page)

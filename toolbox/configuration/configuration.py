@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, PrivateAttr, StringConstraints, field_
 from backstay.policies.command_lists import CommandLists
 from toolbox.configuration.foreign import EXCLUDING, INCLUDING, without_switches
 from toolbox.configuration.template import render
+from toolbox.configuration.users_servers import UsersServers
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration, Strict
 
@@ -264,6 +265,8 @@ class Configuration(Strict):
     workspace: CommandLists = Field(default_factory=CommandLists)
     """Which commands a shell may run."""
     users: dict[str, UserEntry] | None = None
+    users_servers: UsersServers | None = None
+    """What users may add by themselves; None: nothing."""
     for_editors: str | None = Field(default=None, alias="$schema")
     """By what an editor checks the file."""
 

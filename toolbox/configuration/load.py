@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from backstay.canonical import KeyTwice
 from backstay.errors import ToolboxInvalid
 from backstay.quoting import named, quoted
+from backstay.tools.own_server import OWN
 from backstay.tools.tool import BUILTIN
 from system.addresses import is_loopback
 from toolbox.configuration import commented
@@ -29,6 +30,7 @@ from toolbox.configuration.configuration import (
     UserEntry,
 )
 from toolbox.configuration.template import check
+from toolbox.configuration.users_servers import UsersServers
 from toolbox.providers.declaration import CallTemplate, Check, Declaration, Strict
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
@@ -161,6 +163,8 @@ def _model_at(path: list[str]) -> type[Strict]:
             return ShapedCall
         case ["users", _]:
             return UserEntry
+        case ["users_servers"]:
+            return UsersServers
         case _:
             return Configuration
 
@@ -275,6 +279,9 @@ def _check_names(configuration: Configuration, plugins: Collection[str]) -> None
             known = ", ".join(sources) or "none"
             raise ToolboxInvalid(f"python.{name}.provider: unknown provider {entry.provider!r} (known: {known})")
     _check_providers(configuration, plugins, [*sources, *configuration.python])
+    taken = [name for name in (*sources, *configuration.python) if name.lower().startswith(OWN)]
+    if taken and configuration.users_servers is not None:
+        raise ToolboxInvalid(f"{taken[0]}: names that begin with {OWN} belong to `users_servers`; choose another")
 
 
 def _check_providers(configuration: Configuration, plugins: Collection[str], every: Collection[str]) -> None:

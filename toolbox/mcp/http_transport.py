@@ -67,14 +67,23 @@ current: ContextVar[HttpExchange | None] = ContextVar("exchange", default=None)
 class ObservedTransport(httpx2.AsyncBaseTransport):
     """Send requests, note what came back, and keep one failed request from ending the others."""
 
-    def __init__(self, *, refused: Callable[[], None] | None = None, gone: Callable[[], None] | None = None) -> None:
-        """Call `refused` for every request that was not accepted, `gone` when a stream shows that the session is."""
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport | None = None,
+        *,
+        refused: Callable[[], None] | None = None,
+        gone: Callable[[], None] | None = None,
+    ) -> None:
+        """Call `refused` for every request that was not accepted, `gone` when a stream shows that the session is.
+
+        `inner` sends them, where not every address may be reached.
+        """
         self._refused = refused
         self._gone = gone
         self._asking: set[asyncio.Task[None]] = set()
         self._control: httpx2.Request | None = None
         """A request that the server has accepted, and whose repetition changes nothing."""
-        self._inner = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
+        self._inner = inner or httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=100, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""

@@ -1,24 +1,22 @@
 """An MCP server at which each user signs in: a connection for each, and a question to whoever is not signed in."""
 
 import asyncio
-import itertools
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import httpx2
 
 from backstay.errors import BackstayError, ToolUnavailable
-from backstay.redaction.redactor import Redactor
 from backstay.shown import one_line
 from backstay.tools.connection import Connection
 from backstay.tools.tool import Safety
 from toolbox.mcp.authorization import Authorization, Tokens
 from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.scrubbing import ListingNumbers, Scrubber
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
-from toolbox.providers.elicitation import ElicitationRequest, InputRequired, input_required_of
+from toolbox.providers.elicitation import ElicitationRequest, InputRequired
 from toolbox.providers.listing import ListedTool, Listing, ToolAnnotations
 from toolbox.providers.provider import NOBODYS, Call, NotSent
 
@@ -27,7 +25,6 @@ SIGN_IN = "sign_in"
 STATE = "backstay:connection"
 """Marks the question whether a person has signed in."""
 _MOST_USERS = 200
-_MOST_LISTS = 256
 _TOKENS = 4
 """How many of the last tokens a server must not repeat: calls with an older one may still be under way."""
 
@@ -48,8 +45,7 @@ class UserServers:
         self.name = name
         self.tokens, self.make, self.url = tokens, make, url
         self._users: dict[str, UserServer] = {}
-        self._numbers: dict[str, int] = {}
-        self._next = itertools.count(1)
+        self.lists = ListingNumbers()
         self._closing = set[asyncio.Task[None]]()
 
     @property
@@ -83,15 +79,6 @@ class UserServers:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    def numbered(self, listing: Listing) -> Listing:
-        """Return a list with a number that it shares with equal lists only, whichever user has them."""
-        told = repr((listing.tools, listing.problems, listing.instructions))
-        number = self._numbers.pop(told, None) or next(self._next)
-        self._numbers[told] = number
-        while len(self._numbers) > _MOST_LISTS:
-            self._numbers.pop(next(iter(self._numbers)))
-        return replace(listing, generation=number)
-
 
 class UserServer:
     """Offer one server to one user."""
@@ -106,7 +93,7 @@ class UserServer:
         self._connection = ""
         """The sign-in with which `_server` was opened."""
         self._server: McpProvider | None = None
-        self._redactor = Redactor(())
+        self._scrubber = Scrubber(())
         self._tokens = deque[str](maxlen=_TOKENS)
         self._calls = 0
 
@@ -172,17 +159,17 @@ class UserServer:
         if still_listed is not None:
             call = replace(call, still_listed=lambda found: still_listed(self._listed(found, known.id)))
         if on_progress is not None:
-            call = replace(call, on_progress=lambda line: on_progress(self._scrubbed(line)))
+            call = replace(call, on_progress=lambda line: on_progress(self._scrubber.text(line)))
         try:
             answer = await server.call(call)
         except (NotSent, ToolUnavailable) as error:
             # In both cases the tool has not seen the call.
             if await self._has_ended() or (isinstance(error, NotSent) and await self._wants_more()):
                 return self._question()
-            raise self._scrubbed_error(error) from None
+            raise self._scrubber.error(error) from None
         except Exception as error:
-            raise self._scrubbed_error(error) from None
-        return self._scrubbed_answer(answer)
+            raise self._scrubber.error(error) from None
+        return self._scrubber.answer(answer)
 
     async def _known(self) -> Connection | None:
         """Return the user's connection, with what a server must not repeat of it."""
@@ -190,7 +177,7 @@ class UserServer:
         token = "" if known is None or known.grant is None else known.grant.access_token
         if token and token not in self._tokens:
             self._tokens.append(token)
-            self._redactor = Redactor(self._tokens)
+            self._scrubber = Scrubber(self._tokens)
         return known
 
     async def _has_ended(self) -> bool:
@@ -214,20 +201,11 @@ class UserServer:
         return self._server
 
     def _listed(self, found: Listing, connection: str) -> Listing:
-        clean = self._redactor.without_known
-        tools = tuple(
-            replace(
-                tool,
-                description=clean(tool.description),
-                input_schema=clean(tool.input_schema),
-                output_schema=clean(tool.output_schema),
-            )
-            for tool in found.tools
-            if tool.name != SIGN_IN and clean(tool.name) == tool.name
+        listing = self._scrubber.listing(found)
+        tools = tuple(tool for tool in listing.tools if tool.name != SIGN_IN)
+        return self._servers.lists.numbered(
+            replace(listing, tools=(*tools, self._sign_in()), connection=connection, problems=tuple(listing.problems))
         )
-        told: Any = {name: clean(value) for name, value in _told(found).items()}
-        listing = replace(found, tools=(*tools, self._sign_in()), connection=connection, **told)
-        return self._servers.numbered(replace(listing, problems=tuple(listing.problems)))
 
     def _sign_in(self) -> ListedTool:
         return ListedTool(
@@ -250,28 +228,3 @@ class UserServer:
         message = f"{who} must sign in at {self.name}{where}; then the call goes on."
         request = ElicitationRequest(key="signed_in", message=message, form=form, url=url)
         return Answer(success=False, question=InputRequired(requests=(request,), state=STATE))
-
-    def _scrubbed(self, text: str) -> str:
-        return str(self._redactor.without_known(text))
-
-    def _scrubbed_error(self, error: Exception) -> Exception:
-        error.args = tuple(self._scrubbed(part) if isinstance(part, str) else part for part in error.args)
-        return error
-
-    def _scrubbed_answer(self, answer: Answer) -> Answer:
-        """Return an answer in which the server does not repeat the token that it was called with."""
-        clean, question = self._redactor.without_known, answer.question
-        if question is not None:
-            kept = question.to_keep()
-            question = input_required_of({**clean(kept), "state": kept["state"]})
-        texts: Any = {name: clean(getattr(answer, name)) for name in ("data", "error", "reason")}
-        known = [token.encode() for token in self._tokens]
-        files = {name: data for name, data in answer.files.items() if not any(token in data for token in known)}
-        return replace(answer, question=question, files=files, **texts)
-
-
-def _told(found: Listing) -> dict[str, Any]:
-    return {name: value for name, value in asdict(replace(found, tools=())).items() if name in _TEXTS}
-
-
-_TEXTS = frozenset({"instructions", "reason", "problems"})

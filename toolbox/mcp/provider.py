@@ -3,17 +3,20 @@
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import structlog
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.shown import message_block
+from system.dialing import AddressRefused
 from toolbox.mcp.connection import AUTO, CONNECT_S, FIRST_START_S, HANDSHAKE, Connection
 from toolbox.mcp.errors import cause_of, describe_fault, of_status
 from toolbox.mcp.http_transport import HttpExchange, current
@@ -62,15 +65,18 @@ class McpProvider:
         init_timeout: float | None = None,
         idle_timeout: float | None = None,
         redactor: Redactor,
+        look_up: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
         """Use the first of the transports that the server supports; `log` is where what it prints is kept.
 
-        `redactor` knows what a server may repeat of its settings where it says what is wrong.
+        `redactor` knows what a server may repeat of its settings where it says what is wrong. `look_up` tells what its
+        address stands for, where not every one may be reached.
         """
         self.name = name
         self._transports = transports
         self._greetings = self._all_greetings = (AUTO, HANDSHAKE) if url is None else (AUTO,)
         self._url = url
+        self._look_up = look_up
         self._log = log
         self._init_timeout = init_timeout
         self._idle_timeout = idle_timeout
@@ -214,8 +220,11 @@ class McpProvider:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
             async with asyncio.timeout(_LIST_S):
-                _, writer = await asyncio.open_connection(parts.hostname, port)
-        except (OSError, TimeoutError) as error:
+                host = parts.hostname if self._look_up is None else str(await self._look_up(self._url))
+                _, writer = await asyncio.open_connection(host, port)
+        except AddressRefused as error:
+            raise ToolUnavailable(f"{self.name} cannot be reached: {error}") from None
+        except (OSError, TimeoutError, httpx2.HTTPError) as error:
             raise ToolUnavailable(f"{self.name} cannot be reached: {describe_fault(error)}") from None
         writer.close()
 

@@ -255,22 +255,27 @@ def stdio_transport(
     return lambda ended: open_stdio(server, **options, ended=ended)
 
 
-def http_transports(server: ServerEntry, auth: httpx2.Auth | None = None) -> tuple[Transport, ...]:
+def http_transports(
+    server: ServerEntry, auth: httpx2.Auth | None = None, inner: Callable[[], httpx2.AsyncBaseTransport] | None = None
+) -> tuple[Transport, ...]:
     """Return the transports to try for an address, in order; without a `type` it may be either.
 
-    `auth` adds to each request what lets it in.
+    `auth` adds to each request what lets it in; `inner` makes what sends them, where not every address may be reached.
     """
     if server.type == "sse":
-        return (_sse(server, auth),)
-    both = (_streamable(server, auth), _sse(server, auth))
+        return (_sse(server, auth, inner),)
+    both = (_streamable(server, auth, inner), _sse(server, auth, inner))
     return both if server.type is None else both[:1]
 
 
-def _streamable(server: ServerEntry, auth: httpx2.Auth | None) -> Transport:
+_Inner = Callable[[], httpx2.AsyncBaseTransport] | None
+
+
+def _streamable(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) -> Transport:
     @asynccontextmanager
     async def open_http(ended: asyncio.Event) -> AsyncGenerator[Any]:
         async with (
-            _http(server, ObservedTransport(gone=ended.set), auth) as http,
+            _http(server, ObservedTransport(inner and inner(), gone=ended.set), auth) as http,
             streamable_http_client(str(server.url), http_client=http, max_sse_event_size=CAP) as streams,
         ):
             yield streams
@@ -278,11 +283,11 @@ def _streamable(server: ServerEntry, auth: httpx2.Auth | None) -> Transport:
     return open_http
 
 
-def _sse(server: ServerEntry, auth: httpx2.Auth | None) -> Transport:
+def _sse(server: ServerEntry, auth: httpx2.Auth | None, inner: _Inner) -> Transport:
     @asynccontextmanager
     async def open_sse(ended: asyncio.Event) -> AsyncGenerator[Any]:
         # The MCP client sends nothing more after a refused request, and reports nothing.
-        transport = ObservedTransport(refused=ended.set)
+        transport = ObservedTransport(inner and inner(), refused=ended.set)
         opened = sse_client(
             str(server.url),
             sse_read_timeout=_SILENCE_S,

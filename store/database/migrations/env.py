@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from store.database.schema import metadata
+from store.database.connection_tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

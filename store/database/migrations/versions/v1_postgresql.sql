@@ -188,6 +188,16 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_by_age ON outbox (created_at);
 CREATE INDEX outbox_by_stream ON outbox (stream, position);
+CREATE TABLE own_servers (
+    provider TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    added_at DOUBLE PRECISION NOT NULL,
+    sealed BYTEA NOT NULL,
+    PRIMARY KEY (provider)
+);
+CREATE UNIQUE INDEX own_servers_by_user ON own_servers (user_id, name);
 CREATE TABLE parked_undos (
     run TEXT NOT NULL,
     effect INTEGER NOT NULL,

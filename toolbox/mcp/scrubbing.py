@@ -1,0 +1,78 @@
+"""Keep a server from repeating what it was called with, and number the lists of servers that each user has alone."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from typing import Any
+
+from backstay.redaction.redactor import Redactor
+from toolbox.providers.answer import Answer
+from toolbox.providers.elicitation import input_required_of
+from toolbox.providers.listing import Listing
+
+_TEXTS = frozenset({"instructions", "reason", "problems"})
+_MOST_LISTS = 256
+
+
+class Scrubber:
+    """Mask what a server must not repeat, in whatever it says."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Take what is masked."""
+        self._secrets = tuple(secrets)
+        self._redactor = Redactor(self._secrets)
+
+    def text(self, text: str) -> str:
+        """Return a text without it."""
+        return str(self._redactor.without_known(text))
+
+    def error(self, error: Exception) -> Exception:
+        """Return an error without it."""
+        error.args = tuple(self.text(part) if isinstance(part, str) else part for part in error.args)
+        return error
+
+    def answer(self, answer: Answer) -> Answer:
+        """Return an answer without it, and without files that hold it."""
+        clean, question = self._redactor.without_known, answer.question
+        if question is not None:
+            kept = question.to_keep()
+            question = input_required_of({**clean(kept), "state": kept["state"]})
+        texts: Any = {name: clean(getattr(answer, name)) for name in ("data", "error", "reason")}
+        known = [secret.encode() for secret in self._secrets]
+        files = {name: data for name, data in answer.files.items() if not any(secret in data for secret in known)}
+        return replace(answer, question=question, files=files, **texts)
+
+    def listing(self, found: Listing) -> Listing:
+        """Return a list of tools without it, and without tools that are named by it."""
+        clean = self._redactor.without_known
+        tools = tuple(
+            replace(
+                tool,
+                description=clean(tool.description),
+                input_schema=clean(tool.input_schema),
+                output_schema=clean(tool.output_schema),
+            )
+            for tool in found.tools
+            if clean(tool.name) == tool.name
+        )
+        said = asdict(replace(found, tools=()))
+        texts: Any = {name: clean(value) for name, value in said.items() if name in _TEXTS}
+        return replace(found, tools=tools, **texts)
+
+
+class ListingNumbers:
+    """Number lists of tools, so that equal numbers mean equal tools, whichever user has them."""
+
+    def __init__(self) -> None:
+        """Begin with one."""
+        self._numbers: dict[str, int] = {}
+        self._next = itertools.count(1)
+
+    def numbered(self, listing: Listing) -> Listing:
+        """Return a list with a number that it shares with equal lists only."""
+        told = repr((listing.tools, listing.problems, listing.instructions))
+        number = self._numbers.pop(told, None) or next(self._next)
+        self._numbers[told] = number
+        while len(self._numbers) > _MOST_LISTS:
+            self._numbers.pop(next(iter(self._numbers)))
+        return replace(listing, generation=number)

@@ -1,0 +1,4 @@
+"""Let users add MCP servers of their own, and offer each of them theirs.
+
+May import: backstay, system, toolbox.configuration, toolbox.mcp, toolbox.providers.
+"""

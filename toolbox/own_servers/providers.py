@@ -1,0 +1,177 @@
+"""Offer each user the servers that they have added: opened when needed, guarded, and trusted in nothing."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import httpx2
+
+from backstay.errors import ToolUnavailable
+from backstay.redaction.redactor import Redactor
+from backstay.tools.own_server import NOT_THEIRS, OwnServer
+from system.dialing import GuardedTransport
+from toolbox.configuration.configuration import ServerEntry
+from toolbox.mcp.provider import McpProvider
+from toolbox.mcp.scrubbing import ListingNumbers, Scrubber
+from toolbox.mcp.transports import http_transports
+from toolbox.own_servers.registry import OwnServers
+from toolbox.providers.answer import Answer
+from toolbox.providers.declaration import Declaration
+from toolbox.providers.listing import Listing
+from toolbox.providers.provider import Call, Provider
+from toolbox.providers.server_tasks import TaskRequest
+
+_MOST_OPEN = 200
+_TELLING = 16
+"""From so many characters on, a part of a path is taken for a secret."""
+_CONCURRENCY = 8
+_OUTWARD = Declaration(egress=True)
+"""All that is said of such a tool: what it is called with leaves. Whatever is not said here asks."""
+
+
+class OwnProviders:
+    """Open the servers of users, each as its own user has it."""
+
+    def __init__(self, registry: OwnServers, secrets: Collection[str] = ()) -> None:
+        """`secrets` are those of the toolbox."""
+        self._registry = registry
+        self._secrets = frozenset(secrets)
+        self._lists = ListingNumbers()
+        self._open: dict[str, OwnServerProvider] = {}
+        self._closing = set[asyncio.Task[None]]()
+
+    async def of(self, owner: str) -> dict[str, Provider]:
+        """Return a user's servers as they are now, by the names of their providers."""
+        found = await self._registry.servers(owner) if owner else []
+        known = {server.provider for server in found}
+        for name, opened in list(self._open.items()):
+            if opened.owner == owner and name not in known and not opened.in_use:
+                self._end(name)
+        return {server.provider: self._opened(server) for server in found}
+
+    async def find(self, owner: str, provider: str) -> Provider:
+        """Return one of a user's servers; raises ToolUnavailable for any other."""
+        found = (await self.of(owner)).get(provider)
+        if found is None:
+            raise ToolUnavailable(f"{provider}: {NOT_THEIRS}")
+        return found
+
+    async def close(self) -> None:
+        """Close all that is open."""
+        opened, self._open = list(self._open.values()), {}
+        await asyncio.gather(*(each.close() for each in opened), *self._closing, return_exceptions=True)
+
+    def _opened(self, server: OwnServer) -> "OwnServerProvider":
+        opened = self._open.pop(server.provider, None)
+        if opened is None:
+            opened = OwnServerProvider(server, self._registry, self._secrets, self._lists)
+        self._open[server.provider] = opened  # the most recently used goes last
+        idle = [name for name, each in self._open.items() if not each.in_use]
+        for name in idle[: max(0, len(self._open) - _MOST_OPEN)]:
+            self._end(name)
+        return opened
+
+    def _end(self, name: str) -> None:
+        """Close in the background what nobody uses any more."""
+        task = asyncio.create_task(self._open.pop(name).close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+class OwnServerProvider:
+    """Offer one server of one user to that user."""
+
+    kind = "mcp"
+
+    def __init__(
+        self, server: OwnServer, registry: OwnServers, secrets: Collection[str], lists: ListingNumbers
+    ) -> None:
+        """Open nothing yet."""
+        self.name = server.provider
+        self.owner = server.user_id
+        self._url, self._registry, self._lists = server.url, registry, lists
+        hidden = secrets_of(server)
+        self._scrubber = Scrubber(hidden)
+        self._dialer = registry.dialer(server.url)
+        entry = ServerEntry(url=server.url, headers=dict(server.headers))
+        self._inner = McpProvider(
+            self.name,
+            http_transports(entry, inner=partial(GuardedTransport, self._dialer, server.url)),
+            url=server.url,
+            most=_CONCURRENCY,
+            redactor=Redactor({*secrets, *hidden}),
+            look_up=self._dialer.look_up,
+        )
+        self._calls = 0
+
+    @property
+    def in_use(self) -> bool:
+        """Return whether a call is under way."""
+        return self._calls > 0
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return the tools; where the operator allows its host no more, none, and why."""
+        if fault := self._registry.fault_of(self._url):
+            return self._lists.numbered(Listing(reason=fault))
+        return self._listed(await self._inner.list(fresh=fresh))
+
+    async def wait_started(self, patience_s: float) -> None:
+        """Wait for a server that is starting."""
+        if not self._registry.fault_of(self._url):
+            await self._inner.wait_started(patience_s)
+
+    async def call(self, call: Call) -> Answer:
+        """Make a call; the server cannot repeat what it was called with."""
+        self._require_allowed()
+        still_listed, on_progress = call.still_listed, call.on_progress
+        if still_listed is not None:
+            call = replace(call, still_listed=lambda found: still_listed(self._listed(found)))
+        if on_progress is not None:
+            call = replace(call, on_progress=lambda line: on_progress(self._scrubber.text(line)))
+        self._calls += 1
+        try:
+            return self._scrubber.answer(await self._inner.call(call))
+        except Exception as error:
+            raise self._scrubber.error(error) from None
+        finally:
+            self._calls -= 1
+
+    async def follow(self, request: TaskRequest) -> Answer:
+        """Ask about a task by which the server has answered."""
+        self._require_allowed()
+        self._calls += 1
+        try:
+            return self._scrubber.answer(await self._inner.follow(request))
+        except Exception as error:
+            raise self._scrubber.error(error) from None
+        finally:
+            self._calls -= 1
+
+    async def close(self) -> None:
+        """End the connection to the server."""
+        await self._inner.close()
+        self._dialer.close()
+
+    def _require_allowed(self) -> None:
+        if fault := self._registry.fault_of(self._url):
+            raise ToolUnavailable(f"{self.name}: {fault}")
+
+    def _listed(self, found: Listing) -> Listing:
+        listing = self._scrubber.listing(found)
+        tools = tuple(tool if tool.of_engine else replace(tool, declared=_OUTWARD) for tool in listing.tools)
+        return self._lists.numbered(
+            replace(listing, tools=tools, problems=tuple(listing.problems), connection=self.name)
+        )
+
+
+def secrets_of(server: OwnServer) -> frozenset[str]:
+    """Return what a server must not repeat: its headers, and what of its address could let somebody in."""
+    parts = urlsplit(server.url)
+    found = {part for value in server.headers.values() for part in (value, value.rpartition(" ")[2])}
+    path = [part for part in parts.path.split("/") if len(part) >= _TELLING]
+    query = [value for _, value in parse_qsl(parts.query)]
+    if path or query:
+        found |= {server.url, str(httpx2.URL(server.url)), parts.query, *path, *map(unquote, path), *query}
+    return frozenset(found - {""})

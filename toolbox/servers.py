@@ -1,0 +1,104 @@
+"""Open the servers that toolbox.json names, those at which people sign in, and those that users have added."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backstay.errors import ToolUnavailable
+from backstay.redaction.redactor import Redactor
+from backstay.tools.connection import SERVICE, ConnectionPlace
+from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from toolbox.providers.answer import Answer
+from toolbox.providers.listing import Listing
+from toolbox.providers.provider import Call, Provider
+
+if TYPE_CHECKING:
+    from toolbox.oauth.connections import Connections
+    from toolbox.own_servers.providers import OwnProviders
+
+_NO_STORE = "people sign in at it, and only what has the store open knows their connections"
+
+
+def sign_ins_of(configuration: Configuration, place: ConnectionPlace | None) -> "Connections | None":
+    """Return who has the tokens of users; None where no server wants any, or there is no store."""
+    if place is None or not configuration.signs_in:
+        return None
+    from toolbox.oauth.connections import Connections  # noqa: PLC0415 - slow to load, and few toolboxes need it
+
+    return Connections(configuration.servers, place.store, place.page)
+
+
+def own_providers_of(
+    configuration: Configuration, place: ConnectionPlace | None, secrets: frozenset[str]
+) -> "OwnProviders | None":
+    """Return who opens the servers of users; None where the operator allows none, or there is no store."""
+    if configuration.users_servers is None or place is None or place.own_servers is None:
+        return None
+    from toolbox.own_servers.providers import OwnProviders  # noqa: PLC0415 - as above
+    from toolbox.own_servers.registry import OwnServers  # noqa: PLC0415 - as above
+
+    return OwnProviders(OwnServers(configuration.users_servers, place.own_servers), secrets)
+
+
+class Unusable:
+    """Stand for a provider that cannot be opened as it is configured."""
+
+    kind = "none"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self._reason = reason
+
+    async def list(self, *, fresh: bool = False) -> Listing:
+        """Return no tool, and why."""
+        return Listing(reason=self._reason)
+
+    async def call(self, call: Call) -> Answer:
+        """Raise ToolUnavailable with the reason."""
+        raise ToolUnavailable(f"{self.name}: {self._reason}")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def server_provider(
+    name: str,
+    server: ServerEntry,
+    entry: ProviderEntry,
+    environment: Mapping[str, str],
+    tokens: "Connections | None",
+    *,
+    folder: Path,
+    log: Path,
+    redactor: Redactor,
+) -> Provider:
+    """Return a server of `mcpServers`; nothing is connected or started yet."""
+    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - slow to load, and not every toolbox has a server
+    from toolbox.mcp.transports import http_transports, stdio_transport  # noqa: PLC0415 - the same
+
+    most = 1 if entry.serial else entry.concurrency
+    options: Any = {"most": most, "init_timeout": server.init_timeout, "redactor": redactor}
+    options["idle_timeout"] = server.idle_timeout
+    if server.url is not None and server.auth is not None:
+        return Unusable(name, _NO_STORE) if tokens is None else _signed_in(name, server, tokens, options)
+    if server.url is not None:
+        return McpProvider(name, http_transports(server), url=server.url, **options)
+    started = stdio_transport(server, environment=environment, folder=folder, log=log, redactor=redactor)
+    return McpProvider(name, (started,), log=log, **options)
+
+
+def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: dict[str, Any]) -> Provider:
+    """Return a server at which each user signs in, or backstay itself for all of them."""
+    from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
+    from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above
+    from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - as above
+    from toolbox.mcp.transports import http_transports  # noqa: PLC0415 - as above
+
+    url = str(server.url)
+
+    def make(auth: Any) -> McpProvider:
+        return McpProvider(name, http_transports(server, auth), url=url, **options)
+
+    if server.auth is not None and server.auth.grant == "client_credentials":
+        return make(Authorization(tokens, SERVICE, name, url))
+    return UserServers(name, tokens, make, url)
