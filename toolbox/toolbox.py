@@ -172,8 +172,7 @@ class Toolbox:
             caller=caller or Caller(),
             judge=partial(self._judge_within, caller or Caller()) if judged else None,
         )
-        provider = await self._found(definition.provider, call.caller.owner)
-        return await provider.call(call)
+        return await (await self._found(definition.provider, call.caller.owner)).call(call)
 
     def _of(self, name: str, owner: str) -> Provider:
         provider = self._providers[name]
@@ -330,6 +329,9 @@ class Toolbox:
         for old in [*self._defined][: -_DEFINED * (len(self._providers) + _OWN_DEFINED)]:
             self._defined.pop(old, None)
         return definitions, problems
+
+    def _lock_of(self, name: str) -> asyncio.Lock:
+        return self._checking.get(name) or asyncio.Lock()
 
     def _compare(self, definition: Definition, listing: Listing) -> None:
         definitions, _ = self._define(definition.provider, listing)

@@ -26,10 +26,8 @@ _MOST_LINES = 100
 
 
 def routes(page: Page) -> list[BaseRoute]:
-    """Return the routes of users' own servers; none where the operator allows none."""
-    if page.own_servers is None:
-        return []
-    shown = _OwnServers(page, page.own_servers)
+    """Return the routes of users' own servers, at which there is nothing where the operator allows none."""
+    shown = _OwnServers(page)
     return [
         page.get("/servers", shown.show),
         page.post("/servers", shown.add),
@@ -38,9 +36,14 @@ def routes(page: Page) -> list[BaseRoute]:
 
 
 class _OwnServers:
-    def __init__(self, page: Page, registry: OwnServerRegistry) -> None:
+    def __init__(self, page: Page) -> None:
         self._page = page
-        self._registry = registry
+
+    @property
+    def _registry(self) -> OwnServerRegistry:
+        if self._page.own_servers is None:
+            raise HTTPException(404)
+        return self._page.own_servers
 
     async def show(self, request: Request, visitor: Visitor) -> Response:
         """Tell a program which servers there are; people see them beside their connections."""

@@ -69,14 +69,12 @@ class McpProvider:
     ) -> None:
         """Use the first of the transports that the server supports; `log` is where what it prints is kept.
 
-        `redactor` knows what a server may repeat of its settings where it says what is wrong. `look_up` tells what its
-        address stands for, where not every one may be reached.
+        `redactor` knows what a server may repeat of its settings. `look_up` tells what its address may stand for.
         """
         self.name = name
         self._transports = transports
         self._greetings = self._all_greetings = (AUTO, HANDSHAKE) if url is None else (AUTO,)
-        self._url = url
-        self._look_up = look_up
+        self._url, self._look_up = url, look_up
         self._log = log
         self._init_timeout = init_timeout
         self._idle_timeout = idle_timeout
@@ -93,10 +91,8 @@ class McpProvider:
         self._read_at = float("-inf")
         self._fresh_s = 0.0
         self._changes = 0
-        self._failures = 0
-        self._pause_s = 0.0
-        self._asleep = False
-        self._closed = False
+        self._failures, self._pause_s = 0, 0.0
+        self._asleep = self._closed = False
 
     async def list(self, *, fresh: bool = False) -> Listing:
         """Return the tools, read again when their server says, else after 60 s, and after a change.

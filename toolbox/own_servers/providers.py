@@ -27,7 +27,7 @@ _MOST_OPEN = 200
 _TELLING = 16
 """From so many characters on, a part of a path is taken for a secret."""
 _CONCURRENCY = 8
-_OUTWARD = Declaration(egress=True)
+_OUTWARD = {"egress": True}
 """All that is said of such a tool: what it is called with leaves. Whatever is not said here asks."""
 
 
@@ -160,7 +160,10 @@ class OwnServerProvider:
 
     def _listed(self, found: Listing) -> Listing:
         listing = self._scrubber.listing(found)
-        tools = tuple(tool if tool.of_engine else replace(tool, declared=_OUTWARD) for tool in listing.tools)
+        tools = tuple(
+            replace(tool, declared=(tool.declared or Declaration()).model_copy(update=_OUTWARD))
+            for tool in listing.tools
+        )
         return self._lists.numbered(
             replace(listing, tools=tools, problems=tuple(listing.problems), connection=self.name)
         )

@@ -11,7 +11,7 @@ from backstay.errors import ArgumentsInvalid
 from backstay.shown import NOBODY, one_line
 from backstay.tools.connection import SERVICE
 from backstay.tools.own_server import OwnServer, OwnServerStore
-from system.addresses import is_loopback
+from system.addresses import Internet, is_loopback
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.users_servers import UsersServers
 
@@ -32,10 +32,11 @@ _log = structlog.get_logger("toolbox")
 class OwnServers:
     """Keep the servers of users within what the operator allows."""
 
-    def __init__(self, rules: UsersServers, store: OwnServerStore) -> None:
-        """`rules` are those of toolbox.json."""
+    def __init__(self, rules: UsersServers, store: OwnServerStore, internet: Internet | None = None) -> None:
+        """`rules` are those of toolbox.json; `internet` looks up names."""
         self.rules = rules
         self._store = store
+        self._internet = internet
 
     async def add(self, user_id: str, name: str, url: str, headers: Mapping[str, str]) -> OwnServer:
         """Add a server; raises ArgumentsInvalid naming the field. Nothing is sent to it yet."""
@@ -95,8 +96,10 @@ class OwnServers:
         try:
             _, host, port = Dialer([url]).require(url)
         except AddressRefused:
-            return Dialer([], tells=False)
-        return Dialer([url] if is_loopback(host) and self.rules.allows(host, port) else [], tells=False)
+            near = False
+        else:
+            near = is_loopback(host) and self.rules.allows(host, port)
+        return Dialer([url] if near else [], self._internet, tells=False)
 
 
 def _fault_in(headers: Mapping[str, str]) -> str:

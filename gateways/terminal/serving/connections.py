@@ -28,7 +28,7 @@ async def connect(provider: Provider, /, *, user: Whose = None, output: Output =
 
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
-    who = _named(user)
+    who = named(user)
     async with open_store(settings) as store, open_sign_ins(settings, store) as sign_ins:
         known = () if sign_ins is None else sign_ins.providers
         if provider not in known:
@@ -49,7 +49,7 @@ async def list_connections(*, user: Whose = None, output: Output = "text") -> in
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
     async with open_store(settings) as store:
-        found = await store.connections.listed(None if user is None else _named(user))
+        found = await store.connections.listed(None if user is None else named(user))
     told = [each.told() for each in found]
     lines = [
         f"{one_line(each['user'], 80) or '(backstay itself)'}  {each['provider']}  {_STATES[each['state']]}  "
@@ -68,7 +68,7 @@ async def disconnect(provider: Provider, /, *, user: Whose = None) -> int:
 
     settings, terminal = Settings.load(), Terminal()
     require_store(settings)
-    who = SERVICE if user == SERVICE else _named(user)
+    who = SERVICE if user == SERVICE else named(user)
     async with open_store(settings) as store, open_sign_ins(settings, store) as sign_ins:
         if sign_ins is None:
             # The server may be gone from the toolbox; what was kept for it is forgotten all the same.
@@ -83,8 +83,9 @@ async def disconnect(provider: Provider, /, *, user: Whose = None) -> int:
     return 0
 
 
-def _named(user: str | None) -> str:
+def named(user: str | None) -> str:
+    """Return the person that a command is for; raises SettingsInvalid for nobody."""
     name = principal(user or account_name())
     if name in {NOBODY, SERVICE}:
-        raise SettingsInvalid(f"--user: {NOBODY} is nobody, and has no connections; name a person")
+        raise SettingsInvalid(f"--user: {NOBODY} is nobody, and has neither connections nor servers; name a person")
     return name
