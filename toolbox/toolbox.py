@@ -315,9 +315,7 @@ class Toolbox:
                 )
                 if self._safety.sees(defined.name):
                     defined = replace(defined, tool=defined.tool.model_copy(update={"judged": True}))
-                definitions.append(
-                    replace(defined, behind=listed.behind, checking=self._checking.get(name) or asyncio.Lock())
-                )
+                definitions.append(replace(defined, behind=listed.behind, checking=self._lock_of(name)))
         listed_names = {listed.name for listed in listing.tools if not listed.of_engine}
         if listed_names:
             known = {listed.name for listed in listing.tools}
@@ -331,7 +329,7 @@ class Toolbox:
         return definitions, problems
 
     def _lock_of(self, name: str) -> asyncio.Lock:
-        return self._checking.get(name) or asyncio.Lock()
+        return self._checking.setdefault(name, asyncio.Lock())
 
     def _compare(self, definition: Definition, listing: Listing) -> None:
         definitions, _ = self._define(definition.provider, listing)

@@ -132,7 +132,7 @@ async def test_a_server_of_ones_own_serves_only_runs_that_its_user_proved_to_hav
     assert office.crm.written == (["whose?"] if served else [])
 
 
-@promise("connections:own-servers-open-runs")
+@promise("tools:registry")
 async def test_an_open_run_finds_a_server_that_is_added_and_is_refused_one_that_is_removed(settled):
     office, seen, told = settled, [], []
 

@@ -187,7 +187,7 @@ async def test_what_a_server_of_a_user_says_of_itself_makes_no_tool_of_it_less_d
             async with open_toolbox(file, **options) as toolbox:
                 refused = await catalog(toolbox, ANA)
                 assert refused.definitions == {}
-                assert "not among the hosts" in str(refused.unavailable)
+                assert "at a public host" in str(refused.unavailable)
 
 
 ATTACKS = []
