@@ -91,7 +91,7 @@ async def test_a_hundred_calls_at_two_workers_renew_a_token_once_each_time(autho
         assert issuer.counted["replayed"] == 0
 
 
-@promise("connections:one-renewal")
+@promise("store:connections")
 async def test_a_token_that_ends_is_renewed_before_its_next_use(authority, tmp_path):
     async with offered(authority, Issuer(expires_in=1)) as (issuer, notes), opened(tmp_path, notes) as connections:
         await sign_in(connections, authority, issuer)
