@@ -1,13 +1,15 @@
 """Open the servers that toolbox.json names, those at which people sign in, and those that users have added."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
-from backstay.tools.connection import SERVICE, ConnectionPlace
-from toolbox.configuration.configuration import Configuration, ProviderEntry, ServerEntry
+from backstay.tools.connection import SERVICE, Connection, ConnectionPlace
+from system.dialing import GuardedTransport
+from toolbox.configuration.configuration import BY_SERVICE, Configuration, ProviderEntry, ServerEntry
 from toolbox.providers.answer import Answer
 from toolbox.providers.listing import Listing
 from toolbox.providers.provider import Call, Provider
@@ -92,13 +94,28 @@ def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: d
     from toolbox.mcp.authorization import Authorization  # noqa: PLC0415 - as above
     from toolbox.mcp.of_users import UserServers  # noqa: PLC0415 - as above
     from toolbox.mcp.provider import McpProvider  # noqa: PLC0415 - as above
+    from toolbox.mcp.scrubbing import secrets_in  # noqa: PLC0415 - as above
     from toolbox.mcp.transports import http_transports  # noqa: PLC0415 - as above
 
     url = str(server.url)
-
-    def make(auth: Any) -> McpProvider:
-        return McpProvider(name, http_transports(server, auth), url=url, **options)
-
     if server.auth is not None and server.auth.grant == "client_credentials":
-        return make(Authorization(tokens, SERVICE, name, url))
-    return UserServers(name, tokens, make, url)
+        own = Authorization(tokens, SERVICE, name, url)
+        return McpProvider(name, http_transports(server, own), url=url, **options)
+
+    def make(owner: str, known: Connection) -> McpProvider:
+        service = tokens.account_service(name)
+        if service is None or known.grant is None:
+            return McpProvider(
+                name, http_transports(server, Authorization(tokens, owner, name, url)), url=url, **options
+            )
+        # What Composio answers is an address that a server names, and goes the guarded way.
+        place, dialer = known.grant.access_token, tokens.dialer(name)
+        entry = server.model_copy(update={"url": place, "headers": {**server.headers, **service.headers(place)}})
+        auth = Authorization(tokens, owner, name, place, bears=False)
+        ways = http_transports(entry, auth, partial(GuardedTransport, dialer, place))
+        redactor = options["redactor"].knowing({place, *secrets_in(place)}, ())
+        return McpProvider(name, ways, url=place, look_up=dialer.look_up, **{**options, "redactor": redactor})
+
+    return UserServers(
+        name, tokens, make, "mcp" if server.auth is None or server.auth.account_service is None else BY_SERVICE
+    )

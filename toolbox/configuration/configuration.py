@@ -71,11 +71,25 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
+BY_SERVICE = "composio"
+"""The grant by which a service keeps the accounts of users, and gives each an address."""
+
+
+class AccountServiceAuth(Strict):
+    """Say which of Composio's servers users get, and by which accounts; its key never shows in a repr."""
+
+    api_key: str = Field(min_length=1, max_length=500, repr=False)
+    mcp_server_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+    auth_config_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+
+
 class ServerAuth(Strict):
     """Say how people, or backstay itself, sign in at a server; its secret never shows in a repr."""
 
-    grant: Literal["user", "client_credentials"] = "user"
-    """Whose the connection is: of each user, or the operator's own for all runs."""
+    grant: Literal["user", "client_credentials", "composio"] = "user"
+    """Whose the connection is: of each user, or the operator's own for all runs; or of each user by Composio."""
+    account_service: AccountServiceAuth | None = Field(default=None, alias="composio")
+    """For the grant `composio`: what is asked for an address for each user."""
     client_id: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """How the operator has registered backstay with the issuer; None: by a document, else by a registration."""
     client_secret: str | None = Field(default=None, min_length=1, repr=False)
@@ -92,6 +106,8 @@ class ServerAuth(Strict):
 
     @model_validator(mode="after")
     def _has_a_client(self) -> "ServerAuth":
+        if (self.grant == BY_SERVICE) != (self.account_service is not None):
+            raise ValueError("the grant `composio` and the field `composio` belong together; give both, or neither")
         if self.client_secret is not None and self.client_id is None:
             raise ValueError("`client_secret` belongs to `client_id`; give both, or neither")
         if self.grant == "client_credentials" and self.client_secret is None:

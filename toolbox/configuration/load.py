@@ -20,6 +20,7 @@ from backstay.tools.tool import BUILTIN
 from system.addresses import is_loopback
 from toolbox.configuration import commented
 from toolbox.configuration.configuration import (
+    AccountServiceAuth,
     Configuration,
     ProviderEntry,
     ProviderName,
@@ -106,7 +107,7 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-_HIDDEN = frozenset({"env", "headers", "args", "command", "url", "secrets"})
+_HIDDEN = frozenset({"api_key", "env", "headers", "args", "command", "url", "secrets"})
 
 
 def explain(fault: Any) -> str:
@@ -149,6 +150,8 @@ def _model_at(path: list[str]) -> type[Strict]:
             return ServerEntry
         case ["mcpServers", _, "auth"]:
             return ServerAuth
+        case ["mcpServers", _, "auth", _]:
+            return AccountServiceAuth
         case ["providers", _]:
             return ProviderEntry
         case ["providers", _, "tools", _]:
@@ -377,8 +380,14 @@ def _resolve_auth(auth: ServerAuth, url: str, variables: Variables, field: str) 
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ToolboxInvalid(f"{field}: tokens are sent over https only; give the server's https:// address as `url`")
     secret = {} if auth.client_secret is None else {"client_secret": auth.client_secret}
-    named = {} if auth.client_id is None else {"client_id": variables.resolve(auth.client_id, f"{field}.client_id")}
-    return auth.model_copy(update=named | variables.resolve_secrets(secret, field))
+    named: dict[str, Any] = (
+        {} if auth.client_id is None else {"client_id": variables.resolve(auth.client_id, f"{field}.client_id")}
+    )
+    named |= variables.resolve_secrets(secret, field)
+    if auth.account_service is not None:
+        key = variables.resolve_secrets({"api_key": auth.account_service.api_key}, f"{field}.composio")
+        named["account_service"] = auth.account_service.model_copy(update=key)
+    return auth.model_copy(update=named)
 
 
 def _check_url(url: str, field: str) -> None:

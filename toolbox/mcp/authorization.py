@@ -38,16 +38,16 @@ class Authorization(httpx2.Auth):
     Nothing is raised here: the MCP client ends when a request of it does, and with it every other call.
     """
 
-    def __init__(self, tokens: Tokens, user_id: str, provider: str, url: str) -> None:
-        """`url` is the only server that gets the token."""
-        self._tokens = tokens
+    def __init__(self, tokens: Tokens, user_id: str, provider: str, url: str, *, bears: bool = True) -> None:
+        """`url` is the only server that gets the token; with an address of the user's own, it `bears` none."""
+        self._tokens, self._bears = tokens, bears
         self._named = user_id, provider
         self._origin = origin_of(url)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with the token, and once more with the next one."""
         known = await self._usable() if origin_of(str(request.url)) == self._origin else None
-        response = yield _with_token(request, known)
+        response = yield self._with_token(request, known)
         if known is None:
             return
         if response.status_code == 401:
@@ -55,8 +55,11 @@ class Authorization(httpx2.Auth):
             if fresh is None:
                 # It has ended, or could not be renewed just now; of that nothing is kept.
                 return
+            if not self._bears and _token_of(fresh) != _token_of(known):
+                # The server is at another address now, which is opened with the next call.
+                return
             known = fresh
-            response = yield _with_token(request, known)
+            response = yield self._with_token(request, known)
         wanted = wanted_scope(response)
         if response.status_code == 401 or wanted:
             with suppress(BackstayError):
@@ -77,8 +80,11 @@ class Authorization(httpx2.Auth):
             return await self._tokens.renewed(known)
         return None
 
+    def _with_token(self, request: httpx2.Request, known: Connection | None) -> httpx2.Request:
+        if self._bears and known is not None and known.grant is not None:
+            request.headers["Authorization"] = f"Bearer {_token_of(known)}"
+        return request
 
-def _with_token(request: httpx2.Request, known: Connection | None) -> httpx2.Request:
-    if known is not None and known.grant is not None:
-        request.headers["Authorization"] = f"Bearer {known.grant.access_token}"
-    return request
+
+def _token_of(known: Connection) -> str:
+    return "" if known.grant is None else known.grant.access_token

@@ -5,15 +5,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-import httpx2
-
 from backstay.errors import BackstayError, ToolUnavailable
 from backstay.shown import one_line
 from backstay.tools.connection import Connection
 from backstay.tools.tool import Safety
-from toolbox.mcp.authorization import Authorization, Tokens
+from toolbox.mcp.authorization import Tokens
 from toolbox.mcp.provider import McpProvider
-from toolbox.mcp.scrubbing import ListingNumbers, Scrubber
+from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
 from toolbox.providers.answer import Answer, refused
 from toolbox.providers.declaration import Declaration
 from toolbox.providers.elicitation import ElicitationRequest, InputRequired
@@ -32,18 +30,16 @@ _TOKENS = 4
 class UserServers:
     """Offer one server to all users, to each by their own connection."""
 
-    kind = "mcp"
-
     def __init__(
         self,
         name: str,
         tokens: Tokens,
-        make: Callable[[httpx2.Auth], McpProvider],
-        url: str,
+        make: Callable[[str, Connection], McpProvider],
+        kind: str = "mcp",
     ) -> None:
-        """`make` opens the server by a user's token, which goes to `url` only."""
-        self.name = name
-        self.tokens, self.make, self.url = tokens, make, url
+        """`make` opens the server for a user, by what their connection grants."""
+        self.name, self.kind = name, kind
+        self.tokens, self.make = tokens, make
         self._users: dict[str, UserServer] = {}
         self.lists = ListingNumbers()
         self._closing = set[asyncio.Task[None]]()
@@ -83,11 +79,9 @@ class UserServers:
 class UserServer:
     """Offer one server to one user."""
 
-    kind = "mcp"
-
     def __init__(self, servers: UserServers, owner: str) -> None:
         """Open nothing yet."""
-        self.name = servers.name
+        self.name, self.kind = servers.name, servers.kind
         self._servers = servers
         self._owner = owner
         self._connection = ""
@@ -177,7 +171,8 @@ class UserServer:
         token = "" if known is None or known.grant is None else known.grant.access_token
         if token and token not in self._tokens:
             self._tokens.append(token)
-            self._scrubber = Scrubber(self._tokens)
+            parts = (part for each in self._tokens for part in secrets_in(each)) if self.kind != "mcp" else ()
+            self._scrubber = Scrubber({*self._tokens, *parts})
         return known
 
     async def _has_ended(self) -> bool:
@@ -193,11 +188,12 @@ class UserServer:
 
     def _of(self, known: Connection) -> McpProvider:
         """Return the server, opened anew for another sign-in: a session is of whoever began it."""
-        if self._server is None or self._connection != known.id:
+        # An address that was given anew is another server; a token is added to each request as it is then.
+        opened = known.id if self.kind == "mcp" else f"{known.id} {known.version}"
+        if self._server is None or self._connection != opened:
             if self._server is not None:
                 self._servers.end(self._server)
-            auth = Authorization(self._servers.tokens, self._owner, self.name, self._servers.url)
-            self._server, self._connection = self._servers.make(auth), known.id
+            self._server, self._connection = self._servers.make(self._owner, known), opened
         return self._server
 
     def _listed(self, found: Listing, connection: str) -> Listing:

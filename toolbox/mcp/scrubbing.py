@@ -4,6 +4,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import httpx2
 
 from backstay.redaction.redactor import Redactor
 from toolbox.providers.answer import Answer
@@ -12,6 +15,8 @@ from toolbox.providers.listing import Listing
 
 _TEXTS = frozenset({"instructions", "reason", "problems"})
 _MOST_LISTS = 256
+_TELLING = 16
+"""From so many characters on, a part of a path is taken for a secret."""
 
 
 class Scrubber:
@@ -76,3 +81,13 @@ class ListingNumbers:
         while len(self._numbers) > _MOST_LISTS:
             self._numbers.pop(next(iter(self._numbers)))
         return replace(listing, generation=number)
+
+
+def secrets_in(url: str) -> frozenset[str]:
+    """Return what of an address could let somebody in: a query, and long parts of its path."""
+    parts = urlsplit(url)
+    path = [part for part in parts.path.split("/") if len(part) >= _TELLING]
+    query = [value for _, value in parse_qsl(parts.query)]
+    if not path and not query:
+        return frozenset()
+    return frozenset({url, str(httpx2.URL(url)), parts.query, *path, *map(unquote, path), *query} - {""})

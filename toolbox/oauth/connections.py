@@ -20,6 +20,7 @@ from backstay.shown import NOBODY, one_line
 from backstay.tools.connection import SERVICE, Connection, ConnectionStore, Departure, Grant
 from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.configuration import ServerEntry
+from toolbox.oauth.account_service import UserAccounts
 from toolbox.oauth.discovery import Discovered, discover, is_for, require_pkce
 from toolbox.oauth.tokens import (
     GrantGone,
@@ -39,6 +40,7 @@ _BEFORE_END_S = 30.0
 _SHARE = 0.1
 _LOOK_S = 0.05
 _MOST_SAID = 4000
+_SERVICES = "client_credentials"
 _ENDED = "this sign-in has ended, or was finished before; begin it again under Connections"
 _FAULTS = (AddressRefused, OAuthFlowError, GrantGone, ToolUnavailable, httpx2.HTTPError)
 _log = structlog.get_logger("toolbox")
@@ -64,8 +66,8 @@ class Connections:
     @property
     def providers(self) -> Sequence[str]:
         """Return the servers at which people sign in."""
-        users = (name for name, server in self._servers.items() if server.auth and server.auth.grant == "user")
-        return sorted(users)
+        services = {name for name, server in self._servers.items() if server.auth and server.auth.grant == _SERVICES}
+        return sorted(self._servers.keys() - services)
 
     def link(self, user_id: str, provider: str) -> tuple[str | None, str]:
         """Return where a user signs in, where there is a page, and what marks a question about it as ours."""
@@ -81,6 +83,11 @@ class Connections:
             raise _refusal(provider, error) from None
 
     async def _begun(self, user_id: str, provider: str, return_to: str) -> Departure:
+        if (service := self.account_service(provider)) is not None:
+            state = secrets.token_urlsafe(32)
+            found = await service.departure(user_id, return_to, state)
+            await self._store.begin_sign_in(state, user_id, provider, {})
+            return found
         before = await self._store.get(user_id, provider)
         wanted = "" if before is None else union_scopes(_scope(before), before.wanted) or ""
         found = await self._discovered(provider, wanted)
@@ -101,7 +108,7 @@ class Connections:
             "revocation_endpoint": _text(metadata.revocation_endpoint),
         }
         await self._store.begin_sign_in(state, user_id, provider, sealed)
-        return Departure(url, self._dialer(provider).require(url.partition("?")[0])[1])
+        return Departure(url, self.dialer(provider).require(url.partition("?")[0])[1])
 
     async def finish(self, user_id: str, provider: str, said: dict[str, str]) -> Connection:
         """Take what came back with a person; raises SignInRefused.
@@ -117,23 +124,38 @@ class Connections:
             raise SignInRefused("somebody else began this sign-in; it is over, and nothing was connected")
         if where != provider or provider not in self.providers:
             raise SignInRefused("this sign-in was begun at another server; it is over, and nothing was connected")
+        grant = await self._granted(user_id, provider, given, sealed)
+        connected: Connection = await self._store.connect(user_id, provider, grant, ends_at=self._ends(provider))
+        _log.info("connection.made", provider=provider, issuer=grant.issuer)
+        return connected
+
+    async def _granted(self, user_id: str, provider: str, given: dict[str, str], sealed: dict[str, Any]) -> Grant:
+        """Return what a person who has come back has granted; raises SignInRefused."""
+        if (service := self.account_service(provider)) is not None:
+            try:
+                return await service.grant(user_id)
+            except _FAULTS as error:
+                raise _refusal(provider, error) from None
         try:
             validate_authorization_response_iss(given.get("iss"), OAuthMetadata.model_validate(sealed["metadata"]))
         except OAuthFlowError:
             raise SignInRefused("another issuer answered than the one that was asked; nothing was connected") from None
-        if "error" in said:
+        if "error" in given:
             word = fault_word(given.get("error"))
             raise SignInRefused(f"{sealed['issuer']} did not sign you in{f': {word}' if word else ''}")
         if not given.get("code"):
             raise SignInRefused("no code came back; begin again")
         try:
-            grant = await exchange(sealed, given["code"], self._dialer(provider))
+            return await exchange(sealed, given["code"], self.dialer(provider))
         except _FAULTS as error:
             await self._forget_client(provider, sealed["issuer"], sealed["client"], error)
             raise _refusal(provider, error) from None
-        connected: Connection = await self._store.connect(user_id, provider, grant, ends_at=self._ends(provider))
-        _log.info("connection.made", provider=provider, issuer=grant.issuer)
-        return connected
+
+    def account_service(self, provider: str) -> UserAccounts | None:
+        """Return who gives an address to each user of a server; None where they sign in at it themselves."""
+        server = self._servers[provider]
+        auth = None if server.auth is None else server.auth.account_service
+        return None if auth is None else UserAccounts(str(server.url), auth, self.dialer(provider))
 
     async def of_user(self, user_id: str) -> list[Connection]:
         """Return the connections of one user."""
@@ -224,7 +246,7 @@ class Connections:
     async def _own(self, provider: str, before: str) -> Connection | None:
         """Return the operator's own connection, made in place of the one before; another worker may be first."""
         auth = self._servers[provider].auth
-        if auth is None or auth.grant != "client_credentials":
+        if auth is None or auth.grant != _SERVICES:
             return None
         try:
             found = await self._discovered(provider, "")
@@ -261,7 +283,7 @@ class Connections:
 
     async def _renew(self, found: Connection, grant: Grant, token: str) -> Connection | None:
         try:
-            fresh: Grant | None = await renew(self._with_secret(found.provider, grant), self._dialer(found.provider))
+            fresh: Grant | None = await self._fresh(found, grant)
         except GrantGone as error:
             _log.warning("connection.ended", provider=found.provider, issuer=grant.issuer, reason=str(error))
             await self._forget_client(found.provider, grant.issuer, grant.client, error)
@@ -278,16 +300,21 @@ class Connections:
             await self._revoked(found.provider, fresh)
         return await self._known(found.user_id, found.provider)
 
+    async def _fresh(self, found: Connection, grant: Grant) -> Grant:
+        if (service := self.account_service(found.provider)) is not None:
+            return await service.grant(found.user_id)
+        return await renew(self._with_secret(found.provider, grant), self.dialer(found.provider))
+
     async def _revoked(self, provider: str, grant: Grant) -> bool:
         try:
-            return provider in self._servers and await revoke(grant, self._dialer(provider))
+            return provider in self._servers and await revoke(grant, self.dialer(provider))
         except (httpx2.HTTPError, AddressRefused, GrantGone):
             return False
 
     async def _discovered(self, provider: str, granted: str) -> Discovered:
         server = self._servers[provider]
         assert server.auth is not None and server.url is not None  # noqa: S101, PT018 - others are left out
-        return await discover(server.url, server.auth, self._dialer(provider), granted)
+        return await discover(server.url, server.auth, self.dialer(provider), granted)
 
     async def _client(self, provider: str, found: Discovered, return_to: str) -> dict[str, Any]:
         """Return how backstay is known to an issuer; where nothing else says so, it is registered there once."""
@@ -298,7 +325,7 @@ class Connections:
             return known
         if (kept := await self._store.client(provider, found.issuer, return_to)) is not None:
             return kept
-        client = await register(found.metadata, return_to, found.scope, self._dialer(provider))
+        client = await register(found.metadata, return_to, found.scope, self.dialer(provider))
         client["return_to"] = return_to
         await self._store.keep_client(provider, found.issuer, return_to, client)
         return client
@@ -315,7 +342,8 @@ class Connections:
         if str(error) == "invalid_client" and client.get("return_to"):
             await self._store.keep_client(provider, issuer, client["return_to"], None)
 
-    def _dialer(self, provider: str) -> Dialer:
+    def dialer(self, provider: str) -> Dialer:
+        """Return what reaches the addresses that a server names."""
         if provider not in self._dialers:
             server = self._servers[provider]
             own = [str(server.url), *([server.auth.issuer] if server.auth and server.auth.issuer else [])]

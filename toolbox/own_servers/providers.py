@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
-from urllib.parse import parse_qsl, unquote, urlsplit
-
-import httpx2
 
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
@@ -14,7 +11,7 @@ from backstay.tools.own_server import NOT_THEIRS, OwnServer
 from system.dialing import GuardedTransport
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.provider import McpProvider
-from toolbox.mcp.scrubbing import ListingNumbers, Scrubber
+from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
 from toolbox.mcp.transports import http_transports
 from toolbox.own_servers.registry import OwnServers
 from toolbox.providers.answer import Answer
@@ -24,8 +21,6 @@ from toolbox.providers.provider import Call, Provider
 from toolbox.providers.server_tasks import TaskRequest
 
 _MOST_OPEN = 200
-_TELLING = 16
-"""From so many characters on, a part of a path is taken for a secret."""
 _CONCURRENCY = 8
 _OUTWARD = {"egress": True}
 """All that is said of such a tool: what it is called with leaves. Whatever is not said here asks."""
@@ -171,10 +166,5 @@ class OwnServerProvider:
 
 def secrets_of(server: OwnServer) -> frozenset[str]:
     """Return what a server must not repeat: its headers, and what of its address could let somebody in."""
-    parts = urlsplit(server.url)
     found = {part for value in server.headers.values() for part in (value, value.rpartition(" ")[2])}
-    path = [part for part in parts.path.split("/") if len(part) >= _TELLING]
-    query = [value for _, value in parse_qsl(parts.query)]
-    if path or query:
-        found |= {server.url, str(httpx2.URL(server.url)), parts.query, *path, *map(unquote, path), *query}
-    return frozenset(found - {""})
+    return frozenset(found - {""}) | secrets_in(server.url)
