@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from backstay.canonical import canonical
 from backstay.lookalikes import lookalikes
 from backstay.stored_texts import REF, is_stored_text
 
@@ -18,6 +19,8 @@ CLIPPED = "…"
 LINE_BREAK = "⏎"
 _OWN_SIGN = "<U+23CE>"
 _DEEPEST = 20
+_BRIEF_VALUE = 80
+_BRIEF_BYTES = 400
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#|~&!"})
 _AT_THE_START = frozenset("-+=0123456789")
 _PLAIN_IN_SHELLS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@+:,./-")
@@ -168,6 +171,31 @@ def shown_arguments(arguments: dict[str, Any], limit: int = 2000) -> ShownArgume
     view = _View(limit)
     shown = view.mapping(arguments, 0)
     return ShownArguments(shown, view.hidden, view.left_out)
+
+
+def brief_arguments(arguments: dict[str, Any]) -> ShownArguments:
+    """Return the beginning of each argument, in shown form, as events and effects keep it.
+
+    As JSON, all of it takes about 400 bytes at most.
+    """
+    brief: dict[str, Any] = {}
+    left, clipped = _BRIEF_BYTES, 0
+    for name, value in arguments.items():
+        shown, hidden, _ = shown_arguments({name: value}, _BRIEF_VALUE)
+        left -= len(canonical(shown).encode())
+        if left < 0:
+            break
+        brief |= {_unique(told, brief): item for told, item in shown.items()}
+        clipped += hidden
+    more = len(arguments) - len(brief)
+    if more:
+        brief[_unique(CLIPPED, brief)] = f"{more} more"
+    return ShownArguments(brief, clipped, more)
+
+
+def call_line(tool: str, arguments: dict[str, Any]) -> str:
+    """Return a call on one line, with its shown arguments as JSON."""
+    return f"{tool} {canonical(arguments)}" if arguments else tool
 
 
 def holds_mask(value: Any) -> bool:

@@ -127,15 +127,15 @@ class Subruns:
         made_by, _, number = str(effect_id).rpartition("/")
         return Made(made_by, int(number))
 
-    async def requests_of(self, rows: Iterable[EffectRow]) -> dict[int, str]:
-        """Return what the calls behind effects of a run and its sub-runs were asked, by their numbers in the run."""
-        found: dict[int, str] = {}
+    async def arguments_of(self, rows: Iterable[EffectRow]) -> dict[int, dict[str, Any]]:
+        """Return what the effects of a run and its sub-runs were called with, in short, by their numbers in the run."""
+        found: dict[int, dict[str, Any]] = {}
         by_maker: dict[str, dict[int, int]] = {}
         for row in rows:
             by_maker.setdefault(row.run, {})[row.own_n] = row.n
         for maker, numbers in by_maker.items():
-            asked = await self._events.requests(maker, list(numbers))
-            found |= {numbers[n]: said for n, said in asked.items()}
+            asked = await self._events.arguments(maker, list(numbers))
+            found |= {numbers[n]: arguments for n, arguments in asked.items()}
         return found
 
     @writing

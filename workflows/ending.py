@@ -122,6 +122,7 @@ class Ending:
         context.record(
             "run.ended",
             f"{result.outcome.value}: {(result.error.message if result.error else result.final_summary)[:200]}",
+            outcome=result.outcome.value,
         )
         context.state.state = State.DONE
         return await self._stored(result)

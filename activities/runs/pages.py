@@ -84,7 +84,7 @@ def _of_plan(event: Event) -> list[dict[str, Any]]:
     """Return the call of a step as its event tells it, as if a model had made it."""
     name = str(event.data.get("tool")).replace(".", "__")
     call_id, ref = f"event-{event.n}", event.data.get("summary_ref")
-    function = {"name": name, "arguments": event.data.get("request", "")}
+    function = {"name": name, "arguments": canonical(event.data.get("arguments", {}))}
     said = {"role": "assistant", "content": None, "at": event.at}
     answer = {"role": "tool", "tool_call_id": call_id}
     failed = event.name == "action.failed" or ref is None

@@ -83,8 +83,8 @@ class Outcomes(Activities):
     ) -> tuple[Effect, ...]:
         """Return effects of a run with what is needed to take them back, as many as fit into one answer."""
         effects = await self._with_facts(run, rows, user_id, builtin)
-        requests = await self.store.subruns.requests_of(rows)
-        effects = tuple(effect.model_copy(update={"arguments": requests.get(effect.n, "")}) for effect in effects)
+        asked = await self.store.subruns.arguments_of(rows)
+        effects = tuple(effect.model_copy(update={"arguments": asked.get(effect.n, {})}) for effect in effects)
         later = await self.store.touching.later(run, rows)
         return _cut(tuple(_with_later(effect, later) for effect in effects))
 

@@ -30,7 +30,8 @@ from backstay.errors import (
 from backstay.plans.rehearsal import RehearsedCall, tokens_in
 from backstay.policies.policy import on_its_way
 from backstay.python_tools.safety import Deny
-from backstay.task.event import as_drafts, shown_request
+from backstay.shown import brief_arguments
+from backstay.task.event import as_drafts
 from backstay.tools.tool import Elicitation, ToolResult
 from store.effects.types import Intent
 from toolbox.catalog.catalog import Catalog
@@ -87,11 +88,11 @@ class Tools(ToolActivities):
         if not ask.draft or result.question is not None:
             return result
         if result.resolved is not None:
-            return result.model_copy(update={"request": shown_request(result.resolved)})
+            return result.model_copy(update={"sent": brief_arguments(result.resolved)})
         if ask.of_plan:
             with suppress(ArgumentsInvalid):
                 sent = await self.arguments.referred(ask.run, ask.arguments, ask.references)
-                return result.model_copy(update={"request": shown_request(sent)})
+                return result.model_copy(update={"sent": brief_arguments(sent)})
         return result
 
     async def _performed(self, ask: calls.CallTool) -> ToolResult:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Any
 
 from pydantic import Field
 
@@ -9,6 +10,7 @@ from backstay.authority import NOBODY, Authority
 from backstay.canonical import digest_of
 from backstay.effects.effect import Effect, Touch
 from backstay.frozen import Frozen
+from backstay.shown import call_line
 
 KEPT_UNDONE = 100
 """How many outcomes of undone effects are named one by one; of all others only the number is kept."""
@@ -21,7 +23,7 @@ class Compensation(Frozen):
     """The effect's n."""
     tool: str
     step: int
-    arguments: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
     """What it was called with, in short and in shown form; empty where only the store knows."""
     undo_tool: str | None = None
     """The tool that would be called, `provider.tool`; None says that it cannot be undone."""
@@ -47,7 +49,7 @@ class Compensation(Frozen):
     @property
     def called(self) -> str:
         """Return the tool and what it was called with, and by which sub-run."""
-        return f"{self.tool} {self.arguments}".rstrip() + (f" (by {self.made_by})" if self.made_by else "")
+        return call_line(self.tool, self.arguments) + (f" (by {self.made_by})" if self.made_by else "")
 
 
 def compensation_of(effect: Effect) -> Compensation:
@@ -193,7 +195,7 @@ class Undone(Frozen):
     tool: str
     state: str
     """compensated | kept | parked"""
-    arguments: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
     """What the tool had been called with, in short and in shown form."""
     shown: str | None = None
     detail: str | None = None

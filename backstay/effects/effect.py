@@ -81,7 +81,7 @@ class Effect(Frozen):
     args_digest: str
     state: EffectState
     step: int = 0
-    arguments: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
     """What it was called with, in short and in shown form; only where it is to be undone."""
     send: int = 1
     """Counts deliberate sends; a retry of one send keeps its number."""

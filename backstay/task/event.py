@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from backstay.budgets.usage import ModelUsage
-from backstay.canonical import canonical
 from backstay.frozen import Frozen
 from backstay.provenance.source import Sources, sources_data
-from backstay.shown import one_line, shown_arguments
+from backstay.shown import brief_arguments, one_line
 from backstay.tools.tool import ToolResult
 
 MCP_NAMES = {
@@ -25,7 +24,6 @@ MCP_NAMES = {
 MOST_DRAFTS = 2
 """How many events one activity leaves in the store at most."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_REQUEST = 120
 _SAID = 200
 
 
@@ -150,8 +148,9 @@ def call_drafts(
     step: int,
 ) -> tuple[EventDraft, ...]:
     """Return the events of a call: `action.called` with what came back, or `action.failed` with the reason."""
-    request = result.request or shown_request(arguments)
-    data: dict[str, Any] = {"provider": tool.partition(".")[0], "tool": tool, "request": request}
+    brief = result.sent or brief_arguments(arguments)
+    data: dict[str, Any] = {"provider": tool.partition(".")[0], "tool": tool, "arguments": brief.arguments}
+    data |= {"clipped": True} if brief.clipped or brief.left_out else {}
     data |= {} if effect is None else {"effect": effect}
     data |= {} if result.ref is None else {"summary_ref": result.ref}
     data |= {"undo": result.undo} if effect is not None and result.undo is not None else {}
@@ -162,6 +161,7 @@ def call_drafts(
     if not result.success:
         text = f"{shown}: {one_line(result.error or 'it failed', _SAID)}"
         data["type"] = result.error_type or "ToolError"
+        data |= {"by": result.rejected_by} if result.rejected_by else {}
         failed = EventDraft(name="action.failed", step_index=step, text=text, data=data)
         return (failed, *_network_drafts(tool, result, step))
     said = one_line(result.snippet or result.size or result.error or "", _SAID)
@@ -189,8 +189,3 @@ def summary_drafts(what: str, result: ToolResult, step: int) -> tuple[EventDraft
         return ()
     text = f"{one_line(what, 80)}: the model is shown a digest of {result.size}"
     return (EventDraft(name="summary.created", step_index=step, text=text, data={"summary_ref": result.ref}),)
-
-
-def shown_request(arguments: dict[str, Any]) -> str:
-    """Return the arguments of a call on one line."""
-    return one_line(canonical(shown_arguments(arguments, _REQUEST).arguments), _REQUEST)

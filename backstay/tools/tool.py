@@ -7,6 +7,7 @@ from pydantic import Field
 
 from backstay.frozen import Frozen, Message
 from backstay.provenance.source import Sources
+from backstay.shown import ShownArguments
 from backstay.tools.execution import JailUse
 from backstay.tools.server_task import ServerTask
 
@@ -207,6 +208,8 @@ class ToolResult(Message):
     """The same with its line breaks and at more length, for the model, where it says more than the line."""
     error_type: str | None = None
     """A name from errors.py, or `ToolError` when the tool itself reported the fault."""
+    rejected_by: str = ""
+    """Who rejected the call, where somebody did."""
     undo: str | None = None
     """What would take this effect back, shown form; set when it was bound with the outcome."""
     settle_in_s: float = 0
@@ -227,8 +230,8 @@ class ToolResult(Message):
     """Whether its server labelled the answer so that not everybody may read it."""
     snippet: str = ""
     """The beginning of the answer, on one line, for the event of the call."""
-    request: str = ""
-    """What was sent, on one line, where references stood in the arguments."""
+    sent: ShownArguments | None = None
+    """What was sent, in short, where references stood in the arguments."""
     untold: bool = False
     """Whether the event of the call could not be left in the store."""
     marked: str = ""

@@ -109,7 +109,7 @@ class Follower:
         if event.name == "model.asked":
             # What it decided to do comes next; only an answer with which nothing could be done stands alone.
             return bool(event.data.get("actions"))
-        decided_here = event.name == "approval.decided" and event.text.endswith(f" by {self.prompt.by}")
+        decided_here = event.name == "approval.decided" and event.data.get("by") == self.prompt.by
         return decided_here or event.name in _SAID_OTHERWISE
 
     async def _meet(self, request: ApprovalRequest, pending: Sequence[ApprovalRequest]) -> bool:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from backstay.canonical import canonical
 from backstay.client import Run
 from backstay.errors import BackstayError, SettingsInvalid, TaskInvalid
-from backstay.shown import one_line
+from backstay.shown import call_line, one_line
 from backstay.task.event import Event
 from backstay.tools.tool import tool_result
 from gateways.terminal.exit_codes import ENDED
@@ -110,7 +110,7 @@ async def _call(run: Run, event: Event) -> dict[str, Any]:
         cached=bool(facts.get("cached")),
         simulated=event.name == "action.rehearsed",
     )
-    return {"tool": tool, "request": facts.get("request"), **told}
+    return {"tool": tool, "arguments": facts.get("arguments", {}), **told}
 
 
 async def _whole(run: Run, outputs: Any) -> Any:
@@ -169,7 +169,7 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
 
 def _call_lines(calls: list[dict[str, Any]]) -> Iterator[str]:
     for call in calls:
-        yield f"{call['tool']} {call['request'] or ''}".rstrip()
+        yield call_line(call["tool"], call["arguments"])
         if not call["success"]:
             yield f"  failed: {one_line(call['error'], 500)}"
         known = [name for name in ("cached", "simulated") if call["context"][name]]

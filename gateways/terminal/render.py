@@ -16,10 +16,11 @@ from backstay.approvals.layout import BAR
 from backstay.approvals.proposal import Proposal
 from backstay.approvals.proposal_words import toggle_lines
 from backstay.approvals.view import CallView, Kind, Line, RequestView, commands
+from backstay.canonical import canonical
 from backstay.effects.compensation import Undone
 from backstay.effects.effect import Effect, Touch, told_of_later
 from backstay.policies.accepted import HOLDS
-from backstay.shown import LINE_BREAK, counted, one_line, shell_words
+from backstay.shown import LINE_BREAK, call_line, counted, one_line, shell_words
 from backstay.task.event import Event
 from backstay.task.result import Result
 from backstay.task.status import State, Status
@@ -71,10 +72,10 @@ def event_line(event: Event, *, width: int | None = None) -> str:
     With a width, for people who follow a run, a call has no name of its event and is cut to fit; why it failed is not.
     """
     head, text = f"{event.at[11:19]}  step {event.step_index}  ", event.text
-    tool, request = event.data.get("tool"), event.data.get("request")
+    tool, arguments = event.data.get("tool"), event.data.get("arguments")
     short = width if event.name.startswith("action.") else None
-    if tool and request and text.startswith(tool):
-        told = text.removeprefix(tool)
+    if tool and arguments and text.startswith(tool):
+        request, told = canonical(arguments), text.removeprefix(tool)
         if short is not None:
             room = max(short - cell_len(head) - cell_len(tool) - 1, 2 * _LEAST)
             told = told if event.name == "action.failed" else one_line(told, room // 2)
@@ -255,11 +256,11 @@ def _tools_of(effects: list[Effect]) -> str:
 
 def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
     """Yield one effect and what an undo of it would call, and which later runs touched the same."""
-    called = one_line(f"{effect['tool']} {effect.get('arguments') or ''}".rstrip(), 300)
+    what = one_line(call_line(effect["tool"], effect.get("arguments", {})), 300)
     if "step" in effect:
         by = f", by {one_line(effect['made_by'], 200)}" if effect.get("made_by") else ""
-        called += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
-    yield f"{effect['effect']}. {called}: {effect['shown'] or 'CANNOT BE UNDONE'}"
+        what += f" (step {effect['step']}{by}{', outcome unknown' if effect.get('unknown') else ''})"
+    yield f"{effect['effect']}. {what}: {effect['shown'] or 'CANNOT BE UNDONE'}"
     if effect.get("parked"):
         yield "   an undo of it has failed; a person must take it back by hand, or undo the run again"
     if later := told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())]):
@@ -272,9 +273,9 @@ def undone_line(undone: Undone) -> str:
         undone.state, undone.state
     )
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
-    called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), 300)
+    what = one_line(call_line(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)
-    return f"{called}: {how}{by}{f' ({said})' if said else ''}"
+    return f"{what}: {how}{by}{f' ({said})' if said else ''}"
 
 
 def result_text(result: Result) -> str:

@@ -11,7 +11,7 @@ from backstay.approvals.whole import with_all
 from backstay.effects.effect import EffectState
 from backstay.errors import TaskInvalid
 from backstay.settings import Settings
-from backstay.shown import one_line, shell_words
+from backstay.shown import call_line, one_line, shell_words
 from backstay.task.result import Result
 from gateways.terminal.flags import Output, Workflow
 from gateways.terminal.listing import minute
@@ -81,7 +81,7 @@ def _undo(seen: "RunView") -> dict[str, Any]:
         for effect in seen.undo.get("effects", [])
     ]
     gone = [row for row in seen.effects if not row.undo and row.state is EffectState.COMPENSATED]
-    back = [{"effect": row.n, "tool": row.tool, "arguments": seen.arguments.get(row.n, "")} for row in gone]
+    back = [{"effect": row.n, "tool": row.tool, "arguments": seen.arguments.get(row.n, {})} for row in gone]
     return seen.undo | {"effects": standing, "taken_back": back}
 
 
@@ -155,7 +155,7 @@ def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
         told = (effect | said.get(effect["effect"], {}) for effect in effects)
         yield from (f"  {line}" for effect in told for line in preview_lines(effect))
     for effect in undo["taken_back"]:
-        yield f"taken back: {effect['effect']}. {effect['tool']} {effect['arguments']}".rstrip()
+        yield f"taken back: {effect['effect']}. {call_line(effect['tool'], effect['arguments'])}"
     if result is not None:
         yield f"outcome {result.outcome}"
         yield from (f"undo of {undone_line(undone)}" for undone in left)

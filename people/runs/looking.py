@@ -38,8 +38,8 @@ class RunView:
     earlier_events: bool = False
     """Whether there are events before those."""
     effects: list[EffectRow] = field(default_factory=list[EffectRow])
-    arguments: dict[int, str] = field(default_factory=dict[int, str])
-    """What the calls behind the newest effects were asked, by the numbers of the effects."""
+    arguments: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    """What the newest effects were called with, in short, by their numbers."""
     parked: set[int] = field(default_factory=set[int])
     """The effects whose undo failed, as far as the store knows."""
     requests: list[RequestRow] = field(default_factory=list[RequestRow])
@@ -129,7 +129,7 @@ async def _from_store(store: Store, seen: RunView, row: RunRow, before: int | No
     seen.effects = await store.effects.of_run(row.run)
     seen.effects += await store.effects.taken_over(row.run)
     newest = [effect for effect in seen.effects if not effect.undo][-MOST_EFFECTS:]
-    seen.arguments = await store.subruns.requests_of(newest)
+    seen.arguments = await store.subruns.arguments_of(newest)
     seen.parked = await store.parked.of_run(row.run)
     for asking in (row.workflow_id, seen.found.undo_id):
         seen.requests += await store.requests.of_workflow(asking, run=row.run)

@@ -56,14 +56,14 @@ async def undo_of(
         return {"count": 0, "effects": []}
     count, _ = await store.effects.authorities_of_open(found.run, to_step=to_step)
     rows = await store.effects.open_of_run(found.run, to_step=to_step, limit=most)
-    asked = await store.subruns.requests_of(rows)
+    asked = await store.subruns.arguments_of(rows)
     later = await store.touching.later(found.run, rows)
     effects = [
         {
             "effect": row.n,
             "tool": row.tool,
             "step": row.step,
-            "arguments": asked.get(row.n, ""),
+            "arguments": asked.get(row.n, {}),
             "shown": row.undo_shown,
             "unknown": row.effect().unknown,
             "later": [touch.plain() for touch in later.get(row.n, ())],

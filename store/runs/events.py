@@ -111,13 +111,13 @@ class Events:
         return {-row.n: row.outcome for row in connection.execute(_OUTCOMES, asked)}
 
     @reading
-    def requests(self, connection: Connection, run: str, effects: Sequence[int]) -> dict[int, str]:
-        """Return what the calls behind these effects were asked, on one line each, where an event tells it."""
-        found: dict[int, str] = {}
+    def arguments(self, connection: Connection, run: str, effects: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return what these effects were called with, in short, where an event tells it."""
+        found: dict[int, dict[str, Any]] = {}
         for start in range(0, len(effects), _AT_ONCE):
             asked = {"run_": run, "effects": list(effects[start : start + _AT_ONCE])}
             told = [body["data"] for body in connection.execute(_OF_EFFECTS, asked).scalars()]
-            found |= {data["effect"]: data["request"] for data in told if "request" in data}
+            found |= {data["effect"]: data["arguments"] for data in told if "arguments" in data}
         return found
 
     @reading

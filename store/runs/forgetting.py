@@ -24,7 +24,7 @@ from store.runs.pruning import Pruning
 from store.runs.runs import Runs
 
 FORGOTTEN = "(forgotten)"
-_OF_CALL = ("request", "undo", "sources")
+_OF_CALL = ("arguments", "clipped", "undo", "sources")
 """What the event of a call says of its arguments."""
 
 

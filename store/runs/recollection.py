@@ -9,6 +9,7 @@ from backstay.canonical import canonical
 from backstay.errors import BackstayError, StoreUnavailable
 from backstay.memory.item import TOLD_CHARACTERS, ItemKind, MemoryItem, Recalled
 from backstay.memory.words import asked_words, excerpt
+from backstay.shown import call_line
 from store.blobs.blobs import BlobStore
 from store.memory.items import MemoryItems
 from store.runs.events import Events
@@ -112,8 +113,8 @@ def answer_text(result: dict[str, Any]) -> str:
 
 def call_text(data: dict[str, Any]) -> str:
     """Return what was asked of a tool, from the event of the call."""
-    request = data.get("request")
-    return f"{data.get('tool', '')} {request}" if request else ""
+    arguments = data.get("arguments")
+    return "" if arguments is None else call_line(str(data.get("tool", "")), arguments)
 
 
 def output_text(payload: Any) -> str:

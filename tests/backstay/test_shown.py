@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstay.shown import markdown_code, markdown_line, one_line, shell_words, shown_arguments, shown_line
+from backstay.shown import (
+    brief_arguments,
+    markdown_code,
+    markdown_line,
+    one_line,
+    shell_words,
+    shown_arguments,
+    shown_line,
+)
 from tests.requirements import promise
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co"}
@@ -59,6 +67,25 @@ def test_arguments_are_shown_as_strict_json_within_the_limit(arguments, limit):
     everything, nothing_hidden, nothing_left_out = shown_arguments(arguments, 1_000_000)
     assert (nothing_hidden, nothing_left_out) == (0, 0)
     assert hidden > 0 or shown == everything
+
+
+@promise("docs:events-arguments")
+def test_a_long_argument_hides_none_of_the_others_from_an_event():
+    shown, hidden, left_out = brief_arguments({"body": "x" * 5000, "to": "a@x.example", "cc": ["b@x.example"], "n": 7})
+    assert (shown.pop("body").strip("x"), hidden > 4900, left_out) == ("…", True, 0)
+    assert shown == {"to": "a@x.example", "cc": ["b@x.example"], "n": 7}
+    assert brief_arguments(shown) == (shown, 0, 0)
+
+
+@promise("docs:events-arguments")
+@given(st.dictionaries(st.text(max_size=200), JSON | st.text(min_size=60, max_size=200), max_size=60))
+@settings(deadline=None)
+def test_the_arguments_of_an_event_take_few_bytes_and_say_when_something_is_left_out(arguments):
+    shown, hidden, left_out = brief_arguments(arguments)
+    text = json.dumps(shown, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    assert len(text.encode()) <= 440
+    assert not {unicodedata.category(sign) for sign in text} & UNSEEN
+    assert bool(hidden or left_out) == (shown != shown_arguments(arguments, 1_000_000).arguments)
 
 
 @promise("approvals:alike-names")

@@ -1,16 +1,15 @@
 """How events and ends of runs look at the terminal."""
 
-import json
-
 import pytest
 
+from backstay.canonical import canonical
 from backstay.effects.effect import Effect, EffectState
 from backstay.task.event import Event
 from backstay.task.result import Outcome, Result
 from gateways.terminal.render import ending_lines, event_line, style_of
 from tests.requirements import promise
 
-READ = {"tool": "mail.read", "request": '{"id":1}'}
+READ = {"tool": "mail.read", "arguments": {"id": 1}}
 
 
 @promise("demo:failed-read")
@@ -32,16 +31,16 @@ def test_what_failed_is_red_and_what_succeeded_is_not(name, data, red):
 
 @promise("clients:call-line")
 def test_a_call_is_one_line_that_fits_where_people_follow_it_and_a_failure_says_all_of_why():
-    told = {"tool": "mail.send_email", "request": json.dumps({"body": "x" * 200, "to": "a@x.example"})}
+    told = {"tool": "mail.send_email", "arguments": {"body": "x" * 200, "to": "a@x.example"}}
     done = Event(n=1, name="action.called", at="2026-11-20T12:00:00", text=f"mail.send_email -> {'y' * 200}", data=told)
     why = f"mail.send_email: {'z' * 200}"
     failed = Event(n=2, name="action.failed", at="2026-11-20T12:00:00", text=why, data=told)
 
     assert [len(event_line(done, width=width)) <= width for width in (90, 120, 200)] == [True] * 3
-    assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"body": "xxx')
+    assert event_line(done, width=90).startswith('12:00:00  step 0  mail.send_email {"body":"xxx')
     assert " -> yyy" in event_line(done, width=90)
     assert why.partition(": ")[2] in event_line(failed, width=90)
-    assert told["request"] in event_line(done)
+    assert canonical(told["arguments"]) in event_line(done)
 
 
 @promise("clients:end")

@@ -1,5 +1,6 @@
 """Runs as workers leave them in a store, with what is remembered of them."""
 
+import json
 from typing import NamedTuple
 
 from backstay.memory.item import MemoryItem
@@ -36,7 +37,7 @@ def record(store, connection, user, run, session=None):
     events = [
         Event(
             n=n, name="action.called", at="2026-03-04T12:00:00.000+00:00", text=call.tool,
-            data={"tool": call.tool, "request": call.request, "summary_ref": ref},
+            data={"tool": call.tool, "arguments": json.loads(call.request), "summary_ref": ref},
         )
         for n, (call, ref) in enumerate(zip(run.calls, refs, strict=True), 1)
     ]  # fmt: skip
@@ -56,7 +57,7 @@ def items_of(key, user, run, refs, result, session=None):
     )  # fmt: skip
     found = [Remembered(MemoryItem(**common, n=0, kind="run_metadata", source="task"), words_of(about_text(row)))]
     for n, (call, ref) in enumerate(zip(run.calls, refs, strict=True), 1):
-        data = {"tool": call.tool, "request": call.request}
+        data = {"tool": call.tool, "arguments": json.loads(call.request)}
         made = {**common, "n": n, "tool": call.tool}
         found.append(Remembered(MemoryItem(**made, kind="tool_call"), words_of(call_text(data))))
         output = MemoryItem(**made, kind="tool_output", ref=ref, source=call.source)

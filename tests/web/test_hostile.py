@@ -322,7 +322,8 @@ async def past(served):
     opened = {"model": evil("model"), "started_by": evil("starter"), "web_ui": f"javascript:alert(1)//{EVIL}"}
     named = {"workflow_id": name, "workflow_run_id": "first", "user_id": evil("user"), "session_id": evil("session")}
     await store.runs.opened(run=run, text=evil("text"), opened=opened, **named)
-    data = {"tool": evil("tool"), "request": json.dumps({evil("a"): evil("b")}), "effect": 1, "model": evil("model")}
+    data = {"tool": evil("tool"), "arguments": {evil("a"): evil("b")}, "request": evil("request"), "effect": 1}
+    data |= {"model": evil("model")}
     names = ("model.asked", "action.called", "action.failed", "approval.asked", "approval.decided", "run.ended")
     events = [
         Event(n=n, name=event, at=f"2026-01-01T00:00:0{n}", text=evil("text"), data={**data, evil("x"): [evil("y")]})

@@ -74,7 +74,7 @@ class TaskPolls:
         finally:
             self.context.working.pop(flight.call.id, None)
         flight.progress = None
-        kept = {"request": first.request, "resolved": first.resolved, "simulated": first.simulated}
+        kept = {"sent": first.sent, "resolved": first.resolved, "simulated": first.simulated}
         return result.model_copy(update={name: value for name, value in kept.items() if value})
 
     async def end(self, flight: CallInFlight) -> ToolResult:

@@ -18,7 +18,7 @@ from backstay.effects.compensation import Compensation
 from backstay.effects.effect import DOUBTFUL
 from backstay.plans.rehearsal import RehearsedCall
 from backstay.policies.denials import denials_of
-from backstay.shown import one_line, shown_arguments
+from backstay.shown import brief_arguments, one_line
 from backstay.task.context import ContextItem
 from backstay.task.event import call_drafts
 from backstay.task.plan import has_references
@@ -41,7 +41,6 @@ from workflows.state.work import Decided
 QUESTIONS = 10
 """How often in a row a server may ask; a server that never has enough gets no answer."""
 USUAL_S = 30
-SHOWN = 160
 """Characters of the arguments of an effect that are kept for those who are told what stands."""
 BAD = "AnswerInvalid"
 """The type of a result that only says what is wrong with a person's answer; the question still stands."""
@@ -398,7 +397,7 @@ class ToolCalls:
             authority=flight.authority,
             tool=tool.name,
             step=flight.step,
-            arguments=one_line(canonical(shown_arguments(flight.call.arguments, SHOWN).arguments), 2 * SHOWN),
+            arguments=brief_arguments(flight.call.arguments).arguments,
             undo_tool=tool.undo_tool,
             shown=tool.undo,
             by_effect_id=tool.undo_by_effect_id,

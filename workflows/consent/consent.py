@@ -437,12 +437,13 @@ def ruling_of(policy: Policy, call: ToolCall, section: RuledAs = "call", lines: 
 def rejected(decided: Decided) -> errors.Rejected:
     """Return what a person's rejection means: an answer for the model or, with `stop`, the end of the run."""
     said = f": {one_line(decided.comment, 500)}" if decided.comment else ""
-    return errors.Rejected(f"rejected by {decided.by}{said}")
+    return errors.Rejected(f"rejected by {decided.by}{said}", by=decided.by)
 
 
 def refused(error: errors.BackstayError) -> ToolResult:
     """Return the result that tells the model why a call was not made."""
-    return ToolResult(success=False, error=str(error), error_type=type(error).__name__)
+    by = str(error.facts.get("by", ""))
+    return ToolResult(success=False, error=str(error), error_type=type(error).__name__, rejected_by=by)
 
 
 def _line(call: ToolCall, verdict: Literal["allow", "deny"], *, exactly: bool = True) -> AcceptedLine:

@@ -277,11 +277,12 @@ class Proposing:
             elif decided.verdict is Verdict.REJECT or (named is not None and named.verdict == "reject"):
                 # Of several people, it is not always the last one who left it out.
                 by, comment = decided.left_out_by.get(item.index, (decided.by, one_line(decided.comment, 500)))
-                left_out[item.index] = refused(errors.Rejected(f"rejected by {by}{f': {comment}' if comment else ''}"))
+                why = f"rejected by {by}{f': {comment}' if comment else ''}"
+                left_out[item.index] = refused(errors.Rejected(why, by=by))
         by = decided.no_processes_by or decided.by
         for index, call in enumerate(batch):
             if no_processes and call.tool.starts_process:
-                left_out[index] = refused(errors.Rejected(f"{by} lets the plan start no processes"))
+                left_out[index] = refused(errors.Rejected(f"{by} lets the plan start no processes", by=by))
         return left_out
 
 

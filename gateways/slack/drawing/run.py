@@ -9,7 +9,7 @@ from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
 from backstay.effects.compensation import Undone
 from backstay.frozen import Frozen
-from backstay.shown import LINE_BREAK, for_user, one_line
+from backstay.shown import LINE_BREAK, call_line, for_user, one_line
 from backstay.task.event import Event
 from gateways.slack.drawing.page import Page
 
@@ -108,9 +108,9 @@ def told(notice: Notice) -> str:
 
 def parked_line(undone: Undone) -> str:
     """Return which effect could not be taken back, what a person must do, and why."""
-    called = one_line(f"{undone.tool} {undone.arguments}".rstrip(), _LINE)
+    what = one_line(call_line(undone.tool, undone.arguments), _LINE)
     why = f" ({one_line(undone.detail, _PARKED_LINE)})" if undone.detail else ""
-    return f"{called}: not taken back; {one_line(undone.by_hand, _LINE)}{why}"
+    return f"{what}: not taken back; {one_line(undone.by_hand, _LINE)}{why}"
 
 
 def _left_to_people(result: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from backstay.errors import BackstayError
 from backstay.settings import Settings
-from backstay.shown import one_line
+from backstay.shown import call_line, one_line
 from backstay.task.ledger.chain import time_of
 from gateways.terminal.exit_codes import DONE
 from gateways.terminal.flags import Output, User, duration
@@ -28,7 +28,7 @@ class Recorded(NamedTuple):
     run: str
     at: str
     tool: str
-    request: str
+    told: dict[str, Any]
     """Its arguments as the timeline shows them."""
     arguments: dict[str, Any] | None
     """As they were sent, which nobody is shown; None where they are not known any more."""
@@ -64,7 +64,7 @@ async def try_policy(policy: Path, *, since: str = "30d", user: User = "singleto
             if ruling is None or not call.was:
                 counts["unknown"] += 1
             elif ruling.verdict != call.was:
-                told = {"run": call.run, "at": call.at, "tool": call.tool, "request": call.request, "was": call.was}
+                told = {"run": call.run, "at": call.at, "tool": call.tool, "arguments": call.told, "was": call.was}
                 rejected = {"rejected_by": call.rejected_by}
                 rows.append(told | rejected | {"now": ruling.verdict, "by": ruling.rule})
     found = {"calls": counts["calls"], "unknown": counts["unknown"], "different": rows}
@@ -83,8 +83,8 @@ async def _calls(store: Any, since: str) -> AsyncIterator[Recorded]:
                 body = json.loads(row.body)
                 arguments = await _arguments(store, chain.run, body["data"], sealed)
                 was, who = _said(body)
-                tool, request = (str(body["data"].get(name, "")) for name in ("tool", "request"))
-                yield Recorded(chain.run, row.at, tool, request, arguments, was, who)
+                tool, told = str(body["data"].get("tool", "")), body["data"].get("arguments", {})
+                yield Recorded(chain.run, row.at, tool, told, arguments, was, who)
 
 
 async def _arguments(store: Any, run: str, data: dict[str, Any], sealed: dict[int, Any]) -> dict[str, Any] | None:
@@ -95,11 +95,7 @@ async def _arguments(store: Any, run: str, data: dict[str, Any], sealed: dict[in
             return await store.blobs.of(run).unseal_json(ref)
         except BackstayError:
             return None
-    try:
-        shown = json.loads(data.get("request", ""))
-    except ValueError:
-        return None
-    return shown if isinstance(shown, dict) else None
+    return None if data.get("clipped") else data.get("arguments")
 
 
 def _said(body: dict[str, Any]) -> tuple[str, str]:
@@ -108,7 +104,7 @@ def _said(body: dict[str, Any]) -> tuple[str, str]:
         case "Denied":
             return "deny", ""
         case "Rejected":
-            return "ask", body["text"].partition("rejected by ")[2].partition(":")[0]
+            return "ask", body["data"].get("by", "")
         case _:
             return body.get("ruling", "").partition(":")[0], ""
 
@@ -116,7 +112,7 @@ def _said(body: dict[str, Any]) -> tuple[str, str]:
 def _told(row: dict[str, Any]) -> str:
     rejected = f", rejected by {row['rejected_by']}" if row["rejected_by"] else ""
     return one_line(
-        f"{row['at'][:16]} {row['tool']} {row['request']}: was {_DONE_WORDS[row['was']]}{rejected}, "
+        f"{row['at'][:16]} {call_line(row['tool'], row['arguments'])}: was {_DONE_WORDS[row['was']]}{rejected}, "
         f"now {_DONE_WORDS[row['now']]} ({row['by']})",
         _WIDTH,
     )

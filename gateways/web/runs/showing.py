@@ -1,7 +1,6 @@
 """Put what is known of a run into the form in which its page shows it."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -19,9 +18,6 @@ from people.runs.words import OUTCOMES, event_tone, tone_of
 from store.effects.types import EffectRow
 
 NOT_TAKEN_BACK = "not taken back"
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_PAIR = re.compile(rf'({_STRING}):({_STRING}|"(?:[^"\\]|\\.)*$|-?[0-9.eE+-]+|true|false|null)(?:,|(?=}}|$))')
-"""A name and a value of a JSON object; the last value may be cut off."""
 _LONGEST = 20_000
 _SHOWN = 400
 _LIMITS = (
@@ -202,17 +198,15 @@ def _event(seen: RunView, event: Event) -> dict[str, Any]:
         text = text[0].upper() + text[1:]
     if event.name == "model.asked":
         text = text.replace("_", " ")
-    about = str(data.get("request", "")) if isinstance(data.get("request"), str) else ""
-    is_asked = event.name.startswith("approval.")
     return {
         "n": event.n,
         "name": event.name,
         "at": event.at,
-        "tone": tone_of(event.text.partition(":")[0]) if event.name == "run.ended" else event_tone(event.name),
+        "tone": tone_of(data.get("outcome", "")) if event.name == "run.ended" else event_tone(event.name),
         "tool": tool,
         "text": text or ("" if tool else event.name),
-        "request": [] if is_asked else _arguments(about),
-        "asked": about if is_asked else "",
+        "arguments": data.get("arguments", {}),
+        "asked": data.get("request", "") if event.name.startswith("approval.") else "",
         "ref": str(data.get("summary_ref") or ""),
         "effect": data.get("effect"),
         "late": event.n >= FIRST_LATE,
@@ -226,10 +220,10 @@ def _effects(seen: RunView) -> list[dict[str, Any]]:
     # The store does not know yet what an open run has told since it last handed its events over.
     told = {event.data.get("effect"): event.data.get("state") for event in seen.events if event.name == "undo.ran"}
     parked = (seen.parked - told.keys()) | {n for n, state in told.items() if state == "parked"}
-    return [_effect(row, seen.arguments.get(row.n, ""), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
+    return [_effect(row, seen.arguments.get(row.n, {}), parked=row.n in parked) for row in own[:MOST_EFFECTS]]
 
 
-def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
+def _effect(row: EffectRow, arguments: dict[str, Any], *, parked: bool) -> dict[str, Any]:
     words = {
         EffectState.APPLIED: "done",
         EffectState.COMPENSATED: "taken back",
@@ -245,7 +239,7 @@ def _effect(row: EffectRow, arguments: str, *, parked: bool) -> dict[str, Any]:
         "n": row.n,
         "tool": row.tool,
         "step": row.step,
-        "arguments": _arguments(arguments),
+        "arguments": arguments,
         "state": NOT_TAKEN_BACK if left else words.get(row.state, row.state.value),
         "tone": "quiet" if undone else tone_of("parked" if left else row.state.value),
         "undo": row.undo_shown,
@@ -265,30 +259,7 @@ def undo_view(undo: dict[str, Any]) -> dict[str, Any]:
 
 def _undo_row(effect: dict[str, Any]) -> dict[str, Any]:
     later = told_of_later([Touch.model_validate(touch) for touch in effect.get("later", ())])
-    given = _arguments(str(effect.get("arguments") or ""))
-    return effect | {"later": later, "unknown": bool(effect.get("unknown")), "arguments": given}
-
-
-def _arguments(told: str) -> list[tuple[str, str]]:
-    """Return the arguments of a call by name; an event holds the beginning of their JSON, and so does this then."""
-    pairs: list[tuple[str, str]] = []
-    at = 1
-    while found := _PAIR.match(told, at):
-        name, value = found.groups()
-        pairs.append((_unquoted(name), _unquoted(value)))
-        at = found.end()
-    whole = told[at:] in ("", "}")
-    return pairs if whole and told.startswith("{") else [("", told)] if told not in ("", "{}") else []
-
-
-def _unquoted(text: str) -> str:
-    """Return what a text of JSON says, also one whose end is cut off."""
-    if not text.startswith('"'):
-        return text
-    try:
-        return str(json.loads(text if text.endswith('"') else f'{text}"'))
-    except ValueError:
-        return text.strip('"')
+    return {"arguments": {}} | effect | {"later": later, "unknown": bool(effect.get("unknown"))}
 
 
 def _request(seen: RunView, request: Any) -> dict[str, Any]:

@@ -219,7 +219,7 @@ async def test_a_call_is_told_after_it_with_what_it_was_asked_and_what_came_back
     read, large, bad, denied, rejected, sent = calls
 
     assert (read["name"], read["mcp_name"], read["step_index"]) == ("action.called", "mcp.action.called", 1)
-    assert (read["data"]["provider"], read["data"]["request"]) == ("mail", '{"limit":1}')
+    assert (read["data"]["provider"], read["data"]["arguments"]) == ("mail", {"limit": 1})
     assert read["text"].startswith('mail.list_customers -> {"customers":[{"email":"')
     assert large["text"] == "mail.list_invoices -> 100 rows, 10,973 bytes"
     assert [event["name"] for event in (bad, denied, rejected)] == ["action.failed"] * 3
@@ -236,8 +236,8 @@ async def test_a_plan_tells_the_values_that_were_sent_and_not_its_references(ope
     _, result = await run(opened, "plan")
     (sent,) = [event for event in result["events"] if event["data"].get("tool") == "mail.send_email"]
 
-    assert "steps." not in sent["data"]["request"]
-    assert "@" in json.loads(sent["data"]["request"])["to"]
+    assert "steps." not in str(sent["data"]["arguments"])
+    assert "@" in sent["data"]["arguments"]["to"]
 
 
 @promise("docs:events-model-calls")

@@ -87,7 +87,7 @@ async def test_gathered_reads_are_few_activities_and_each_of_them_is_charged_tol
         assert result["raw_outputs"]["answer"]["data"]["result"] == [numbers[n] for n in range(40)]
         assert result["usage"]["tool_calls"] == 40
         told = [event["data"] for event in result["events"] if event["name"] == "action.called"]
-        requests = [json.loads(data["request"])["n"] for data in told]
+        requests = [data["arguments"]["n"] for data in told]
         assert [n for n in requests if n < 32] == list(range(32))
         assert [n for n in requests if n >= 32] == list(range(32, 40))
         assert result["effects"] == []

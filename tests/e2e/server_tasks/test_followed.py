@@ -124,8 +124,8 @@ async def test_a_plans_step_waits_for_the_task_before_it_and_takes_its_answer(sl
     assert server.works[-1].mark == "plan again"
     (sent,) = [work for work in server.works if work.mark == "plan"]
     assert server.works[-1].began >= sent.began + 0.5
-    requests = [event["data"]["request"] for event in result["events"] if event["name"] == "action.called"]
-    assert requests[1] == '{"mark":"plan again"}'
+    asked = [event["data"]["arguments"] for event in result["events"] if event["name"] == "action.called"]
+    assert asked[1] == {"mark": "plan again"}
 
 
 @promise("tools:server-task-at-once")

@@ -84,7 +84,7 @@ async def test_the_preview_shows_the_tree_and_a_run_that_goes_on_undoes_it_to_a_
     (name,) = await children_of(handle)
     preview = await handle.query("undo_preview")
     assert [(slot["effect"], slot.get("made_by")) for slot in preview["effects"]] == [(2, name), (1, None)]
-    assert "p1@x.example" in preview["effects"][0]["arguments"]
+    assert preview["effects"][0]["arguments"]["to"] == "p1@x.example"
     await update(handle, "undo", {"to_step": 1, "by": "ana"})
     assert standing(opened, handle.id) == ["p0@x.example"]
     await decided(handle, "answer", answer="yes")
