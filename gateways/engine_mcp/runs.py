@@ -130,6 +130,7 @@ class EngineRuns:
         told: dict[str, Any] = {"run": workflow_id, "status": task.status, "message": task.message or task.error}
         if seen.status is not None:
             told |= {"state": seen.status.state.value, "step": seen.status.step}
+            told |= {} if seen.status.paused is None else {"paused": one_line(seen.status.paused, 300)}
         told |= {"waits_for": waits_for(seen.people), "questions": questions_of(seen.questions)}
         told["events"] = [event_view(event) for event in events]
         told["after"] = max([after, *(event.n for event in events)])

@@ -5,6 +5,8 @@ from typing import Any
 
 from backstay.approvals.approval import ApprovalRequest
 from backstay.canonical import canonical
+from backstay.effects.compensation import Undone
+from backstay.effects.effect import told_of_later
 from backstay.errors import DecisionRefused
 from backstay.shown import one_line
 from backstay.task.event import Event
@@ -13,7 +15,8 @@ from backstay.task.reading import PAGE_BYTES
 MOST_EFFECTS = 20
 _WORDS = 300
 _ANSWER = "answer"
-_LEFT_OUT = ("outputs", "output", "effects", "summary")
+_WHERE_KNOWN = ("output_ref", "effects_ref", "events_ref", "programs_unavailable", "ledger_head")
+_LEFT_OUT = ("outputs", "output", "effects", "undone", "summary")
 """What is left out of a result that is too large, in this order."""
 
 
@@ -30,10 +33,11 @@ def result_view(run: str, result: Mapping[str, Any]) -> dict[str, Any]:
         "output": result.get("output"),
         "outputs": result.get("raw_outputs") or {},
         "effects": effects[-MOST_EFFECTS:],
+        "undone": [_undone(each) for each in result.get("undone") or ()][-MOST_EFFECTS:],
         "error": result.get("error"),
         "usage": {name: usage.get(name) for name in ("steps", "tool_calls", "llm_cost_usd")},
     }
-    told |= {name: result[name] for name in ("output_ref", "effects_ref", "events_ref") if result.get(name)}
+    told |= {name: result[name] for name in _WHERE_KNOWN if result.get(name)}
     for name in _LEFT_OUT:
         if (size := _size(told)) <= PAGE_BYTES:
             break
@@ -45,12 +49,19 @@ def whole_view(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result under the names that a caller knows, whole, to be read a page at a time."""
     names = {"summary": "final_summary", "output": "output", "outputs": "raw_outputs", "error": "error"}
     return {name: result.get(kept) for name, kept in names.items()} | {
-        "effects": [_effect(each) for each in result.get("effects") or ()]
+        "effects": [_effect(each) for each in result.get("effects") or ()],
+        "undone": [_undone(each) for each in result.get("undone") or ()],
     }
 
 
 def _effect(effect: Mapping[str, Any]) -> dict[str, Any]:
     return {name: effect.get(name) for name in ("n", "tool", "state", "undo")}
+
+
+def _undone(undone: Mapping[str, Any]) -> dict[str, Any]:
+    told = Undone.model_validate(undone)
+    known = {"effect": told.effect, "tool": told.tool, "arguments": told.arguments, "state": told.state}
+    return known | {"by_hand": told.by_hand, "detail": told.detail, "later": told_of_later(told.later)}
 
 
 def waits_for(requests: Sequence[ApprovalRequest]) -> list[dict[str, Any]]:

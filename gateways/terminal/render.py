@@ -209,7 +209,7 @@ def _states(status: Status) -> list[str]:
 def live_panel(status: Status | None, budget: dict[str, Any]) -> Table:
     """Return the panel below the events: state and budget bars."""
     table = Table.grid(padding=(0, 1))
-    doing = "starting" if status is None else f"{' and '.join(_states(status))}, step {status.step}"
+    doing = "starting" if status is None else one_line(state_words(status), 160)
     row: list[Any] = [Text(doing, style="bold cyan")]
     if status is not None and budget:
         for name, used, allowed, text in budget_rows(budget, status.usage):
@@ -225,6 +225,8 @@ def ending_lines(result: Result, taken_back: Container[int] = ()) -> Iterator[tu
     yield f"{result.outcome}  {rows}", "bold green" if result.success else "bold red"
     if result.error is not None:
         yield f"{result.error.type}: {result.error.message}", "red"
+    if result.programs_unavailable and not result.success:
+        yield f"no program could run: {one_line(result.programs_unavailable, 300)}", "yellow"
     for undone in result.undone:
         yield f"undo of {undone_line(undone)}", "magenta"
     stood = [effect for effect in result.effects if effect.state.value in {"applied", "doubtful", "kept", "unknown"}]
@@ -269,9 +271,7 @@ def preview_lines(effect: dict[str, Any]) -> Iterator[str]:
 
 def undone_line(undone: Undone) -> str:
     """Return how undoing one effect ended, and which one that was."""
-    how = {"compensated": "taken back", "parked": "parked, a person must take it back by hand"}.get(
-        undone.state, undone.state
-    )
+    how = {"compensated": "taken back", "parked": f"parked, {undone.by_hand}"}.get(undone.state, undone.state)
     by = f" by {undone.shown}" if undone.state == "compensated" and undone.shown else ""
     what = one_line(call_line(undone.tool, undone.arguments), 300)
     said = "; ".join(part for part in (undone.detail, told_of_later(undone.later)) if part)

@@ -8,15 +8,14 @@ from cyclopts import Parameter
 from backstay.approvals.decided_words import decided_words
 from backstay.approvals.view import commands
 from backstay.approvals.whole import with_all
-from backstay.effects.effect import EffectState
-from backstay.errors import TaskInvalid
 from backstay.settings import Settings
-from backstay.shown import call_line, one_line, shell_words
+from backstay.shown import call_line, counted, for_user, one_line, shell_words
 from backstay.task.result import Result
 from gateways.terminal.flags import Output, Workflow
 from gateways.terminal.listing import minute
 from gateways.terminal.render import (
     budget_rows,
+    ending_lines,
     preview_lines,
     request_lines,
     result_text,
@@ -43,46 +42,19 @@ async def show(workflow: Workflow, request: Whole = None, *, output: Output = "t
         return
     async with sources_of(workflow, settings) as (sources, found):
         from people.runs.looking import look
+        from people.runs.wire import wire_of
 
         seen = await look(sources, found, account_name(), whole=True)
-    if seen.fault or found.execution is None:
-        terminal.say(f"{seen.fault or 'Temporal no longer knows the run'}; shown from the store", "yellow")
-    data = _data(seen)
-    terminal.results(output, data, _lines(terminal, seen, data))
+    if fault := fault_of(seen):
+        terminal.say(fault, "yellow")
+    data = wire_of(seen)
+    terminal.results(output, data, lines_of(terminal, seen, data))
 
 
-def _data(seen: "RunView") -> dict[str, Any]:
-    """Return what is known of a run for programs."""
-    row = seen.found.row
-    data: dict[str, Any] = {"open": seen.found.is_open}
-    if seen.status is not None:
-        data |= {"status": seen.status.plain(), "budget": seen.budget}
-    if row is not None:
-        data["decisions"] = [decision.plain() for decision in seen.decisions]
-    if row is not None and row.pruned_at is not None:
-        data["pruned"] = minute(row.pruned_at)
-    if seen.result is not None:
-        data["result"] = seen.result
-    if isinstance(seen.failure, TaskInvalid):
-        data["invalid"] = str(seen.failure)
-    elif seen.failure is not None:
-        data["error"] = f"{type(seen.failure).__name__}: {seen.failure}"
-    if seen.above:
-        data["part_of"] = [above.workflow_id for above in seen.above]
-    if seen.subruns:
-        data["sub_runs"] = [child.workflow_id for child in seen.subruns]
-    return data | {"undo": _undo(seen)}
-
-
-def _undo(seen: "RunView") -> dict[str, Any]:
-    """Return what an undo would do now, and what was taken back by now."""
-    standing = [
-        effect | ({"parked": True} if effect["effect"] in seen.parked else {})
-        for effect in seen.undo.get("effects", [])
-    ]
-    gone = [row for row in seen.effects if not row.undo and row.state is EffectState.COMPENSATED]
-    back = [{"effect": row.n, "tool": row.tool, "arguments": seen.arguments.get(row.n, {})} for row in gone]
-    return seen.undo | {"effects": standing, "taken_back": back}
+def fault_of(seen: "RunView") -> str:
+    """Return why a run is shown as the store knows it; empty where it is not."""
+    fault = seen.fault or ("Temporal no longer knows the run" if seen.found.execution is None else "")
+    return f"{fault}; shown from the store" if fault else ""
 
 
 async def _show_request(settings: Settings, terminal: Terminal, workflow: str, request_id: str, output: Output) -> None:
@@ -110,19 +82,24 @@ def _decision_lines(decision: dict[str, Any]) -> Iterator[str]:
         yield from (f"      {line}" for line in changed["lines"])
 
 
-def _lines(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterator[str]:
+def lines_of(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterator[str]:
+    """Yield what a person reads of a run."""
+    from people.runs.plans import plans_of
+
     workflow = seen.found.workflow_id
     if invalid := data.get("invalid"):
         yield f"{workflow}: invalid"
         yield f"invalid: {invalid}"
         return
     yield f"{workflow}: {'open' if data['open'] else 'ended'}"
-    if pruned := data.get("pruned"):
-        yield f"pruned {pruned}: its records were removed, and it can no longer be undone"
+    yield from _head_lines(seen)
     if (status := seen.status) is not None:
         yield f"state {state_words(status)}"
         yield "  ".join(f"{name} {text}" for name, _, _, text in budget_rows(seen.budget["budget"], status.usage))
     yield from _family_lines(seen)
+    for plan in plans_of(seen)[::-1]:
+        done = f"{plan['done']} of {counted(len(plan['steps']), 'step')} done"
+        yield f"plan {plan['id']} ({plan['state']}, {done}): {one_line(plan['title'], 200)}"
     for request in seen.pending:
         for line, _ in request_lines(workflow, request, seen.pending):
             yield from terminal.wrapped(line)
@@ -134,8 +111,30 @@ def _lines(terminal: Terminal, seen: "RunView", data: dict[str, Any]) -> Iterato
         yield error
 
 
+def _head_lines(seen: "RunView") -> Iterator[str]:
+    """Yield what the run is about, for whom and when, and what has become of all of it."""
+    found, row = seen.found, seen.found.row
+    yield from [one_line(found.text, 200)] if found.text else []
+    opened = {} if row is None else row.opened
+    about = [for_user(found.user_id)]
+    about += [f"session {one_line(found.session_id, 60)}"] if found.session_id else []
+    about += [f"started by {one_line(opened['started_by'], 80)}"] if opened.get("started_by") else []
+    about += [f"from {minute(found.started_at)}"] if found.started_at else []
+    about += [f"to {minute(found.ended_at)}"] if found.ended_at else []
+    about += [f"run ID {found.run_id}"]
+    yield ", ".join(filter(None, about))
+    if found.is_older:
+        yield "this is an earlier run of this workflow ID"
+    if seen.undoing:
+        yield "an undo of it is under way"
+    if row is not None and row.pruned_at is not None:
+        yield f"pruned {minute(row.pruned_at)}: its records were removed, and it can no longer be undone"
+
+
 def _family_lines(seen: "RunView") -> Iterator[str]:
-    """Yield which runs have delegated to this one, and what it has delegated."""
+    """Yield which runs this one goes on from and go on from it, who has delegated it, and what it has delegated."""
+    for word, rows in (("follows", seen.before[-1:]), ("followed by", seen.after)):
+        yield from (f"{word} {other.workflow_id}: {one_line(other.text, 200)}" for other in rows)
     for above in seen.above:
         yield f"part of {above.workflow_id}: {one_line(above.task_line, 200)}"
     for child in seen.subruns:
@@ -157,6 +156,8 @@ def _ending_lines(seen: "RunView", undo: dict[str, Any]) -> Iterator[str]:
     for effect in undo["taken_back"]:
         yield f"taken back: {effect['effect']}. {call_line(effect['tool'], effect['arguments'])}"
     if result is not None:
-        yield f"outcome {result.outcome}"
+        (end, _), *error = list(ending_lines(result.model_copy(update={"undone": (), "effects": ()})))
+        yield f"outcome {end}"
+        yield from (line for line, _ in error)
         yield from (f"undo of {undone_line(undone)}" for undone in left)
         yield result_text(result)

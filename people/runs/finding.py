@@ -71,6 +71,19 @@ class KnownRun:
         return bool(self.fault) and not self.is_older and self.row is not None and self.row.state == "open"
 
     @property
+    def started_at(self) -> float | None:
+        """Return when it began, in unix seconds; None where nobody knows it any more."""
+        if self.row is not None:
+            return self.row.opened_at
+        return None if self.execution is None else self.execution.started_at
+
+    @property
+    def ended_at(self) -> float | None:
+        """Return when it ended, in unix seconds; None while it is open."""
+        closed = None if self.row is None else self.row.closed_at
+        return closed if closed is not None or self.execution is None else self.execution.closed_at
+
+    @property
     def first_run_id(self) -> str:
         """Return the run id by which Temporal knows its first execution; a reset may have given it another."""
         return self.run_id if self.execution is None else self.execution.first_run_id

@@ -8,6 +8,7 @@ from slack_sdk.models.blocks import Block, MarkdownTextObject, SectionBlock
 from backstay.approvals.approval import ApprovalRequest, Links
 from backstay.approvals.notice import Notice, Told
 from backstay.effects.compensation import Undone
+from backstay.effects.effect import told_of_later
 from backstay.frozen import Frozen
 from backstay.shown import LINE_BREAK, call_line, for_user, one_line
 from backstay.task.event import Event
@@ -109,7 +110,8 @@ def told(notice: Notice) -> str:
 def parked_line(undone: Undone) -> str:
     """Return which effect could not be taken back, what a person must do, and why."""
     what = one_line(call_line(undone.tool, undone.arguments), _LINE)
-    why = f" ({one_line(undone.detail, _PARKED_LINE)})" if undone.detail else ""
+    said = "; ".join(filter(None, (undone.detail, told_of_later(undone.later))))
+    why = f" ({one_line(said, _PARKED_LINE)})" if said else ""
     return f"{what}: not taken back; {one_line(undone.by_hand, _LINE)}{why}"
 
 

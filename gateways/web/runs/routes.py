@@ -12,9 +12,10 @@ from gateways.web.guard import is_for_programs
 from gateways.web.identity import Visitor
 from gateways.web.page import Page, run_place
 from gateways.web.runs import acting, listing, starting, stored, streaming
-from gateways.web.runs.showing import is_held, view_of, wire_of
+from gateways.web.runs.showing import is_held, view_of
 from people.runs.finding import find
 from people.runs.looking import look
+from people.runs.wire import wire_of
 
 
 def routes(page: Page) -> list[BaseRoute]:

@@ -49,48 +49,18 @@ def view_of(seen: RunView) -> dict[str, Any]:
     }
 
 
-def wire_of(seen: RunView) -> dict[str, Any]:
-    """Return the same for programs, in the objects of the wire."""
-    found = seen.found
-    return {
-        "workflow_id": found.workflow_id,
-        "run_id": found.run_id,
-        "user_id": found.user_id,
-        "session_id": found.session_id,
-        "open": found.is_open,
-        "status": None if seen.status is None else seen.status.plain(),
-        "budget": seen.budget or None,
-        "plans": list(seen.plans.values()),
-        "undo": seen.undo,
-        "pending": [request.plain() for request in seen.pending],
-        "effects": [row.effect().plain() for row in seen.effects if not row.undo][-MOST_EFFECTS:],
-        "decisions": [decision.plain() for decision in seen.decisions],
-        "events": [event.plain() for event in seen.events],
-        "result": seen.result,
-        "follows": [row.workflow_id for row in seen.before[-1:]],
-        "followed_by": [row.workflow_id for row in seen.after],
-        "part_of": [above.workflow_id for above in seen.above],
-        "sub_runs": [row.workflow_id for row in seen.subruns],
-        "fault": seen.fault or None,
-    }
-
-
 def _head(seen: RunView, result: Result | None) -> dict[str, Any]:
     found, row = seen.found, seen.found.row
     opened = {} if row is None else row.opened
     state = _state(seen, result)
-    started = row.opened_at if row is not None else found.execution.started_at if found.execution else None
-    closed = row.closed_at if row is not None else None
-    if closed is None and found.execution is not None:
-        closed = found.execution.closed_at
     return {
         "text": found.text or str(opened.get("task_line", "")),
         "state": OUTCOMES.get(state, state),
         "tone": tone_of(state),
         "step": seen.status.step if seen.status else None,
         "paused": seen.status.paused if seen.status else None,
-        "started_at": started,
-        "ended_at": closed,
+        "started_at": found.started_at,
+        "ended_at": found.ended_at,
         "model": str(opened.get("model", "")),
         "started_by": str(opened.get("started_by", "")),
         "web_ui": _web_ui(seen, str(opened.get("web_ui", ""))),
@@ -307,6 +277,7 @@ def _undone(undone: Undone) -> dict[str, Any]:
         "tone": "good" if state == "compensated" else tone_of(state),
         "by_hand": undone.by_hand,
         "detail": one_line(undone.detail or "", _SHOWN),
+        "later": told_of_later(undone.later),
     }
 
 
