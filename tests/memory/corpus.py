@@ -1,5 +1,6 @@
 """A year of an office: runs that are much alike, and among them some that alone answer a question."""
 
+import json
 import random
 
 from tests.memory.recorded import Call, Recorded
@@ -117,7 +118,7 @@ def _ordinary(chance, number):
         (f"Plan the meeting with {person} in {place}", "calendar.free", {"person": person},
          {"free": [f"{month} {amount % 28 + 1}"], "room": f"{invoice % 40}"}, f"The meeting with {person} is planned."),
     ))  # fmt: skip
-    return Recorded(f"o{number}", task, (Call(tool, str(request), output),), answer)
+    return Recorded(f"o{number}", task, (Call(tool, json.dumps(request), output),), answer)
 
 
 def asked():

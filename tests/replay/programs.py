@@ -53,7 +53,7 @@ async def program(engine: Engine) -> Handle:
 async def program_fed(engine: Engine) -> Handle:
     """The worker that keeps the program goes while a person is asked, and another one feeds its journal to a jail."""
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
-        handle = await engine.start({"text": "program-fed"}, "golden-program-fed")
+        handle = await engine.start({"text": "program-fed\nsend e-mail to customers"}, "golden-program-fed")
         await requested(handle)
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
         await decided(handle, "approve")
