@@ -153,7 +153,7 @@ def test_when_all_are_parked_the_last_are_named():
 
 @promise("programs:stands")
 def test_what_stands_is_named_in_order_unless_it_was_undone():
-    stack = stack_of(slot(5, unknown=True), slot(3, arguments='{"n":1}'), slot(1))
+    stack = stack_of(slot(5, unknown=True), slot(3, arguments={"n": 1}), slot(1))
     undone = [
         Undone(effect=4, tool="mail.send", state="parked"),
         Undone(effect=6, tool="mail.send", state="compensated"),

@@ -79,7 +79,7 @@ async def test_every_call_is_told_in_one_shape_also_one_that_was_only_rehearsed(
     (event,) = [event for event in ended["events"] if event["name"] == "action.rehearsed"]
     step = str(event["step_index"])
     (call,) = json.loads((await run("result", "reading-dry", "--step", step, "--output", "json")).out)["calls"]
-    assert list(call) == ["tool", "request", "success", "data", "context", "error", "trace"]
+    assert list(call) == ["tool", "arguments", "success", "data", "context", "error", "trace"]
     assert (call["success"], call["context"]["simulated"], call["context"]["effect"]) == (True, True, None)
     assert call["data"]["message_id"] == "⟦sim:0:/message_id⟧"
     assert "  simulated" in (await run("result", "reading-dry", "--step", step)).out.splitlines()

@@ -44,7 +44,7 @@ async def open_programs() -> AsyncGenerator[Sandbox]:
 
 async def program(engine: Engine) -> Handle:
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
-        handle = await engine.start({"text": "program"}, "golden-program")
+        handle = await engine.start({"text": "program\nsend e-mail to customers"}, "golden-program")
         await decided(handle, "approve")
         await ended(handle)
     return handle
@@ -74,7 +74,7 @@ async def program_asked_back(engine: Engine) -> Handle:
 async def program_reads(engine: Engine) -> Handle:
     """Reads that are awaited together are one activity."""
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
-        handle = await engine.start({"text": "program-reads"}, "golden-program-reads")
+        handle = await engine.start({"text": "program-reads\nsend e-mail to customers"}, "golden-program-reads")
         await ended(handle)
     return handle
 
@@ -82,7 +82,9 @@ async def program_reads(engine: Engine) -> Handle:
 async def program_rehearsed(engine: Engine) -> Handle:
     """Approve what the rehearsal of a program foretells."""
     async with open_programs() as sandbox, sandbox_role(engine.client, engine.settings, sandbox):
-        handle = await engine.start({"text": "program-rehearsed", "rehearse": True}, "golden-program-rehearsed")
+        handle = await engine.start(
+            {"text": "program-rehearsed\nsend e-mail to customers", "rehearse": True}, "golden-program-rehearsed"
+        )
         await decided(handle, "approve", "program")
         await ended(handle)
     return handle
