@@ -36,6 +36,7 @@ SCRIPTS: dict[str, Script] = {
     "message": [[("ask_person", {"question": "go on?"})], [READ], [FINISH]],
     "undo-run": [[find("pay")], [pay()], [pay()], [FINISH]],
     "undo-run-lost": [[find("pay")], [pay("pay_for_good")], [FINISH]],
+    "undo-run-found": [[find("pay")], [pay("pay_for_good")], [FINISH]],
     "undo-by-hand": [[find("pay")], [pay("pay_for_good")], [FINISH]],
 }
 
@@ -160,10 +161,14 @@ async def undo_run(engine: Engine) -> Handle:
 
 
 async def undo_run_lost(engine: Engine) -> Handle:
-    """The first UndoRun loses the answer of the compensation; the second finds that; both are kept."""
-    first = await undone_after_its_end(engine, "undo-run-lost")
-    await ended(first)
-    return await _undo(engine, "golden-undo-run-lost-first", "golden-undo-run-lost")
+    """An UndoRun loses the answer of the compensation."""
+    return await undone_after_its_end(engine, "undo-run-lost")
+
+
+async def undo_run_found(engine: Engine) -> Handle:
+    """The UndoRun after one that lost the answer of the compensation finds that."""
+    await ended(await undone_after_its_end(engine, "undo-run-found"))
+    return await _undo(engine, "golden-undo-run-found-first", "golden-undo-run-found")
 
 
 async def undo_by_hand(engine: Engine) -> Handle:
@@ -196,5 +201,6 @@ SHAPES: dict[str, Play] = {
     "message": message,
     "undo-run": undo_run,
     "undo-run-lost": undo_run_lost,
+    "undo-run-found": undo_run_found,
     "undo-by-hand": undo_by_hand,
 }

@@ -84,7 +84,7 @@ HOLDS = {
     "recalled": ["open_run", "ask_model", "call_tool", "ask_model", "recall", "call_tool", "ask_model", "close_run"],
     "undo-run": ["load_effects", *["settle_effect look", "call_tool undo"] * 2],
     "undo-run-lost": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
-    "undo-run-lost-2": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
+    "undo-run-found": ["load_effects", "settle_effect look", "call_tool undo", UNKNOWN],
     "undo-by-hand": ["load_effects", "hide_secrets", "settle_effect taken_back", "load_effects"],
     "started": ["begin_start", "end_start"],
     "start-cancelled": ["begin_start", "end_start", "canceled"],
