@@ -64,7 +64,7 @@ async def try_policy(policy: Path, *, since: str = "30d", user: User = "singleto
             if ruling is None or not call.was:
                 counts["unknown"] += 1
             elif ruling.verdict != call.was:
-                told = {"run": call.run, "at": call.at, "tool": call.tool, "arguments": call.told, "was": call.was}
+                told = {"run": call.run, "at": call.at, "tool": call.tool, "told": call.told, "was": call.was}
                 rejected = {"rejected_by": call.rejected_by}
                 rows.append(told | rejected | {"now": ruling.verdict, "by": ruling.rule})
     found = {"calls": counts["calls"], "unknown": counts["unknown"], "different": rows}
@@ -112,7 +112,7 @@ def _said(body: dict[str, Any]) -> tuple[str, str]:
 def _told(row: dict[str, Any]) -> str:
     rejected = f", rejected by {row['rejected_by']}" if row["rejected_by"] else ""
     return one_line(
-        f"{row['at'][:16]} {call_line(row['tool'], row['arguments'])}: was {_DONE_WORDS[row['was']]}{rejected}, "
+        f"{row['at'][:16]} {call_line(row['tool'], row['told'])}: was {_DONE_WORDS[row['was']]}{rejected}, "
         f"now {_DONE_WORDS[row['now']]} ({row['by']})",
         _WIDTH,
     )
