@@ -86,7 +86,8 @@ async def test_gathered_reads_are_few_activities_and_each_of_them_is_charged_tol
         numbers = {call["arguments"]["n"]: place for place, call in enumerate(engine.desk.calls("count"))}
         assert result["raw_outputs"]["answer"]["data"]["result"] == [numbers[n] for n in range(40)]
         assert result["usage"]["tool_calls"] == 40
-        told = [event["data"] for event in result["events"] if event["name"] == "action.called"]
+        events = (await handle.query("timeline"))["events"]
+        told = [event["data"] for event in events if event["name"] == "action.called"]
         requests = [data["arguments"]["n"] for data in told]
         assert [n for n in requests if n < 32] == list(range(32))
         assert [n for n in requests if n >= 32] == list(range(32, 40))
