@@ -11,6 +11,7 @@ PLACES = {
     "open_run": "activities.runs.runs:Runs.open_run",
     "search_tools": "activities.tools.searches:Searches.found",
     "read_result": "activities.tools.searches:Searches.read_result",
+    "recall": "activities.runs.recalling:Recalling.recall",
     "ask_model": "activities.model.model:Model.asked",
     "check_call": "activities.tools.checks:Checks.check_call",
     "call_tool.read": "activities.tools.tools:Tools.performed",
