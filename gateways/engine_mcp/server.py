@@ -14,23 +14,24 @@ from backstay.errors import BackstayError, Transient
 from backstay.shown import message_line, one_line
 from backstay.version import version
 from gateways.engine_mcp.limits import Limits, TooMany
+from gateways.engine_mcp.subscriptions import Subscriptions
 from gateways.engine_mcp.tasks import (
     EXTENSION,
     HEADER_MISMATCH,
+    MOST_ID,
     AboutTask,
     Begun,
     Report,
     ServedTask,
     Tasks,
     UnknownTask,
+    elicits,
     has_extension,
     require_extension,
     settled,
 )
 from gateways.mcp_serving import failed
 
-MOST_ID = 200
-"""Characters of the id of a task."""
 _REFUSED = -32000
 _LISTED_MS = 300_000
 _LONGEST = 2000
@@ -88,6 +89,7 @@ class TaskServer:
             instructions=self._instructions,
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_subscriptions_listen=Subscriptions(self._tasks, self._caller, self._limits).listen,
             cache_hints={"tools/list": CacheHint(ttl_ms=_LISTED_MS, scope="public")},
         )
         server.extensions[EXTENSION] = {}
@@ -167,8 +169,7 @@ class TaskServer:
             raise UnknownTask
         if action == "get":
             found: ServedTask = await self._tasks.look(caller, params.task_id)
-            capabilities = context.session.client_capabilities
-            return found.detailed(elicits=capabilities is not None and capabilities.elicitation is not None)
+            return found.detailed(elicits=elicits(context.session.client_capabilities))
         if action == "update":
             await self._tasks.answer(caller, params.task_id, params.input_responses or {})
         else:

@@ -13,6 +13,8 @@ from backstay.errors import Transient
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 MISSING_CAPABILITY, HEADER_MISMATCH = -32021, -32020
+MOST_ID = 200
+"""Characters of the id of a task."""
 POLL_MS = 2000
 """How often a client is told to ask how far a task is."""
 _FIRST_LOOK_S, _LOOK_S = 0.2, 2.0
@@ -125,6 +127,11 @@ def require_extension(capabilities: types.ClientCapabilities | None) -> None:
 def has_extension(capabilities: types.ClientCapabilities | None) -> bool:
     """Return whether a client says that it knows the extension."""
     return capabilities is not None and EXTENSION in (capabilities.extensions or {})
+
+
+def elicits(capabilities: types.ClientCapabilities | None) -> bool:
+    """Return whether a client can ask its person."""
+    return capabilities is not None and capabilities.elicitation is not None
 
 
 async def settled(look: Callable[[], Awaitable[ServedTask]], report: Report, wait_s: float) -> ServedTask:

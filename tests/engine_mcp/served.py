@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,29 @@ class Wire:
         if "error" in said:
             raise Refused(said["error"], answer.status_code)
         return said["result"]
+
+    @asynccontextmanager
+    async def listening(self, *tasks, **more):
+        """Listen to tasks; yield what returns the next message of the server, the acknowledgement first."""
+        body = self.body("subscriptions/listen", {"notifications": {"taskIds": list(tasks), **more}})
+        sent = self.headers(body["method"], {})
+        async with (
+            httpx2.AsyncClient(timeout=60) as client,
+            client.stream("POST", f"{self.url}/mcp", json=body, headers=sent) as answer,
+        ):
+            if not answer.headers["content-type"].startswith("text/event-stream"):
+                await answer.aread()
+                raise Refused(answer.json()["error"], answer.status_code)
+            lines = answer.aiter_lines()
+
+            async def heard():
+                async with asyncio.timeout(60):
+                    async for line in lines:
+                        if line.startswith("data:"):
+                            return json.loads(line.removeprefix("data:"))
+                raise AssertionError("the stream ended without a word")
+
+            yield heard
 
     async def call(self, name, **arguments):
         return await self.ask("tools/call", {"name": name, "arguments": arguments})

@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 import pytest_asyncio
+from mcp import types
 
 from gateways.engine_mcp.limits import Limits, TooMany
+from gateways.engine_mcp.subscriptions import Subscriptions
+from gateways.engine_mcp.tasks import ServedTask
 from gateways.links import link_for, open_seals
 from tests.docs.blocks import table
 from tests.engine import Scripts, engine, pending
-from tests.engine_mcp.served import Refused, Wire, served_engine
+from tests.engine_mcp.served import EXTENSION, Refused, Wire, served_engine
 from tests.engine_mcp.test_runs import ANA, ASK, BO, DONE, SENDS
 from tests.requirements import promise
 from tests.web.pages import behind_a_proxy, headers
@@ -112,6 +116,9 @@ async def the_task_of_somebody_else(case):
     for method in ("tasks/get", "tasks/update", "tasks/cancel"):
         refused = await case.refused(case.eve, method, taskId=case.task, inputResponses={})
         assert (refused.code, refused.message) == (-32602, "Task not found")
+    async with case.eve.listening(case.task) as heard:
+        assert (await heard())["params"]["notifications"] == {}
+        assert "result" in await heard()
     for tool in ("follow_run", "read_result", "cancel_run"):
         assert "no such run" in await case.wrong(case.eve, tool, run=case.task)
     assert "no such run" in await case.wrong(case.eve, "answer_question", run=case.task, question="r1", answer="yes")
@@ -203,9 +210,43 @@ async def a_client_that_hides_the_extension(case):
     for method in ("tasks/get", "tasks/update", "tasks/cancel"):
         refused = await case.refused(plain, method, taskId=case.task)
         assert (refused.code, list(refused.data)) == (-32021, ["requiredCapabilities"])
+    refused = await unheard(plain, case.task)
+    assert (refused.code, list(refused.data)) == (-32021, ["requiredCapabilities"])
     older = {"MCP-Protocol-Version": "2025-11-25"}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tasks/cancel", "params": {"taskId": case.task}})
     assert await case.post(body=body, **older) == 200
+
+
+async def unheard(wire, *tasks):
+    """Return why nothing is told to who listens."""
+    with pytest.raises(Refused) as refused:
+        async with wire.listening(*tasks):
+            pass
+    return refused.value
+
+
+async def more_streams_than_a_caller_may(case):
+    too_many = await unheard(case.ana, *(f"{case.task}{n}" for n in range(17)))
+    assert (too_many.code, "one stream tells of 16" in too_many.message) == (-32602, True)
+    for wrong in (1, {"a": 1}, None):
+        assert (await unheard(case.ana, case.task, wrong)).code == -32602
+    async with AsyncExitStack() as open_ones:
+        for _ in range(4):
+            heard = await open_ones.enter_async_context(case.ana.listening(case.task))
+            assert (await heard())["params"]["notifications"] == {"taskIds": [case.task]}
+        refused = await unheard(case.ana, case.task)
+        assert (refused.code, "4 streams" in refused.message) == (-32000, True)
+        # Others listen meanwhile, and what is no stream is answered.
+        async with case.eve.listening(case.task) as heard:
+            await heard()
+        assert (await case.ana.get(case.task))["status"] == "working"
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                async with case.ana.listening(case.task):
+                    break
+            except Refused:
+                await asyncio.sleep(0.1)
 
 
 async def more_at_once_than_a_caller_may(case):
@@ -253,6 +294,7 @@ ATTACKS = [
     a_header_that_names_another_task,
     a_client_that_hides_the_extension,
     more_at_once_than_a_caller_may,
+    more_streams_than_a_caller_may,
 ]
 
 
@@ -279,3 +321,31 @@ def test_starts_are_counted_by_the_minute_for_each_caller():
             limits.start(caller)
     now[0] = 61
     limits.start(ANA)
+
+
+class Told:
+    """A request of a client, with what it is told."""
+
+    request_id = "listen-1"
+
+    def __init__(self, capabilities):
+        self.session, self.client_capabilities, self.told = self, capabilities, []
+
+    async def send_notification(self, notification, related_request_id):
+        assert related_request_id == self.request_id
+        self.told.append(notification.method)
+
+
+@promise("clients:mcp-attacks")
+async def test_a_stream_ends_when_its_time_is_over_however_long_the_task_goes_on():
+    runs, asked = _Endless(), types.SubscriptionFilter.model_validate({"taskIds": ["a"], "toolsListChanged": True})
+    told = Told(types.ClientCapabilities(extensions={EXTENSION: {}}))
+    served = Subscriptions(runs, lambda _: ANA, Limits(), listen_s=0.05)
+    async with asyncio.timeout(30):
+        await served.listen(told, types.SubscriptionsListenRequestParams(notifications=asked))
+    assert told.told == ["notifications/subscriptions/acknowledged", "notifications/tasks"]
+
+
+class _Endless:
+    async def look(self, _caller, task):
+        return ServedTask.new(task)

@@ -406,3 +406,50 @@ async def test_tasks_outlive_a_restart_of_the_server(opened):
         said = {key: {"action": "decline"}}
         await ana.ask("tasks/update", {"taskId": task, "inputResponses": said})
         assert (await ana.until(task, "completed"))["result"]["isError"] is False
+
+
+@promise("clients:mcp-listen")
+async def test_who_listens_is_told_how_a_task_goes_on_in_the_words_of_tasks_get(opened):
+    _, url = opened
+    ana = Wire(url, ANA)
+    task = (await ana.started(script(ASK, DONE)))["taskId"]
+    await ana.until(task, "input_required")
+    ended = (await ana.started(script(DONE)))["taskId"]
+    async with ana.listening(task, ended, task) as heard:
+        first = await heard()
+        number = first["params"]["_meta"]
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["notifications"] == {"taskIds": [task, ended]}
+        asking = await heard()
+        told = await ana.get(task)
+        assert (asking["method"], told.pop("resultType")) == ("notifications/tasks", "complete")
+        assert asking["params"] == {**told, "_meta": number}
+        ((key, _),) = told["inputRequests"].items()
+        await ana.ask("tasks/update", {"taskId": task, "inputResponses": {key: {"action": "decline"}}})
+        last = {}
+        while not all(last.get(each, {}).get("status") == "completed" for each in (task, ended)):
+            said = await heard()
+            assert (said["method"], said["params"].pop("_meta")) == ("notifications/tasks", number)
+            last[said["params"]["taskId"]] = said["params"]
+        for each in (task, ended):
+            told = await ana.get(each)
+            assert {"resultType": "complete", "_meta": told["_meta"], **last[each]} == told
+        # Nothing changes any more, so the server ends the stream by its own will.
+        over = (await heard())["result"]
+        assert (over["resultType"], over["_meta"].items() >= number.items()) == ("complete", True)
+
+
+@promise("clients:mcp-listen")
+async def test_a_stream_tells_again_from_the_start_after_the_server_was_stopped_amid_it(opened):
+    running, url = opened
+    ana = Wire(url, ANA)
+    task = (await ana.started(script(ASK, DONE)))["taskId"]
+    await ana.until(task, "input_required")
+    async with served_engine(running) as another, Wire(another, ANA).listening(task) as heard:
+        assert [(await heard())["method"] for _ in "12"][1] == "notifications/tasks"
+    async with ana.listening(task) as heard:
+        await heard()
+        assert (await heard())["params"]["status"] == "input_required"
+        await ana.ask("tasks/cancel", {"taskId": task})
+        while (said := (await heard())["params"])["status"] != "cancelled":
+            assert said["status"] in {"working", "input_required"}

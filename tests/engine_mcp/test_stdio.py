@@ -13,6 +13,7 @@ from mcp import Client, StdioServerParameters
 from tests.conformance.inspector import Inspector
 from tests.docs.blocks import blocks
 from tests.engine import Scripts, engine
+from tests.engine_mcp.served import EXTENSION, REVISION
 from tests.engine_mcp.test_runs import ASK, DONE
 from tests.requirements import promise
 
@@ -82,6 +83,31 @@ def user_of(running, run):
     return user
 
 
+@promise("clients:mcp-listen")
+async def test_who_listens_over_stdio_is_told_and_other_requests_are_answered_meanwhile(opened):
+    _, entry = opened
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {}}},
+    }
+    start = {"text": SCRIPTS.task(ASK, DONE)["text"]}
+    async with started(entry) as (process, ask):
+        task = (await ask("tools/call", name="start_run", arguments=start, _meta=meta))["result"]["taskId"]
+        first = await ask("subscriptions/listen", id=2, notifications={"taskIds": [task]}, _meta=meta)
+        assert first["params"]["notifications"] == {"taskIds": [task]}
+        request = {"jsonrpc": "2.0", "id": 3, "method": "tasks/cancel", "params": {"taskId": task, "_meta": meta}}
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        answered, said = False, {}
+        async with asyncio.timeout(60):
+            while not answered or said.get("status") != "cancelled":
+                message = json.loads(await process.stdout.readline())
+                answered = answered or message.get("id") == 3
+                said = message["params"] if message.get("method") == "notifications/tasks" else said
+            over = json.loads(await process.stdout.readline())
+        assert (said["taskId"], over["id"], over["result"]["resultType"]) == (task, 2, "complete")
+
+
 @promise("clients:mcp-restarts")
 async def test_a_server_that_is_killed_amid_a_call_ends_no_run_and_the_same_start_returns_to_it(opened):
     _, entry = opened
@@ -109,8 +135,8 @@ async def started(entry):
         entry["command"], *entry["args"], env=entry["env"], stdin=pipe, stdout=pipe
     )
 
-    async def ask(method, **params):
-        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    async def ask(method, id=1, **params):  # noqa: A002 - the field's name
+        request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
         process.stdin.write(json.dumps(request).encode() + b"\n")
         async with asyncio.timeout(60):
             return json.loads(await process.stdout.readline())
