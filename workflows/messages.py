@@ -23,11 +23,18 @@ class Messages(Handlers):
 
     heard_out = False
     """Whether the model is asked nothing more."""
+    early = 0
+    """How many messages are being taken that came before the run was open: its model reads them at the first step."""
 
     @workflow.update(description='Tell the model something: {"text": "leave out France", "by": "you"}')
     async def message(self, ask: Any = None) -> dict[str, Any]:
         """Take a message, which the model reads at its next step; it decides nothing."""
-        return await self._answered(lambda: self._said("message", ask, self._heard))
+        early = 0 if self.context.state.opened.store else 1
+        self.early += early
+        try:
+            return await self._answered(lambda: self._said("message", ask, self._heard))
+        finally:
+            self.early -= early
 
     @message.validator
     def validate_message(self, ask: Any = None) -> None:

@@ -155,6 +155,8 @@ class RunTask(Messages):
         if not work.searched:
             await first_search(self.context, await self.model_calls.perceive())
             work.searched = True
+            # A client that sends its first message with the start means it for the first step.
+            await workflow.wait_condition(lambda: not self.early)
         while True:
             if work.decision is None:
                 await self._until_free()

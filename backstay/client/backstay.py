@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
-from temporalio.common import Priority, WorkflowIDConflictPolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from backstay.approvals.proof import START, UNDO_RUN, Binding
@@ -18,12 +18,13 @@ from backstay.client.executions import Execution, described, open_executions, st
 from backstay.client.failures import error_from_failure, translated_errors
 from backstay.client.run import PROOF_S, Run, signed
 from backstay.client.stored import attached
-from backstay.errors import DecisionRefused, RunNotFound
+from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
 from backstay.shown import markdown_line, markdown_link, one_line
 from backstay.task.task import URGENT, Task, too_long
 
 READ_WITHIN = timedelta(minutes=2)
 _SUMMARY_BYTES = 200
+_ONCE = WorkflowIDReusePolicy.REJECT_DUPLICATE
 
 
 class Backstay:
@@ -49,13 +50,18 @@ class Backstay:
         id: str | None = None,  # noqa: A002 - Temporal's word
         *,
         attach: Sequence[Path] = (),
+        once: bool = False,
     ) -> Run:
         """Start a run, or attach to the one that is open under the same id.
 
         `attach` are pictures and PDFs that the task is about; for them this program needs the settings of the worker.
+        `once` is for a start that may be sent again: where the same task was started under the id before, return that
+        run, though it has ended. Raises DecisionRefused where it was another task.
         A task with `by` is signed when the connection has the approver key.
         Raises TaskInvalid naming field, value and fix before anything is sent.
         """
+        if once and not id:
+            raise TaskInvalid("id: required with once; give the name under which the run is started once")
         admitted = Task.admit(task)
         workflow_id = id or f"task-{uuid.uuid4()}"
         ask = admitted.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -74,6 +80,7 @@ class Backstay:
             summary=text,
             details=f"{markdown_line(text)}\n\nfor {markdown_line(admitted.user_id)}{self._link_to(workflow_id)}",
             priority=Priority(fairness_key=admitted.fairness_key),
+            once=once,
         )
 
     def sign_start(self, workflow_id: str, task: dict[str, Any], *, life_s: float = PROOF_S) -> dict[str, Any]:
@@ -116,6 +123,7 @@ class Backstay:
         *,
         id: str | None = None,  # noqa: A002 - Temporal's word
         attach: Sequence[Path] = (),
+        once: bool = False,
         **fields: Any,
     ) -> Run:
         """Start a run that goes on from one that has ended, for the same user and session; see `Run.follow_up`."""
@@ -123,7 +131,7 @@ class Backstay:
         before = await task_of(self.client, workflow_id, first)
         same = {name: before[name] for name in ("user_id", "session_id") if name in before}
         follows = {"workflow_id": workflow_id, "run_id": first}
-        return await self.start({"text": text, **same, "follows": follows, **fields}, id, attach=attach)
+        return await self.start({"text": text, **same, "follows": follows, **fields}, id, attach=attach, once=once)
 
     async def start_undo(
         self,
@@ -178,7 +186,15 @@ class Backstay:
         return f"\n\n{markdown_link('The page of this run', f'{self._page}/runs/{name}')}"
 
     async def _start(
-        self, kind: str, ask: dict[str, Any], workflow_id: str, *, summary: str, details: str, priority: Priority
+        self,
+        kind: str,
+        ask: dict[str, Any],
+        workflow_id: str,
+        *,
+        summary: str,
+        details: str,
+        priority: Priority,
+        once: bool = False,
     ) -> Run:
         line = one_line(summary, _SUMMARY_BYTES).encode()[:_SUMMARY_BYTES].decode(errors="ignore")
         try:
@@ -189,30 +205,36 @@ class Backstay:
                     id=workflow_id,
                     task_queue=self.task_queue,
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    id_reuse_policy=_ONCE if once else WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                     static_summary=line,
                     static_details=details,
                     priority=priority,
                 )
         except WorkflowAlreadyStartedError:
-            await self._require_same(kind, ask, workflow_id)
+            await self._require_same(kind, ask, workflow_id, once=once)
         return self.run(workflow_id)
 
-    async def _require_same(self, kind: str, ask: dict[str, Any], workflow_id: str) -> None:
-        """Raise DecisionRefused unless what is open under an id is what was asked for, as far as that matters.
+    async def _require_same(self, kind: str, ask: dict[str, Any], workflow_id: str, *, once: bool) -> None:
+        """Raise DecisionRefused unless what bears an id is what was asked for, as far as that matters.
 
-        A run that is open goes on with its own task; an undo must be of the same run, and to the same step.
+        A run that is open goes on with its own task; `once`, that must be the one that was asked for. An undo must be
+        of the same run, and to the same step.
         """
         found = await described(self.client, workflow_id)
         shown = one_line(workflow_id, 200)
         if found.kind != kind:
             raise DecisionRefused(
-                f"id: {shown} is the id of an open {one_line(found.kind, 80)}, which is no {kind}; "
-                "end that one, and try again"
+                f"id: {shown} is the id of an {'earlier' if once else 'open'} {one_line(found.kind, 80)}, which is no "
+                f"{kind}; {'use another id' if once else 'end that one, and try again'}"
             )
-        if kind != UNDO_RUN:
+        if kind != UNDO_RUN and not once:
             return
         _, given = await started_with(self.client, workflow_id, found.first_run_id)
         other = given if isinstance(given, dict) else {}
+        if kind != UNDO_RUN:
+            if _unsigned(other) != _unsigned(ask):
+                raise DecisionRefused(f"id: another task was started as {shown}; use another id")
+            return
         if other.get("workflow_id") != ask["workflow_id"] or await self._is_of_earlier(other, found):
             raise DecisionRefused(f"id: {shown} is open and takes back another run; let it end, and undo again")
         if other.get("done") != ask.get("done"):
@@ -232,3 +254,8 @@ class Backstay:
             # Temporal has forgotten the run; the store has not.
             return False
         return newest.started_at > undo.started_at or ask.get("run_id") not in {None, newest.first_run_id}
+
+
+def _unsigned(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task without its proof, which is made anew for each start."""
+    return {name: value for name, value in task.items() if name != "proof"}

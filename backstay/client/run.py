@@ -313,7 +313,8 @@ class Run(Decisions):
     async def follow_up(self, text: str, id: str | None = None, **fields: Any) -> "Run":  # noqa: A002 - Temporal's word
         """Start a run that goes on from this one, which must have ended, for the same user and session.
 
-        `fields` are those of a Task; with `by` the task is signed when the connection has the approver key.
+        `fields` are those of a Task; with `by` the task is signed when the connection has the approver key. With
+        `once=True` and an `id` it may be sent again, as `Backstay.start` may.
         Raises TaskInvalid naming field, value and fix before anything is sent. The new run fails with TaskInvalid when
         it may not follow this one.
         """

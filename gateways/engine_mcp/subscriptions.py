@@ -1,9 +1,10 @@
 """Tell clients how their tasks go on, for as long as they listen: `subscriptions/listen` of revision 2026-07-28."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, cast
 
-import anyio
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
@@ -69,8 +70,9 @@ class Subscriptions:
 
         stream = _Stream(self._caller(context), tell, meta, elicits(context.session.client_capabilities))
         try:
-            with self._limits.listening(stream.caller), anyio.move_on_after(self._listen_s):
-                await self._serve(stream, names, waits=bool(params.notifications.tools_list_changed))
+            with self._limits.listening(stream.caller), suppress(TimeoutError):
+                async with asyncio.timeout(self._listen_s):
+                    await self._serve(stream, names, waits=bool(params.notifications.tools_list_changed))
         except TooMany as error:
             raise MCPError(_REFUSED, str(error)) from None
         return types.SubscriptionsListenResult(_meta=meta)
@@ -89,7 +91,7 @@ class Subscriptions:
                 told[name] = await self._looked(stream, name, before)
             told = {name: task for name, task in told.items() if task is not None and not task.has_ended}
             if told or waits:
-                await anyio.sleep(POLL_MS / 1000 if told else self._listen_s)
+                await asyncio.sleep(POLL_MS / 1000 if told else self._listen_s)
 
     async def _is_known(self, caller: str, name: str) -> bool:
         try:

@@ -77,7 +77,7 @@ class Commands:
             await run.is_open()
             await say(f"{workflow_id} was started by this command already")
             return
-        await self._backstay.start({"text": text, "user_id": by, "by": by}, workflow_id)
+        await self._backstay.start({"text": text, "user_id": by, "by": by}, workflow_id, once=True)
         await say(f"Started {workflow_id}; its steps and what it asks come into its thread")
         await self._begin_thread(run, str(body["user_id"]))
 

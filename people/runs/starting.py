@@ -4,9 +4,7 @@ from typing import Any
 
 from backstay.authority import principal
 from backstay.client import Backstay
-from backstay.client.executions import started_with
 from backstay.errors import DecisionRefused, RunNotFound, TaskInvalid
-from backstay.task.task import Task
 from store.store import Store
 
 
@@ -16,18 +14,16 @@ async def start_once(backstay: Backstay, store: Store, task: dict[str, Any], wor
     Raises DecisionRefused where another task was started under that name: it is not what the caller asks for. Once
     Temporal has forgotten a run, only its name counts.
     """
-    wanted = Task.admit(task).model_dump(mode="json", by_alias=True, exclude_unset=True)
     try:
-        found = await backstay.execution(workflow_id)
+        await backstay.execution(workflow_id)
     except RunNotFound:
+        # Temporal forgets a run some time after its end, and would then start it again.
         if await store.runs.get(workflow_id) is not None:
             return workflow_id
-        await backstay.start(task, workflow_id)
-        found = await backstay.execution(workflow_id)
-    _, given = await started_with(backstay.client, workflow_id, found.first_run_id)
-    if isinstance(given, dict) and {name: said for name, said in given.items() if name != "proof"} != wanted:
-        raise DecisionRefused("once: you started another task under this name; use another one")
-    return workflow_id
+    try:
+        return (await backstay.start(task, workflow_id, once=True)).id
+    except DecisionRefused:
+        raise DecisionRefused("once: you started another task under this name; use another one") from None
 
 
 def in_own_name(task: dict[str, Any], by: str) -> dict[str, Any]:

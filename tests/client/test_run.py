@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
+from temporalio.client import Client, Interceptor, OutboundInterceptor
+from temporalio.service import RPCError, RPCStatusCode
 
 from backstay import Approval, Task, connect
 from backstay.client import Backstay
@@ -25,6 +27,7 @@ from backstay.errors import (
 from backstay.task.result import Outcome
 from backstay.task.status import State
 from backstay.testing import Reply
+from gateways.terminal.chat.turns import Turns
 from tests.engine import Scripts, engine
 from tests.requirements import promise
 
@@ -157,6 +160,66 @@ async def test_the_same_id_while_open_attaches_instead_of_starting_twice(backsta
     assert [request.id for request in await second.pending()] == [request.id]
     await second.reject(request.id, by="ana@example.com", stop=True)
     assert (await first.result()).outcome is Outcome.REJECTED
+
+
+@promise("clients:once")
+async def test_a_start_that_is_sent_again_starts_nothing_anew_though_the_run_has_ended(backstay, scripts):
+    task = {**scripts.task(Reply(text="done")), "by": "ana@example.com"}
+    runs = await asyncio.gather(*(backstay.start(task, "first-words", once=True) for _ in range(5)))
+    ended = await runs[0].result()
+    again = await backstay.start(task, "first-words", once=True)
+    assert (await again.result()).run_id == ended.run_id
+    with pytest.raises(DecisionRefused, match="id: another task was started as first-words; use another id"):
+        await backstay.start(scripts.task(Reply(text="else")), "first-words", once=True)
+    with pytest.raises(TaskInvalid, match="id: required with once"):
+        await backstay.start(task, once=True)
+    next_words = scripts.task(Reply(text="done too"))["text"]
+    following = [await again.follow_up(next_words, id="second-words", once=True, by="ana@example.com")]
+    last = await following[0].result()
+    following.append(await again.follow_up(next_words, id="second-words", once=True, by="ana@example.com"))
+    assert (await following[1].result()).run_id == last.run_id
+
+
+class Lost(Interceptor):
+    """Lose the answers to starts that Temporal has taken."""
+
+    def __init__(self):
+        self.loses = True
+
+    def intercept_client(self, next):  # noqa: A002 - Temporal's word
+        return LostAnswers(next, self)
+
+
+class LostAnswers(OutboundInterceptor):
+    def __init__(self, next, lost):  # noqa: A002 - Temporal's word
+        super().__init__(next)
+        self.lost = lost
+
+    async def start_workflow(self, input):  # noqa: A002 - Temporal's word
+        started = await super().start_workflow(input)
+        if self.lost.loses:
+            raise RPCError("the answer is lost", RPCStatusCode.UNAVAILABLE, b"")
+        return started
+
+
+@promise("sessions:said-again")
+async def test_what_is_said_again_in_a_chat_after_a_lost_answer_is_one_turn(backstay, scripts, temporal):
+    lost = Lost()
+    client = Client(**{**temporal.config(), "interceptors": [lost]})
+    unheard = Backstay(client, task_queue=backstay.task_queue, approver_key=KEY)
+    turns = Turns(unheard, "lost-answers", {"by": "ana@example.com"})
+    for said in (scripts.task(Reply(text="done"))["text"] for _ in "12"):
+        lost.loses = True
+        with pytest.raises(Unreachable):
+            await turns.start(said)
+        lost.loses = False
+        run = await turns.start(said)
+        assert (await run.result()).outcome is Outcome.COMPLETED
+    found = Turns(backstay, "lost-answers", {})
+    async with asyncio.timeout(60):
+        while len(found.runs) < 2:  # Temporal lists a run some moments after its start
+            await found.find()
+    assert [run.id for run in found.runs] == [run.id for run in turns.runs]
 
 
 @promise("clients:refused")

@@ -9,7 +9,7 @@ from temporalio.service import RPCError
 
 from backstay.client import Backstay, Run
 from backstay.client.failures import error_from_rpc
-from backstay.errors import TaskInvalid
+from backstay.errors import TaskInvalid, Unreachable
 from backstay.shown import one_line
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
@@ -37,6 +37,8 @@ class Turns:
         self.fields = fields
         self.runs: list[Run] = []
         """Those that were started so far, oldest first."""
+        self._unsure: tuple[str, str] | None = None
+        """What was said last, and the id of its run, where nobody knows whether that was started."""
 
     @property
     def last(self) -> Run | None:
@@ -62,14 +64,22 @@ class Turns:
         self.runs = [self._backstay.run(execution.id) for _, execution in kept]
 
     async def start(self, text: str) -> Run:
-        """Start the next turn."""
-        number = int(self.runs[-1].id.rsplit("-", 2)[1]) + 1 if self.runs else 1
-        name = f"chat-{self.session}-{number}-{uuid.uuid4().hex[:6]}"
-        fields = {name: value for name, value in self.fields.items() if value is not None}
-        if self.last is not None:
-            run = await self.last.follow_up(text, id=name, **fields)
-        else:
-            run = await self._backstay.start({"text": text, "session_id": self.session, **fields}, name)
+        """Start the next turn; the same text after a start that was not answered starts no second one."""
+        said, name = self._unsure or ("", "")
+        self._unsure = None
+        if said != text:
+            number = int(self.runs[-1].id.rsplit("-", 2)[1]) + 1 if self.runs else 1
+            name = f"chat-{self.session}-{number}-{uuid.uuid4().hex[:6]}"
+        fields = {field: value for field, value in self.fields.items() if value is not None}
+        try:
+            if self.last is not None:
+                run = await self.last.follow_up(text, id=name, once=True, **fields)
+            else:
+                task = {"text": text, "session_id": self.session, **fields}
+                run = await self._backstay.start(task, name, once=True)
+        except Unreachable:
+            self._unsure = (text, name)
+            raise
         self.runs.append(run)
         return run
 
