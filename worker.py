@@ -120,7 +120,8 @@ async def telling(settings: Settings, client: Client, store: "Store") -> AsyncGe
     from gateways.webhooks import open_webhooks
     from people.notices.delivering import delivering, tidying
 
-    mail = mail_of(settings, known=read_policy(settings.policy).people, requests=store.requests)
+    known = read_policy(settings.policy).people
+    mail = mail_of(settings, known=known, requests=store.requests, mark=store.connections.mark)
     async with (
         connect(client=client) as backstay,
         open_webhooks(settings) as webhooks,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field, field_validator
 
@@ -167,6 +168,25 @@ class ApprovalRequest(Frozen):
     def masked(self) -> bool:
         """Return whether the calls, as they are shown, hold masks or handles in place of values."""
         return any(holds_mask([call.arguments, call.diff]) for call in self.shown)
+
+    @property
+    def sign_in(self) -> str | None:
+        """Return the place on our own page where people sign in at the server that asks for that; None for any other.
+
+        A server whose question looks like one leads people there too, and nowhere else.
+        """
+        page, known, _ = (self.links.page or "").rpartition("/requests/")
+        providers = {call.tool.partition(".")[0] for call in self.calls}
+        if self.kind is not RequestKind.ELICITATION or not known or len(providers) != 1:
+            return None
+        place = f"{page}/connections#{quote(providers.pop())}"
+        return place if place in self.question else None
+
+    def wants_sign_in(self, mark: str) -> bool:
+        """Return whether it asks for a sign-in and nothing else: no server can tell the mark."""
+        schema = self.answer_schema or {}
+        own = schema.get("$comment") == mark and schema.get("type") == "boolean"
+        return self.kind is RequestKind.ELICITATION and own
 
     @property
     def place(self) -> str:

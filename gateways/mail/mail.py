@@ -6,7 +6,7 @@ import smtplib
 import ssl
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -36,6 +36,8 @@ _MOST_CALLS = 10
 _MOST_PEOPLE = 50
 _MOST_NOTICES = 1000
 """How many notices that are not mailed to everybody yet are remembered; a forgotten one is mailed to all again."""
+Mark = Callable[[str, str], str]
+"""Tells what marks a question to a user about a server as ours."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 log = structlog.get_logger("backstay.mail")
 _TEXTS = Environment(
@@ -129,10 +131,12 @@ class Mail:
         known: frozenset[str] | None = None,
         patience_s: float = PATIENCE_S,
         requests: Requests | None = None,
+        mark: Mark | None = None,
     ) -> None:
         """`told`: who is mailed where a request names nobody; `known`: who may be, beside them; None for everybody.
 
-        `requests` say what still waits when a mail goes out; without them, everything does.
+        `requests` say what still waits when a mail goes out; without them, everything does. `mark` tells which request
+        is for a sign-in of the user of its run, who alone can do it and is mailed, too.
         """
         self._server = server
         self._sender = sender
@@ -140,6 +144,7 @@ class Mail:
         self._known = known
         self._patience_s = patience_s
         self._requests = requests
+        self._mark = mark
         self._notices: dict[str, Served] = {}
         # A mail server that hangs must not take the threads that the worker needs for runs.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mail")
@@ -208,9 +213,22 @@ class Mail:
         # A task's own policy may name anybody, and whoever starts runs must not mail strangers in our name.
         known = named if self._known is None else self._known.union(self._told).intersection(named)
         wanted = [str(person) for person in named if person in known] if named else self._told
+        wanted = [*self._who_signs_in(notice), *wanted]
         return [person for person in dict.fromkeys(wanted) if is_address(person) and person not in decided][
             :_MOST_PEOPLE
         ]
+
+    def _who_signs_in(self, notice: Notice) -> list[str]:
+        """Return the user of a run that waits for their sign-in.
+
+        Only a run asks for it whose start that user has proved, or a service that may act for them.
+        """
+        if self._mark is None or notice.user_id in {"", NOBODY}:
+            return []
+        request = ApprovalRequest.model_validate(notice.request)
+        providers = {call.tool.partition(".")[0] for call in request.calls}
+        marks = (self._mark(notice.user_id, provider) for provider in providers)
+        return [notice.user_id] if any(map(request.wants_sign_in, marks)) else []
 
 
 def _taken(connection: smtplib.SMTP, message: EmailMessage) -> bool:
@@ -290,7 +308,13 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def mail_of(settings: Settings, *, known: frozenset[str] | None = None, requests: Requests | None = None) -> list[Mail]:
+def mail_of(
+    settings: Settings,
+    *,
+    known: frozenset[str] | None = None,
+    requests: Requests | None = None,
+    mark: Mark | None = None,
+) -> list[Mail]:
     """Return the receiver that the settings name, if they do; raises SettingsInvalid naming what is missing."""
     if settings.smtp_url is None:
         return []
@@ -302,4 +326,4 @@ def mail_of(settings: Settings, *, known: frozenset[str] | None = None, requests
         if not is_address(name):
             raise SettingsInvalid(f"{one_line(name, 100)!r} is no plain mail address; write ana@example.com")
     server = Server.of(settings.smtp_url.get_secret_value())
-    return [Mail(server, settings.mail_from, settings.mail_to, known=known, requests=requests)]
+    return [Mail(server, settings.mail_from, settings.mail_to, known=known, requests=requests, mark=mark)]

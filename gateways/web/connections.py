@@ -124,7 +124,7 @@ class _Connections:
                 continue
             known = await self._asked(row)
             live = known.live
-            if live is None or not _is_ours(live, mark):
+            if live is None or not live.wants_sign_in(mark):
                 left += known.may_wait
                 continue
             try:
@@ -164,13 +164,5 @@ class _Connections:
 def _asks_for(row: RequestRow, provider: str, mark: str) -> bool:
     with suppress(ValueError):
         request = ApprovalRequest.model_validate(row.request)
-        return _is_ours(request, mark) and all(call.tool.partition(".")[0] == provider for call in request.calls)
+        return request.wants_sign_in(mark) and all(call.tool.partition(".")[0] == provider for call in request.calls)
     return False
-
-
-def _is_ours(request: ApprovalRequest, mark: str) -> bool:
-    """Return whether a request asks for a sign-in and nothing else: no server can tell the mark."""
-    schema = request.answer_schema or {}
-    return (
-        request.kind is RequestKind.ELICITATION and schema.get("$comment") == mark and schema.get("type") == "boolean"
-    )

@@ -128,11 +128,11 @@ def slack_settings(slack: Slack, mode: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: float = 0.3):
+async def door(engine_: Engine, slack: Slack, settings: Settings, *, look_s: float = 0.3, key: str = KEY):
     """Open our gateway in this process, where the worker of the engine is."""
     async with (
         opening.open_store(settings) as store,
-        connect(client=engine_.client, task_queue=settings.task_queue, approver_key=KEY) as backstay,
+        connect(client=engine_.client, task_queue=settings.task_queue, approver_key=key) as backstay,
         open_door(settings, store, backstay, look_s=look_s) as opened,
         AsyncExitStack() as stack,
     ):

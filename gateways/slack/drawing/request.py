@@ -67,7 +67,7 @@ def _drawn(posted: PostedRequest) -> Page:
 def _links(posted: PostedRequest) -> str:
     """Return the links of a request, and when it expires in the time of who reads it."""
     request = posted.request
-    links = {"The request": request.links.page, "The run in Temporal": request.links.web_ui}
+    links = {"Sign in": request.sign_in, "The request": request.links.page, "The run in Temporal": request.links.web_ui}
     said = [f"<{address}|{name}>" for name, address in links.items() if address and _is_plain(address)]
     if posted.decision is not None:
         said.insert(0, "verified" if posted.decision.verified else "unverified")
