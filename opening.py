@@ -68,7 +68,7 @@ def read_profiles(path: Path) -> Profiles:
 
 
 def yaml_of(path: Path) -> Any:
-    """Return what stands in a file; raises SettingsInvalid for one that is no YAML."""
+    """Return what is in a file; raises SettingsInvalid for one that is no YAML."""
     try:
         return read_yaml(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
@@ -138,7 +138,7 @@ def open_store(settings: Settings, *, signs: bool = False) -> AbstractAsyncConte
 
 
 def objects_of(settings: Settings, place: str) -> "ObjectPlace | None":
-    """Return where objects of a place of payloads are; None for a place that is no bucket. Raises SettingsInvalid."""
+    """Return where objects of a place of payloads are; None where it is not a bucket. Raises SettingsInvalid."""
     from store.blobs.objects import place_of
 
     return place_of(place, settings.s3_endpoint, settings.environment) if place.startswith("s3://") else None

@@ -7,8 +7,8 @@ code that knows a model, a tool or a database.
 import gc
 
 if __name__ == "__main__":
-    # What is imported stays until the end, and `serve` sets it aside once it is all there. Collections would only walk
-    # through it, the last one as the process ends: a third of the time of a start and a stop.
+    # A module that is imported stays until the end, and `serve` sets it aside once it is all there. Collections would
+    # only walk through it, the last one as the process ends: a third of the time of a start and a stop.
     gc.disable()
 
 import argparse

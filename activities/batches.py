@@ -37,7 +37,7 @@ class Batches(Activities):
 
     @implements(calls.call_together)
     async def call_together(self, ask: calls.CallTogether) -> calls.Called:
-        """Make reads at the same time; what cannot be made now is left to the workflow, which makes it by itself.
+        """Make reads at the same time; calls that cannot be made now are left to the workflow.
 
         A later attempt, such as after a worker was lost, makes only the reads of which no outcome is recorded.
         """
@@ -107,7 +107,7 @@ class Batches(Activities):
                 return
             ended(place)
             if ending.is_set() or _goes_on(found[place]):
-                # What waits for it is made by itself, after it.
+                # A call that waits for it is made by itself, after it.
                 return
 
     async def _recorded(self, ask: calls.CallTogether) -> Found:

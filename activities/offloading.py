@@ -37,7 +37,7 @@ def refuse_deep(arguments: dict[str, Any]) -> None:
 
 
 async def offload(blobs: ShownBlobs, value: Any) -> Any:
-    """Return a value with its long texts replaced by refs; what only looks like one is escaped."""
+    """Return a value with its long texts replaced by refs; text that only looks like one is escaped."""
     match value:
         case dict():
             return {key: await offload(blobs, item) for key, item in escape_object(value).items()}

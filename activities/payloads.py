@@ -51,7 +51,7 @@ class Payloads:
     """Write and read the part of result records that may be shown."""
 
     def __init__(self, blobs: ShownBlobStore, digest_characters: int = ANSWER_CHARS) -> None:
-        """Keep everything in the blob store; a digest has at most so many characters."""
+        """Keep everything in the blob store; a digest has at most the given number of characters."""
         self.blobs = blobs
         self.digest_characters = digest_characters
 
@@ -82,7 +82,7 @@ class Payloads:
         record |= {PRIVATE: True} if private else {}
         record |= {MEDIA: [found.plain() for found in media]} if media else {}
         if "data" not in digest:
-            # What passes whole stands in the digest already.
+            # An answer that passes whole is in the digest already.
             record["shown"] = await self.blobs.of(run).put_json(shown)
         ref = await self.blobs.of(run).put_json(record | ({"raw": raw} if raw else {}))
         return Kept(ref, **_said(digest), private=private)

@@ -27,11 +27,11 @@ _MOST_HELD = 2000
 """Handles of all runs together; those of the runs that were used last are kept in memory."""
 
 _DEPTH_OF_FILES = 3
-"""Files stand in the list of an answer, or in one beside its structured content."""
+"""Files are in the list of an answer, or in one beside its structured content."""
 _AT_ONCE = 10
 """How many new secrets are entered without a thread; each takes about a millisecond."""
 _LOGGED = 20
-"""For the logs, which do not say to which run a line belongs: the secrets of so many runs."""
+"""For the logs, which do not say to which run a line belongs: the secrets of at most this many runs."""
 
 PERSON = "person"
 """Where a secret that a person typed comes from, as its handle says."""
@@ -163,7 +163,7 @@ class Records(Payloads):
     ) -> Kept:
         """Seal a payload and its files, and store what may be shown of it.
 
-        What stands for a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
+        The place of a file in the payload gets the ref of the sealed file beside its hash. `read` holds the codes
         of what a payload was computed from, and `asked` the arguments of the call, where the answer is the operator's
         own: for what it only repeats of them it does not vouch. `simulated` are the calls of a rehearsal in which it
         was read: values that it made up stay what they are. `said_of` is what its server says of who may read it; for
@@ -191,7 +191,7 @@ class Records(Payloads):
         if shown.secrets.keys() <= held.handles.keys():
             return shown
         held = await self.secrets.remember(run, shown.secrets)
-        # What is known only now may also stand elsewhere in the payload, under no telling name.
+        # A secret that is known only now may also be elsewhere in the payload, under no telling name.
         again = await self._replaced(held, run, shown.payload, provider)
         if again.secrets:
             await self.secrets.remember(run, again.secrets)
@@ -203,7 +203,7 @@ class Records(Payloads):
         await self.secrets.remember(run, {handle: SecretValue(provider=provider, value=value)})
 
     async def text(self, run: str, text: str) -> str:
-        """Return a text with every secret masked, for errors and progress."""
+        """Return a string with every secret masked, for errors and progress."""
         return (await self.secrets.of(run)).redactor.text(text)
 
     async def cleaned(self, run: str, nouns: Sequence[Noun]) -> list[Noun]:
@@ -214,7 +214,8 @@ class Records(Payloads):
         """
         if not nouns:
             return []
-        # Without a look into the store, which each activity would pay for: what people typed was hidden before.
+        # Without a look into the store, which each activity would pay for: secrets that people typed were hidden
+        # before.
         held = self.secrets.kept(run)
 
         def substitute(label: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the activities work with; built once per worker."""
+"""The resources that the activities work with; built once per worker."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

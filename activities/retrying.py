@@ -24,7 +24,7 @@ PAUSE_S = 0.5
 
 
 async def retry_while_unavailable(work: Callable[[], Awaitable[Answer]], *, for_s: float) -> Answer:
-    """Do the work again while the store cannot be reached, for so many seconds; raises StoreUnavailable after that."""
+    """Do the work again while the store cannot be reached, for some seconds; raises StoreUnavailable after that."""
     ends = uptime() + for_s
     while True:
         try:
@@ -96,7 +96,7 @@ def to_application_error(
     # One that waits for its turn is never a lasting fault; the workflow orders it anew before the attempts run out.
     gives_up = activity.info().attempt >= MOST_TURNS if busy else final or tried_for() + pause > transient_s
     if not gives_up:
-        # What is sent with a failure reaches the next attempt, wherever it is made.
+        # The details sent with a failure reach the next attempt, wherever it is made.
         activity.heartbeat(*_details())
     told = told_of(error, redactor)
     return ApplicationError(

@@ -41,8 +41,8 @@ class Steps(Activities):
     async def act_and_ask(self, ask: calls.ActAndAsk) -> calls.Acted:
         """Make the calls of one decision, and ask the model for the next when what became of each is known.
 
-        Only the first attempt asks the model: what was reserved for that may be spent once. What the first attempt
-        cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
+        Only the first attempt asks the model: the amount reserved for that may be spent once. Work that the first
+        attempt cannot do now is left to the workflow, so that a later attempt means that a worker was lost.
         """
         first = activity.info().attempt == 1
         acted = await self._acted_and_asked(ask, first=first)
@@ -81,7 +81,7 @@ class Steps(Activities):
         return await self._decided(ask, acted)
 
     async def _acted(self, ask: calls.ActAndAsk, *, first: bool) -> calls.Acted:
-        """Make the calls, and write their events; what was not made has no result."""
+        """Make the calls, and write their events; a call that was not made has no result."""
         inner, found = calls_of(ask), Found()
         unwritten = False
         try:
@@ -105,7 +105,7 @@ class Steps(Activities):
     async def _begun(self, ask: calls.ActAndAsk, inner: Sequence[CallTool]) -> calls.ActAndAsk:
         """Write what must be in the store before anything is sent, and return what is left to be written after it."""
         effects = [call.effect is not None for call in inner]
-        # What permits an effect is written with its intent.
+        # The permission for an effect is written with its intent.
         await self.admit(ask.model_copy(update={"decisions": ()}) if all(effects) else ask)
         if not any(effects) or not ask.events:
             return ask

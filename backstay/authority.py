@@ -30,7 +30,7 @@ def principal(name: str) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Return whether each sign of a name can be seen, and passes for no other."""
+    """Return whether each character of a name can be seen, and passes for no other."""
     canonical = principal(name)
     return "<U+" not in canonical and "⏎" not in canonical
 
@@ -55,12 +55,12 @@ def with_principals(payload: dict[str, Any], fields: tuple[str, ...] = ("by",)) 
 
 
 def _kept_foreign(sign: str) -> str:
-    """Return a sign, or its code where it is another form of a plain one, such as a full-width letter or `@`."""
+    """Return a character, or its code where it is another form of a plain one, such as a full-width letter or `@`."""
     return f"<U+{ord(sign):04X}>" if not sign.isascii() and unicodedata.normalize("NFKC", sign).isascii() else sign
 
 
 def _in_small_letters(name: str) -> Iterator[str]:
-    """Yield the signs of a name in small letters; the codes of signs stay as they are."""
+    """Yield the characters of a name in small letters; the codes of characters stay as they are."""
     at = 0
     while at < len(name):
         code = code_at(name, at)

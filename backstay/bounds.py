@@ -39,7 +39,7 @@ def size_of(value: object) -> int:
 
 
 def cut_to(text: str, most: int) -> str:
-    """Return the beginning of a text that has at most so many bytes of JSON, and says that the rest is missing."""
+    """Return the beginning of a string, at most `most` bytes as JSON, which says that the rest is missing."""
     kept = text
     while (size := size_of(said := f"{kept} … (cut; all of it had {len(text):,} characters)")) > most:
         kept = kept[: len(kept) * most // (size + 1)]
@@ -74,7 +74,7 @@ Words = Annotated[str, _at_most(_WORDS)]
 Text = Annotated[str, _at_most(_TEXT)]
 """What a task wants, in words."""
 AnswerOfPerson = Annotated[object, _at_most(ANSWER)]
-"""It goes to the model as a text within a text."""
+"""It goes to the model as a string within a string."""
 Quotas = _at_most(_QUOTAS)
 PolicyOfTask = Annotated[dict[str, Any], _at_most(_POLICY)]
 """It is shown with each request that it asks."""

@@ -160,7 +160,7 @@ async def call_tool(ask: CallTool) -> ToolResult:
 
 @_entry
 async def follow_task(ask: FollowTask) -> ToolResult:
-    """Ask about the task by which a server answered a call; what it came to is recorded as the answer."""
+    """Ask about the task by which a server answered a call; its outcome is recorded as the answer."""
     raise NotImplementedError
 
 
@@ -256,7 +256,7 @@ async def forget_program(ask: ForgetProgram) -> int:
 
 @_entry
 async def digest(ask: DigestPayload) -> ToolResult:
-    """Store a payload that is no tool's answer, as a digest."""
+    """Store a payload that is not a tool's answer, as a digest."""
     raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Read the lists and patterns that stand in a file beside the module that uses them."""
+"""Read the lists and patterns that are in a file beside the module that uses them."""
 
 import tomllib
 from pathlib import Path

@@ -134,7 +134,7 @@ class RunNotFound(Final):
 
 
 class Pruned(Final):
-    """The run was pruned: what it recorded is gone."""
+    """The run was pruned: its records are gone."""
 
 
 class Unfinished(Final):

@@ -56,11 +56,11 @@ class PublicInput(Frozen):
 
 
 class Message(Frozen):
-    """Hold what workflows and activities say to each other; what equals its default does not reach history.
+    """Hold what workflows and activities say to each other; a field that equals its default does not reach history.
 
-    History is read with the default of today, so the default of a field never changes: what is to be usual from now on
-    gets a new field. Only the fields of the message itself are left out. A noun in it, such as a task, keeps what
-    somebody gave, even where that equals a default: people have signed it so. Nouns that cross the door are no
+    History is read with the default of today, so the default of a field never changes: a value that is to be usual from
+    now on gets a new field. Only the fields of the message itself are left out. A noun in it, such as a task, keeps
+    what somebody gave, even where that equals a default: people have signed it so. Nouns that cross the door are not
     messages: their schemas say which fields they have.
     """
 
@@ -79,7 +79,7 @@ class Message(Frozen):
 
 
 def first_faults(error: ValidationError, explain: Callable[[Any], str]) -> str:
-    """Return the first faults, one after the other; what is sent decides their number and the length of names."""
+    """Return the first faults, one after the other; the sender decides their number and the length of names."""
     return _first(error.errors(include_url=False), explain)
 
 

@@ -16,7 +16,7 @@ _SHAPED_LIKE_LATIN = frozenset[str]("".join(_LISTS["shaped_like_latin"].split())
 _SHAPED_LIKE_LATIN_SCRIPTS = frozenset[str](_LISTS["shaped_like_latin_scripts"].split())
 _SCIENCE = frozenset[str](_LISTS["science"])
 _BESIDE_ANY = frozenset[str](["", *_LISTS["beside_any"].split()])
-"""Scripts whose letters may stand beside any others; what has no script may too."""
+"""Scripts whose letters may be beside any others; what has no script may too."""
 _COPIES = frozenset({"<font>", "<wide>", "<narrow>", "<compat>"})
 _SOFT_DOTTED = frozenset[str](_LISTS["soft_dotted"])
 _DOT_ABOVE = "\u0307"
@@ -28,7 +28,7 @@ _LONGEST_CODE = len("<U+10FFFF>")
 
 
 def lookalikes(text: str) -> frozenset[int]:
-    """Return where a text has characters that pass for others, or that cover or strike out what stands before them."""
+    """Return where a string has characters that pass for others, or that cover or strike out what is before them."""
     if text.isascii() or (_CODE not in text and _is_plain(text)):
         return frozenset()
     text, places = _decoded(text)
@@ -43,15 +43,15 @@ def lookalikes(text: str) -> frozenset[int]:
 
 
 def code_at(text: str, at: int) -> str:
-    """Return what stands at a place in the form of a sign that is written as its code; empty for anything else."""
+    """Return what is at a place in the form of a character that is written as its code; empty for anything else."""
     end = text.find(">", at, at + _LONGEST_CODE) if text.startswith(_CODE, at) else -1
     return text[at : end + 1] if end >= 0 and _HEX.issuperset(text[at + len(_CODE) : end]) else ""
 
 
 def _decoded(text: str) -> tuple[str, Sequence[int]]:
-    """Return the text as it was before it was marked, and where each sign stands; -1 for what is written out already.
+    """Return the text as it was before it was marked, and the place of each character; -1 for what is written out.
 
-    So a text can be shown twice, and is marked as if it were shown once.
+    So a string can be shown twice, and is marked as if it were shown once.
     """
     if _CODE not in text:
         return text.replace("⏎", "\n"), range(len(text))
@@ -73,9 +73,9 @@ def _decoded(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether its signs, in whatever order, cannot pass for others: no marks, no copies, letters of one script.
+    """Return whether its characters, in whatever order, cannot pass for others: no marks, no copies, one script.
 
-    Most texts are, and each of their signs is looked at once; in its order, a text takes fifty times as long.
+    Most texts are, and each of their characters is looked at once; in its order, a string takes fifty times as long.
     """
     scripts = {_plain_script(sign) for sign in set(text)}
     scripts.discard("")
@@ -84,7 +84,7 @@ def _is_plain(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain_script(sign: str) -> str | None:
-    """Return the script of a letter; empty if it may stand beside any, None if its neighbours must be looked at."""
+    """Return the script of a letter; empty if it may be beside any, None if its neighbours must be looked at."""
     script = _script(sign)
     if unicodedata.category(sign)[0] == "M" or (not sign.isascii() and _is_copy(sign)):
         return None

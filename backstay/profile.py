@@ -59,12 +59,12 @@ OUT_OF_STEPS = f"{FINAL} [Max steps reached]"
 
 
 def marker_of(text: str) -> str:
-    """Return the marker at the start of a text, or nothing."""
+    """Return the marker at the start of a string, or nothing."""
     return next((marker for marker in (FINAL, FURTHER) if text.lstrip().startswith(marker)), "")
 
 
 def behind_marker(text: str) -> str:
-    """Return what a text says behind its marker."""
+    """Return what a string says behind its marker."""
     return text.lstrip()[len(marker_of(text)) :].strip()
 
 
@@ -82,7 +82,7 @@ class Profiles:
     """Know the profiles of an operator, and the built-in ones."""
 
     def __init__(self, own: Mapping[str, Profile] | None = None) -> None:
-        """Let an operator's own profiles stand before the built-in ones."""
+        """Let an operator's own profiles come before the built-in ones."""
         self._known = {**BUILT_IN, **(own or {})}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What each entry of the menu is asked, in the order of the menu."""
+"""The request of each entry of the menu, in the order of the menu."""
 
 from typing import Any, Literal, TypeVar
 
@@ -184,7 +184,7 @@ class OfArguments(OfRun):
 
     @property
     def references(self) -> dict[int, str] | None:
-        """Return what references name; None where a text that looks like one is a text."""
+        """Return what references name; None where a string that looks like one is a string."""
         return self.results if self.of_plan else None
 
 
@@ -355,13 +355,13 @@ class ForgetProgram(OfRun):
 
 
 class DigestPayload(OfRun):
-    """Keep a payload that is no tool's answer, so that the model gets its digest."""
+    """Keep a payload that is not a tool's answer, so that the model gets its digest."""
 
     label: str
     payload: str
     """Ref of the payload."""
     marked: bool = False
-    """Whether what a program returned is a text of its own with a marker, which the workflow is to be told."""
+    """Whether what a program returned is a string of its own with a marker, which the workflow is to be told."""
 
 
 class ReviewWork(OfRun):
@@ -413,7 +413,7 @@ class CheckProof(OfRun):
     digest: str = ""
     """The digest of the request that is decided."""
     used_by: str = ""
-    """What uses the proof up: a retry of the same use is no second one."""
+    """What uses the proof up: a retry of the same use is not a second one."""
 
 
 class HideSecrets(OfRun):

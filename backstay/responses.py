@@ -1,4 +1,4 @@
-"""What entries of the menu answer, where no other noun says it."""
+"""The answers of entries of the menu, where no other noun says it."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class Opened(Message):
     plan_words: dict[str, Any] | None = None
     """What the plan of the task says for people, without secrets; None where it holds none."""
     task_searchable: bool = False
-    """Whether that line may stand in a search attribute, which is never encrypted."""
+    """Whether that line may be in a search attribute, which is never encrypted."""
     web_ui: str = ""
     """Where people find Temporal's Web UI; empty when nobody said."""
     settle_after_s: float = 5

@@ -26,7 +26,7 @@ def open_house(*names: str) -> Path:
                 f"{name!r} was imported from {_home_of(known)}, not from {place}; import backstay.library first, "
                 "or uninstall the package that provides it"
             )
-    # A folder of one of the names where the program was started must not stand in front of ours.
+    # A folder of one of the names where the program was started must not be in front of ours.
     if sys.path[:1] != [str(place)]:
         sys.path.insert(0, str(place))
     return place

@@ -151,7 +151,7 @@ def _web_addresses(addresses: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
 
 
 def found_in(folder: Path, variables: Mapping[str, str]) -> list[str]:
-    """Return what would be obeyed in a folder; what a variable of the process itself places elsewhere is left out."""
+    """Return what would be obeyed in a folder; files that a variable of the process places elsewhere are not."""
     placed = {name.upper() for name, value in variables.items() if value}
     return [
         name
@@ -219,7 +219,7 @@ class Settings(BaseSettings):
     )
     """What people who are asked about a program are warned of; a comma list of dotted names."""
     program_sample_every: int = Field(default=20, ge=0, le=1_000_000)
-    """One in so many programs is run again from its journal, to prove that this leads to the same end; 0: none."""
+    """One program in this number is run again from its journal, to prove that this leads to the same end; 0: none."""
     notify_urls: Annotated[SecretList, AfterValidator(_web_addresses)] = ()
     """Who is told of requests; a comma list. Addresses of this kind often hold a token."""
     trusted: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_listed)] = ()
@@ -394,7 +394,7 @@ class Settings(BaseSettings):
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value that is long enough to be looked for in payloads."""
-        # The address of a server is no secret, but the password in it is.
+        # The address of a server is not a secret, but the password in it is.
         fields = (value for name, value in self if name not in {"database_url", "smtp_url"})
         single = (each for value in fields for each in (value if isinstance(value, tuple) else (value,)))
         held = [each.get_secret_value() for each in single if isinstance(each, SecretStr)]
@@ -423,7 +423,7 @@ def _require_trust(folder: Path, overrides: Mapping[str, Any], variables: Mappin
 
 
 def _filed(overrides: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that stand in secret files, and neither in the process nor in the overrides."""
+    """Return the settings that are in secret files, and neither in the process nor in the overrides."""
     held = secret_files()
     if not held:
         return {}

@@ -60,7 +60,7 @@ def shown_line(text: str, limit: int) -> tuple[str, int]:
 
 
 def is_visible(text: str) -> bool:
-    """Return whether every character of a text, apart from its line breaks, is shown as it is."""
+    """Return whether every character of a string, apart from its line breaks, is shown as it is."""
     return all(one_line(part, 16 * len(part) + 16) == part for part in text.replace("\r\n", "\n").split("\n"))
 
 
@@ -119,7 +119,7 @@ def markdown_link(text: str, address: str) -> str:
 
 
 def clipped_words(characters: int) -> str:
-    """Return how people are told that so many characters are not shown."""
+    """Return how people are told that a number of characters are not shown."""
     return f"{characters:,} characters clipped"
 
 
@@ -149,7 +149,7 @@ def _shell_word(text: str) -> str:
         return text
     if shown_line(text, 2 * len(text))[0] == text:
         return "'" + text.replace("'", "'\"'\"'") + "'"
-    # What cannot be seen, or passes for something else, is written byte by byte.
+    # A character that cannot be seen, or passes for something else, is written byte by byte.
     return "$'" + "".join(_octal(byte) for byte in text.encode("utf-8", "replace")) + "'"
 
 
@@ -286,7 +286,7 @@ class _View:
                 return self._text(item if isinstance(item, str) else str(type(item).__name__))
 
     def _text(self, text: str) -> str:
-        # So that people can be shown lines, the sign of a line break stands for nothing else.
+        # So that people can be shown lines, the symbol of a line break stands for nothing else.
         line, hidden = shown_line(text.replace(LINE_BREAK, _OWN_SIGN), max(self.left, 1))
         self.left -= max(len(line), 1)
         self.hidden += hidden
@@ -325,7 +325,7 @@ _MOST_SIGNS = 8192
 
 
 class _Signs(dict[int, str]):
-    """Hold how each sign is shown, by its code, for `str.translate`."""
+    """Hold how each character is shown, by its code, for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
         if len(self) >= _MOST_SIGNS:

@@ -1,6 +1,6 @@
 """Tell the objects that stand for long texts in arguments, which the store keeps, from others that look like them.
 
-`{"$ref": "<40 hex digits>", "bytes": 5000}` stands for a text, perhaps with `handles`. Any other object with a `$ref`
+`{"$ref": "<40 hex digits>", "bytes": 5000}` stands for a string, perhaps with `handles`. Any other object with a `$ref`
 is somebody's own, such as a JSON Schema. One of exactly that form which somebody wrote is escaped: its `$ref` is
 written `$$ref`, its `$$ref` is written `$$$ref`.
 """
@@ -14,7 +14,7 @@ _DIGITS = 40
 
 
 def is_stored_text(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value of arguments, as history holds them, stands for a text that the store keeps."""
+    """Return whether a value of arguments, as history holds them, stands for a string that the store keeps."""
     return _name_of(value) == REF
 
 

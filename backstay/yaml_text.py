@@ -1,6 +1,6 @@
 """Read YAML that people write, and write values so that they are read again as the very same.
 
-A key that stands there twice is refused, since one of its values would not count.
+A key that is there twice is refused, since one of its values would not count.
 """
 
 from typing import Any
@@ -48,14 +48,14 @@ def _refuse_twice(root: yaml.Node) -> None:
                 below = node.value
             case _:
                 pass
-        # What is named again by an alias is the same node.
+        # A node that an alias names again is the same node.
         fresh = [item for item in below if id(item) not in seen]
         seen |= {id(item) for item in fresh}
         waiting += fresh
 
 
 def written(value: Any) -> str:
-    """Return a JSON value on one line of YAML, in ASCII: nothing in a text ends it, or means something to YAML."""
+    """Return a JSON value on one line of YAML, in ASCII: nothing in a string ends it, or means something to YAML."""
     match value:
         case bool() | None:
             return {True: "true", False: "false", None: "null"}[value]
@@ -63,7 +63,7 @@ def written(value: Any) -> str:
             return str(value)
         case float():
             text = repr(value)
-            # Without a dot, YAML reads a number with an exponent as a text.
+            # Without a dot, YAML reads a number with an exponent as a string.
             return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
         case dict():
             return "{" + ", ".join(f"{written(str(key))}: {written(item)}" for key, item in value.items()) + "}"

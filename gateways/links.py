@@ -41,7 +41,7 @@ class Seals:
         self._clock = clock
 
     def seal(self, purpose: str, said: dict[str, Any], life_s: float) -> str:
-        """Return a token that says something for so many seconds, in signs that stand in an address as they are."""
+        """Return a token that says something for `life_s` seconds, in characters that an address holds as they are."""
         body = base64.urlsafe_b64encode(canonical({**said, "until": self._clock() + life_s}).encode()).decode()
         return f"{body.rstrip('=')}.{self._mac(purpose, body.rstrip('='))}"
 

@@ -46,7 +46,7 @@ class Webhook:
 
 
 def _header(text: str) -> str:
-    """Return a text as a header may hold it; a workflow id may be anything."""
+    """Return a string as a header may hold it; a workflow id may be anything."""
     return "".join(sign if " " < sign <= "~" else f"%{ord(sign):X}" for sign in text)
 
 

@@ -1,4 +1,4 @@
-"""How much one jail may use; the caps of the program protocol stand beside those of the machine."""
+"""How much one jail may use; the caps of the program protocol are beside those of the machine."""
 
 from backstay.frozen import Frozen
 
@@ -17,7 +17,7 @@ class Limits(Frozen):
     files: int = 64
     """Open files of each process."""
     processes: int = 16
-    """Processes and threads; a program gets none beyond its own whatever stands here."""
+    """Processes and threads; a program gets none beyond its own whatever is here."""
     stack_mb: int = 8
     cpu_ms_per_s: int = 1000
     """Processor time per second where a cgroup can bound it: 1000 is one core."""

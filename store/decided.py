@@ -23,7 +23,7 @@ from store.database.transactions import reading
 from store.definitions import FIRST_SIGHT
 
 _AT_ONCE = 200
-"""So many runs are read at once."""
+"""This many runs are read at once."""
 _ASKED, _OPENED = "request.asked", "run.opened"
 _DECIDED = and_(ledger_rows.c.kind == "decision", ledger_rows.c.at >= bindparam("since_"))
 _RUNS = select(ledger_rows.c.run).where(_DECIDED).distinct().order_by(ledger_rows.c.run)
@@ -51,7 +51,7 @@ _ACCEPTED = (
 _ONE_AT_A_TIME = frozenset({"call", "batch"})
 _CODES = ("<U+", "⏎", "…")
 _CLIPPED_FROM = 150
-"""In arguments that are not shown whole, a text of so many characters may have been cut."""
+"""In arguments that are not shown whole, a string of this many characters may have been cut."""
 _CHANGED = re.compile(r"[~+-] ([^:.]+)[:.]")
 _SAID: Mapping[str, Said] = {"approve": "approve", "modify": "modify", "reject": "reject"}
 
@@ -81,7 +81,7 @@ class Decided:
     @reading
     def accepted_definitions(self, connection: Connection) -> dict[str, float]:
         """Return the tools of which people have accepted another definition, with when they last did."""
-        return {tool: at for tool, at in connection.execute(_ACCEPTED)}  # noqa: C416 - rows are no pairs for pyright
+        return {tool: at for tool, at in connection.execute(_ACCEPTED)}  # noqa: C416 - rows are not pairs for pyright
 
     @reading
     def _runs(self, connection: Connection, since: str) -> list[str]:
@@ -96,7 +96,7 @@ class Decided:
 
 
 def cases_of(rows: Sequence[Any], accepted: Mapping[str, float], user: str | None = None) -> Iterator[Case]:
-    """Yield the cases of one run from its rows in order; what cannot be read is passed over."""
+    """Yield the cases of one run from its rows in order; a row that cannot be read is passed over."""
     requests: dict[str, dict[str, Any]] = {}
     starters: frozenset[str] = frozenset()
     whose: str | None = None
@@ -127,7 +127,7 @@ def _of_decision(
         return
     for call in request.get("calls", ()):
         said = _SAID.get(decision.calls.get(call["index"], decision.verdict))
-        # What waits for the word of others has let nothing go.
+        # A decision that waits for the word of others has let nothing go.
         if said is None or (said == "approve" and decision.state != "decided"):
             continue
         yield Case(
@@ -179,7 +179,7 @@ def _sources(told: Mapping[str, Any]) -> dict[str, tuple[Source, ...]]:
 
 
 def _edited(decision: RecordedDecision, index: int) -> frozenset[str]:
-    """Return the names of what a person changed; what cannot be told counts as another argument."""
+    """Return the names of what a person changed; a value that cannot be told counts as another argument."""
     lines = [line for changed in decision.changed if changed.index == index for line in changed.lines]
     named = [found[1] for line in lines if (found := _CHANGED.match(line))]
     is_whole = bool(named) and not lines[-1].endswith("of the difference")

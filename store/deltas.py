@@ -64,7 +64,7 @@ class Delta(Frozen):
     """Empty at the beginning of an answer."""
 
     def event(self, run: str) -> dict[str, Any]:
-        """Return the delta in the form of an event; it has no number, since it is no part of the timeline."""
+        """Return the delta in the form of an event; it has no number, since it is not part of the timeline."""
         data = {"position": self.position, "stream": self.stream}
         task = run.rpartition("/")[0]
         return {"n": None, "name": DELTA, "task_id": task, "step_index": self.step, "text": self.text, "data": data}
@@ -81,7 +81,7 @@ class Deltas:
     async def begin(self, run: str, step: int) -> int | None:
         """Begin an answer and return its stream; None when nobody watches the run, and then nothing is to be added.
 
-        What was said in an earlier attempt at this step is removed, and so is an earlier step, once it was read.
+        The words of an earlier attempt at this step are removed, and so is an earlier step, once it was read.
         """
         return await self._begin(run, step) if await self._matters(run) else None
 

@@ -142,7 +142,7 @@ class Fitness:
         marker = await self._owner()
         if self._objects is None or not await self._is_unclaimed(marker):
             return marker
-        # Before anything says that payloads are there: whoever is lost in between can begin again.
+        # Before anything says that payloads are there: a process that is lost in between can begin again.
         await self._objects.own(self._identity().id)
         return self._identity().id
 
@@ -205,7 +205,7 @@ class Fitness:
     @writing
     def _record(self, connection: Connection, mine: Recorded) -> None:
         at = self._clock()
-        # What only a newer version compares stays as it is.
+        # Entries that only a newer version compares stay as they are.
         connection.execute(delete(fingerprints).where(fingerprints.c.what.in_(mine)))
         rows = [
             {"what": what, "place": place, "fingerprint": fingerprint, "recorded_at": at}
@@ -226,7 +226,7 @@ class Fitness:
 
 
 def _fingerprint(salt: bytes, key: str) -> str:
-    # A person may have thought up the key: whoever reads the table must not find it by trying many.
+    # A person may have thought up the key: a reader of the table must not find it by trying many.
     found = hashlib.scrypt(
         key.strip().encode("utf-8", "surrogatepass"), salt=salt, n=2**14, r=8, p=1, dklen=_DIGITS // 2
     )

@@ -1,6 +1,6 @@
 """Look into a SQLite store without opening it: no migration, no lock, and no library that takes a second to load.
 
-Only commands that list something look like this. What they cannot read so, they read from the open store.
+Only commands that list something look like this. Entries that they cannot read so, they read from the open store.
 """
 
 import json
@@ -39,7 +39,7 @@ def is_unreleased(revision: str) -> bool:
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    """Return a connection that can write nothing; raises sqlite3.Error for a file that is no database.
+    """Return a connection that can write nothing; raises sqlite3.Error for a file that is not a database.
 
     It sees what a worker has committed, also while that worker writes: readers of a log that is written ahead wait for
     nobody. It is closed soon, since the log is not emptied while somebody reads it.

@@ -68,7 +68,7 @@ class Subruns:
     def begin(self, connection: Connection, wanted: Sequence[Subrun], *, most: int) -> None:
         """Keep what sub-runs are to be started with; a repeat changes nothing.
 
-        Raises TaskInvalid where a run would have more than so many.
+        Raises TaskInvalid where a run would have more than that.
         """
         new = [each for each in wanted if not _rows(connection, _BY_NAME, workflow_id_=each.workflow_id)]
         for each in new:
@@ -143,7 +143,8 @@ class Subruns:
         """Take the effects of sub-runs that stand over into a run, in the order of the store's clock.
 
         `children`: the workflow ids of those sub-runs, None for all. `first`: the first number that is free, None where
-        the store knows it. Return the first number that is free then. What was taken over before keeps its number.
+        the store knows it. Return the first number that is free then. An effect that was taken over before keeps its
+        number.
         """
         known = _rows(connection, _OF_PARENT, parent_=run)
         wanted = {

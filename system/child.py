@@ -47,7 +47,7 @@ class Child:
         umask: int = -1,
         heard: Callable[[str], None] | None = None,
     ) -> "Child":
-        """Start a command; `ready` is a text that its output holds once it is. Its log is for this user only.
+        """Start a command; `ready` is a string that its output holds once it is. Its log is for this user only.
 
         `heard` gets every line of its output; without a log, nothing else keeps it.
         """
@@ -76,7 +76,7 @@ class Child:
         return await self.process.wait()
 
     async def stop(self, seconds: float) -> None:
-        """Ask it to end, and end it when it does not in time; what it started in its session goes with it."""
+        """Ask it to end, and end it when it does not in time; processes that it started in its session go with it."""
         await end_group(self.process, ask_s=seconds, readers=(self._reading,))
 
     def kill(self) -> None:

@@ -63,7 +63,7 @@ def close_to_others(path: Path, mode: int = 0o700) -> bool:
 
     Return whether other users could read or write it until now.
 
-    What somebody has opened to a group on purpose, by letting it write, stays open to that group.
+    A file that somebody has opened to a group on purpose, by letting it write, stays open to that group.
     """
     try:
         facts = path.lstat()
@@ -74,7 +74,7 @@ def close_to_others(path: Path, mode: int = 0o700) -> bool:
         path.chmod(kept)
         return bool(facts.st_mode & ~kept & 0o066)
     except OSError:
-        # It is gone, or lies where rights cannot be changed; whoever opens it says what is wrong.
+        # It is gone, or lies where rights cannot be changed; the code that opens it says what is wrong.
         return False
 
 

@@ -11,7 +11,7 @@ _NEVER = ("__pycache__",)
 
 
 def code_hash(folder: Path) -> str:
-    """Return a hash of the Python files of a folder; what programs write beside them does not count."""
+    """Return a hash of the Python files of a folder; other files that programs write beside them do not count."""
     return _hash_of(folder, [path for path in _files(folder) if path.suffix == ".py"])
 
 
@@ -43,7 +43,7 @@ def _hash_of(folder: Path, paths: Sequence[Path]) -> str:
 
 
 def _content_of(path: Path) -> bytes:
-    """Return a digest of what a file holds and where a link leads; what is neither a file nor readable is named so."""
+    """Return a digest of what a file holds and where a link leads; other or unreadable entries are named so."""
     found = hashlib.sha256(os.fsencode(path.readlink()) if path.is_symlink() else b"")
     try:
         if not path.is_file():

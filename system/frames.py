@@ -1,4 +1,4 @@
-"""Frames between processes: four bytes that tell a length, then so many bytes."""
+"""Frames between processes: four bytes that tell a length, then that many bytes."""
 
 import asyncio
 import json

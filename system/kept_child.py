@@ -1,4 +1,4 @@
-"""Keep a child process running: what dies is started again, with pauses, for as long as it is wanted."""
+"""Keep a child process running: a process that dies is started again, with pauses, for as long as it is wanted."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable

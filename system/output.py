@@ -5,7 +5,7 @@ class BoundedOutput:
     """Keep the first and the last bytes of a stream, and count all of them."""
 
     def __init__(self, first: int, last: int = 0) -> None:
-        """Keep at most so many bytes of the beginning and of the end."""
+        """Keep at most the given number of bytes of the beginning and of the end."""
         self._most_first = first
         self._most_last = last
         self._first = bytearray()
@@ -32,7 +32,7 @@ class BoundedOutput:
 
     @property
     def text(self) -> str:
-        """What is kept as text, with a note where bytes are left out; broken characters are replaced."""
+        """The output that is kept, as text, with a note where bytes are left out; broken characters are replaced."""
         first, last = (part.decode("utf-8", "replace") for part in (self._first, self._last))
         if not self.dropped:
             return first + last

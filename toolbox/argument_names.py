@@ -25,7 +25,7 @@ class _Known(NamedTuple):
     """What every other name holds; such names are meant only where something is said of that."""
 
     def under(self, name: str) -> list[Any] | None:
-        """Return the schemas of what stands under a name; None where the name is unknown."""
+        """Return the schemas of what is under a name; None where the name is unknown."""
         fits = [(fits_pattern(pattern, name), schema) for pattern, schema in self.patterns]
         found = self.properties.get(name, []) + [schema for fitting, schema in fits if fitting]
         if found or name in self.properties:
@@ -37,7 +37,7 @@ class _Known(NamedTuple):
 def fault_in_names(schema: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> str | None:
     """Return which name in changed arguments is unknown, or which required argument is gone, with the fix; or None.
 
-    What stood there before is not looked at: a person answers for what they write.
+    What was there before is not looked at: a person answers for what they write.
     """
     return _fault([schema], schema, before, after, "arguments", 0)
 

@@ -1,6 +1,6 @@
-"""Read values that stand as texts where a schema takes none, and whole numbers where it takes a text alone.
+"""Read values that stand as texts where a schema takes none, and whole numbers where it takes a string alone.
 
-Some models and endpoints write them so. A text stays one wherever the schema takes a text, or does not say what it
+Some models and endpoints write them so. A string stays one wherever the schema takes a string, or does not say what it
 takes; a number with a fraction stays one everywhere, for nobody knows how it was written.
 """
 
@@ -17,7 +17,7 @@ _LETTERS = {"true": True, "false": False, "null": None, "none": None}
 
 
 def as_meant(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the schema takes them, where a text stands for a value or a whole number for a text."""
+    """Return the arguments as the schema takes them, where a string stands for a value or an integer for a string."""
     return _meant(arguments, schema, schema, 0)
 
 
@@ -65,7 +65,7 @@ def _kinds(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
 
 
 def _from_text(text: str, kinds: frozenset[str]) -> Any:
-    """Return the value that a text stands for if it is of one of the types, else the text."""
+    """Return the value that a string stands for if it is of one of the types, else the text."""
     plain = text.strip()
     if plain.lower() in _LETTERS:
         value = _LETTERS[plain.lower()]

@@ -46,7 +46,7 @@ _LOOKED_AT = 2000
 """How many parts of a schema are looked at for one that bears a name."""
 _TOOLS = "the tool's schema"
 _VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
-"""What stands under these is no schema."""
+"""What is under these is not a schema."""
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
@@ -130,7 +130,7 @@ def _found(pattern: str, text: str) -> bool | None:
 
 
 def fits_pattern(pattern: str, text: str) -> bool | None:
-    """Return whether a pattern of a schema is found in a text; None when that cannot be decided here."""
+    """Return whether a pattern of a schema is found in a string; None when that cannot be decided here."""
     with _spending(_BOUNDS.seconds, _BOUNDS.rules):
         try:
             return _found(pattern, text)
@@ -236,7 +236,7 @@ def reference_fault(schema: dict[str, Any]) -> str | None:
 
 
 def references_of(schema: Any) -> Iterator[str]:
-    """Yield what the schema refers to, wherever a schema can stand in it."""
+    """Yield what the schema refers to, wherever a schema can be in it."""
     waiting = [schema]
     while waiting:
         match waiting.pop():
@@ -278,7 +278,7 @@ def _anchored(name: str, root: Any) -> Any:
 
 
 def misfits(validator: Any, value: Any) -> bool:
-    """Return whether a value is known not to fit; what a server answers may be too large to find out."""
+    """Return whether a value is known not to fit; a server's answer may be too large to find out."""
     if isinstance(validator, str):
         return False
     try:
@@ -289,7 +289,7 @@ def misfits(validator: Any, value: Any) -> bool:
 
 
 def without_key(schema: Any, name: str) -> Any:
-    """Return the schema without the texts that stand under this key, at any depth; properties keep their names."""
+    """Return the schema without the texts that are under this key, at any depth; properties keep their names."""
     match schema:
         case dict():
             kept = {key: value for key, value in schema.items() if not (key == name and isinstance(value, str))}
@@ -330,7 +330,7 @@ def _extended(dialect: Any, rules: dict[str, Any], *, of_a_server: bool = False)
     evolve = bounded.evolve
 
     def evolved(validator: Any, **changes: Any) -> Any:
-        # What a reference leads to may name a dialect, whose rules have no bounds.
+        # The target of a reference may name a dialect, whose rules have no bounds.
         schema = changes.get("schema")
         if isinstance(schema, dict) and "$schema" in schema:
             changes["schema"] = {key: value for key, value in schema.items() if key != "$schema"}
@@ -399,7 +399,7 @@ def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> 
 
 
 def _comparable(value: Any) -> Any:
-    """Return what is equal for equal JSON values only: 1 is 1.0, and true is no number."""
+    """Return what is equal for equal JSON values only: 1 is 1.0, and true is not a number."""
     match value:
         case dict():
             return frozenset((key, _comparable(item)) for key, item in value.items())

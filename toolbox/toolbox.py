@@ -150,8 +150,8 @@ class Toolbox:
     ) -> Answer:
         """Call one tool; tools of a workspace need `workspace_access`.
 
-        With `judged`, the operator's checks look at the calls that it makes on its way. Whoever `follows` may get a
-        task for an answer.
+        With `judged`, the operator's checks look at the calls that it makes on its way. A caller that `follows` may get
+        a task for an answer.
 
         Raises ToolUnavailable and ToolChanged before `before_send`, NotSent and OutcomeUnknown after it.
         """

@@ -222,7 +222,7 @@ class Ending:
     async def _closed(self, result: Result) -> calls.Closed:
         """Have the store close the run; raises ApplicationError.
 
-        What people are asked about a fault on the way is told before the end, so each try brings its own notices.
+        Questions to people about a fault on the way are told before the end, so each try brings its own notices.
         """
         activities, notices = self.context.activities, self.context.approvals.notices
         append = answers_first(self.context.state.append)

@@ -57,7 +57,8 @@ class Handlers:
 
     def show(self) -> None:
         """Update what operators see in the Web UI."""
-        # What a stopped worker leaves behind is collected any time; its `finally` blocks run amid another run's task.
+        # A coroutine that a stopped worker leaves behind is collected any time; its `finally` blocks run amid another
+        # run's task.
         if not workflow.in_workflow() or workflow.instance() is not self:
             return
         context = self.context
@@ -222,7 +223,7 @@ class Handlers:
         self.context.changed()
 
     def _hold(self, data: Any) -> None:
-        """Hold a decision back until it can be looked at; what cannot be accepted anyway is refused at once."""
+        """Hold a decision back until it can be looked at; one that cannot be accepted is refused at once."""
         try:
             approval = deciding.admit(data)
             refused = self.context.approvals.refusal(approval) if self.context.taken_over else None

@@ -104,8 +104,8 @@ class RunTask(Messages):
             await self.carries.wait(driving, task)
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is None:
-                raise  # the worker evicts the run; what swallows that stays behind, and runs amid another run's task
-            # What is on its way to the world is let finish; the rest stops here.
+                raise  # the worker evicts the run; code that swallows it stays behind, amid another run's task
+            # A call that is on its way to the world may finish; the rest stops here.
             cancelled = self.context.activities.stopping = True
             driving.cancel()
             await workflow.wait([driving])
@@ -265,7 +265,7 @@ class RunTask(Messages):
             result = await self.programs.run(action)
         except BackstayError:
             if effects := self.programs.effects():
-                # There is no answer to tell it with; whoever sums up the run is told.
+                # There is no answer to tell it with; the model that sums up the run is told.
                 self.context.tell(canonical({EFFECTS: effects}))
             raise
         self._answer([(action.call_id, result)], self._done_in_program())
@@ -435,7 +435,7 @@ async def search(
     servers: tuple[str, ...] = (),
     made: tuple[int, calls.Found] | None = None,
 ) -> None:
-    """Search the catalog; what is found becomes visible to the model at its next step.
+    """Search the catalog; the hits become visible to the model at its next step.
 
     With patience, the search is made anew for as long as a server is starting. `made` is what a search has found
     already, behind the number of its draft.

@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class StartRequest(Frozen):
-    """Name the schedule or the trigger; what it starts is in the store, where nobody at Temporal can change it."""
+    """Name the schedule or the trigger; the request for it is in the store, where nobody at Temporal can change it."""
 
     kind: Kind
     name: str = Field(min_length=1, max_length=50)
@@ -54,7 +54,7 @@ class StartRun:
         asked = calls.BeginStart(kind=request.kind, name=request.name, start=info.workflow_id)
         summary = f"start {request.kind} {one_line(request.name, 60)}"
         beginning = asyncio.ensure_future(_patiently(activities, calls.begin_start, asked, summary))
-        # What is reserved must be settled, also when this start is cancelled while the worker reserves.
+        # A reservation must be settled, also when this start is cancelled while the worker reserves.
         cancelled = await _finished(beginning)
         begun = beginning.result()
         if begun.refused and not cancelled:

@@ -90,7 +90,7 @@ class UndoRun(Handlers):
             await self._undone()
         except Exception as error:
             ended = ended_by(error, cancelled=False)
-            # Such as that people do not agree: who was asked is told so.
+            # Such as that people do not agree: the people who were asked are told so.
             await self.context.approvals.notices.settled()
             raise as_application_error(ended.error or BackstayError(str(error))) from None
         await self.context.approvals.notices.settled()
@@ -213,7 +213,7 @@ class UndoRun(Handlers):
 
     @property
     def _nothing_left(self) -> str:
-        """Say that nothing is there to undo; what a step before did may stand."""
+        """Say that nothing is there to undo; effects of a step before may stand."""
         after = self.ask.to_step
         return "already undone" if after is None else f"nothing that was done after step {after} is left to undo"
 
@@ -251,7 +251,7 @@ def _of_people(authority: Authority) -> dict[str, Any]:
 
 def _stack(loaded: calls.LoadedEffects, to_step: int | None) -> UndoStack:
     """Return what there is to undo: the newest effects one by one, and of the others what must be known beforehand."""
-    # What was kept because nothing takes it back was dealt with before.
+    # An effect that was kept because nothing takes it back was dealt with before.
     open_ones = [effect for effect in loaded.effects if effect.state is not EffectState.KEPT or effect.undo is not None]
     slots = tuple(compensation_of(effect) for effect in open_ones)
     stack = UndoStack(slots=slots, below_after=-1 if to_step is None else to_step)

@@ -57,7 +57,7 @@ def details(state: RunState, pending: Sequence[ApprovalRequest], working: Iterab
 
 
 def _page_of_run(state: RunState, workflow_id: str) -> str:
-    """Return a link to the page of the run; an undo after the end stands on the page of the run it takes back."""
+    """Return a link to the page of the run; an undo after the end is on the page of the run it takes back."""
     if not state.opened.page:
         return ""
     name = quote(state.run.rpartition("/")[0] or workflow_id, safe="")
@@ -200,7 +200,7 @@ class _Page:
 
 
 def _whole(text: str) -> str:
-    """Return a text, which is limited already, as one line of Markdown that leaves nothing out."""
+    """Return a string, which is limited already, as one line of Markdown that leaves nothing out."""
     return markdown_line(text, _LONGEST_SIGN * len(text))
 
 
@@ -259,7 +259,7 @@ class SearchAttributes:
 
 
 def clipped(text: str) -> str:
-    """Return at most 200 bytes of a text, cut between characters."""
+    """Return at most 200 bytes of a string, cut between characters."""
     return text.encode("utf-8", "replace")[:CLIP_BYTES].decode("utf-8", "ignore")
 
 

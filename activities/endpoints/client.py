@@ -28,7 +28,7 @@ class BodyRefused(httpx2.ReadError):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Read at most so many bytes of a body, also of one that is compressed."""
+    """Read at most the given number of bytes of a body, also of one that is compressed."""
 
     def __init__(self, body: Any, most: int, *, packed: bool = False) -> None:
         self._body = body
@@ -77,7 +77,7 @@ def open_http(key: str | None = None, api: Api = "chat") -> httpx2.AsyncClient:
 
     timeout = httpx2.Timeout(ANSWER_S, connect=5)
     hooks: dict[str, list[Any]] = {"request": [Credentials(api, key)], "response": [_bound]}
-    # A redirect may lead to another host, which would get a key that is no authorization.
+    # A redirect may lead to another host, which would get a key that is not an authorization.
     return openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, follow_redirects=api == "chat")
 
 

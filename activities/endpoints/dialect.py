@@ -30,7 +30,7 @@ class Dialect(BaseModel):
     system: Literal["any", "system", "first", "user"] = "any"
     """system: it is called so; first: one message, before all others; user: a part of what the user says first."""
     content: Literal["null", "empty", "absent", "filled"] = "null"
-    """What stands in place of words beside calls; filled: a full stop."""
+    """What is in place of words beside calls; filled: a full stop."""
     ids: Literal["any", "short"] = "any"
     """short: nine letters and digits, each id once."""
     parallel: bool = True
@@ -59,7 +59,7 @@ class Dialect(BaseModel):
     """How long an answer may be at most."""
 
     def taught(self, lesson: Mapping[str, Any]) -> Self:
-        """Return the dialect with what was learned; what is no part of a dialect is left out."""
+        """Return the dialect with what was learned; anything that is not part of a dialect is left out."""
         if not lesson:
             return self
         known = {name: value for name, value in lesson.items() if name in type(self).model_fields}

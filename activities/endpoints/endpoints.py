@@ -49,7 +49,7 @@ class Target:
 
     @property
     def by(self) -> str | None:
-        """Return what the transcript says of answers of this model; nothing of one that is no entry."""
+        """Return what the transcript says of answers of this model; nothing of one that is not an entry."""
         return self.name if self.listed else None
 
 
@@ -130,7 +130,7 @@ class Endpoints:
         return () if name is None else self.chain(self.target(name, listed=True))
 
     def _unusable(self, name: str) -> SettingsInvalid | TaskInvalid:
-        """Return why a model that is no entry of models.yaml cannot be asked where there is no default endpoint."""
+        """Return why a model that is not an entry of models.yaml cannot be asked where there is no default endpoint."""
         if not self.models.file.models:
             return SettingsInvalid(
                 "OPENAI_API_KEY: the worker has no key and no OPENAI_BASE_URL; set one and start it anew"

@@ -15,7 +15,7 @@ class HomeFile(Generic[Entry]):
     """Hold entries by their keys, the latest last; in memory only where there is no file."""
 
     def __init__(self, file: Path | None, kind: type[Entry], *, most: int) -> None:
-        """Keep at most so many entries."""
+        """Keep at most the given number of entries."""
         self._file = file
         self._kind = kind
         self._most = most

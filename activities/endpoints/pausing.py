@@ -73,5 +73,5 @@ class Pausing:
             left = 0.0
         now = uptime()
         self._looked[endpoint] = now
-        # What only this worker knows, since the store was away, still counts.
+        # A pause that only this worker knows, since the store was away, still counts.
         self._until[endpoint] = max(self._until.get(endpoint, 0.0), now + left)

@@ -1,7 +1,7 @@
 """Decode one picture and make it fit; run as a script of its own, because decoders read what strangers wrote.
 
 argv: the longest side, the most bytes, the most pixels. The picture comes on stdin, and one that fits goes to stdout;
-nothing does where it fits as it is. What cannot be decoded ends with code 3.
+nothing does where it fits as it is. A picture that cannot be decoded ends with code 3.
 """
 
 import io

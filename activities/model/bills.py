@@ -1,7 +1,7 @@
-"""What endpoints have billed beyond what was asked for, by model and price, so that later calls reserve more.
+"""The amounts that endpoints have billed beyond the request, by model and price, so that later calls reserve more.
 
-The worker keeps it in a file of its home, where `backstay doctor` shows it and an operator can clear it. A doubt raises
-what is reserved, never what is charged: a run is charged what was billed.
+The worker keeps them in a file of its home, where `backstay doctor` shows them and an operator can clear them. A
+doubt raises what is reserved, never what is charged: a run is charged what was billed.
 """
 
 import time
@@ -81,7 +81,7 @@ class Bills:
             doubts[key] = made
             log.warning("model.overbilled", model=model, billed_micro=billed, most_micro=most, factor=factor)
         elif before is not None and (left := before.now(now) / 2) > 1:
-            # Whoever keeps to it again is believed again, step by step.
+            # An endpoint that keeps to it again is believed again, step by step.
             doubts[key] = before.model_copy(update={"factor": left, "at": now})
         if doubts != known:
             self._file.keep(doubts)

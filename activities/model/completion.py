@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 10**9
 _LONGEST_COUNT = 20
-# What is not compressed does not grow while it is read.
+# Data that is not compressed does not grow while it is read.
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 STREAM_HEADERS = {**HEADERS, "Accept": EVENTS, "X-Stainless-Raw-Response": "stream"}
 """The last of them tells the SDK to leave the body to us."""
@@ -75,7 +75,7 @@ class Completion:
     reported: bool
     """Whether the endpoint said what it used."""
     beside: Beside = field(default_factory=Beside)
-    """What stood beside the message and its calls."""
+    """What was beside the message and its calls."""
 
 
 Read = Callable[[httpx2.Response, Say | None], Awaitable[Completion]]
@@ -151,7 +151,7 @@ class _WithMedia:
 
 
 def with_media(request: Request, media: Shown) -> Request:
-    """Return a request in which the bytes of pictures and PDFs stand in place of their marks."""
+    """Return a request in which the bytes of pictures and PDFs are in place of their marks."""
     return _WithMedia(request, media)
 
 
@@ -160,7 +160,7 @@ _GROW = frozenset({"messages", "contents", "input"})
 
 
 def written(request: dict[str, Any]) -> bytes:
-    """Return a request as it is sent: what grows comes last, so that a request begins as the one before."""
+    """Return a request as it is sent: the growing part comes last, so that a request begins as the one before."""
     names = sorted(request, key=lambda name: (name in _GROW, name))
     fields = (f"{canonical(name)}:{canonical(request[name])}" for name in names)
     return f"{{{','.join(fields)}}}".encode("utf-8", "replace")
@@ -251,13 +251,13 @@ _OF_THE_KEY = frozenset({401, 402, 403})
 
 
 def _refusal(error: "openai.APIStatusError", redactor: Redactor, *, listed: bool) -> ModelUnavailable | ModelRefused:
-    """Return the error for a status that is no success, by its cause."""
+    """Return the error for a status that is not a success, by its cause."""
     refusal = refusal_of(error.status_code, _body_of(error), redactor)
     return _by_cause(refusal, _wait(refusal.text, error.response.headers), listed=listed)
 
 
 def _body_of(error: "openai.APIStatusError") -> Any:
-    """Return what an endpoint answered; the SDK leaves out what stands beside its `error`."""
+    """Return what an endpoint answered; the SDK leaves out what is beside its `error`."""
     try:
         return json.loads(error.response.content)
     except (ValueError, RecursionError):
@@ -266,9 +266,9 @@ def _body_of(error: "openai.APIStatusError") -> Any:
 
 
 def _fault_in(data: Any) -> dict[str, Any] | None:
-    """Return the error that stands in place of a completion in an answer that calls itself a success.
+    """Return the error that is in place of a completion in an answer that calls itself a success.
 
-    Raises AnswerBroken where it stands beside words, which are no whole answer then.
+    Raises AnswerBroken where it is beside words, which are not a whole answer then.
     """
     if isinstance(data, list) and data and isinstance(data[0], dict) and "error" in data[0]:
         data = data[0]

@@ -1,7 +1,7 @@
 """Read calls that a model writes down as text: as the JSON that it was asked for, or in the notation of its template.
 
 Nothing here decides that a call is made. A call is read only where it is the whole of what the model says, its thoughts
-and a fence apart; what stands amid other words is found, so that the model can be told.
+and a fence apart; a call amid other words is found, so that the model can be told.
 """
 
 import ast
@@ -15,21 +15,21 @@ from typing import Any, Literal
 from backstay.data_files import data_beside
 
 MOST_READ = 262_144
-"""Characters of a text in which calls are looked for."""
+"""Characters of a string in which calls are looked for."""
 MOST_BEGINNINGS = 40
-"""At so many places an object is looked for amid words."""
+"""At this many places an object is looked for amid words."""
 MOST_CALLS = 65
 MOST_NESTED = 2
-"""So many marks stand around a call that is read."""
+"""At most this many marks are around a call that is read."""
 _TAGGED = re.compile(r"<([\w.-]{1,64})>(.*?)</\1>", re.DOTALL)
 Call = dict[str, Any]
 Parameters = Callable[[str], Mapping[str, Any] | None]
-"""Returns the schema of a function's arguments; None for a name that is no function."""
+"""Returns the schema of a function's arguments; None for a name that is not a function."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Hold the calls that a text holds."""
+    """Hold the calls that a string holds."""
 
     calls: tuple[Call, ...]
     """In the native shape, without ids."""
@@ -43,7 +43,7 @@ def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a model says behind its thoughts, where these stand in its words."""
+    """Return what a model says behind its thoughts, where these are in its words."""
     return _behind_thoughts(text)[0]
 
 
@@ -61,7 +61,7 @@ def _behind_thoughts(text: str) -> tuple[str, bool]:
 
 
 def fenced(text: str) -> str:
-    """Return what stands in the fence around a text, else the text."""
+    """Return what is in the fence around a string, else the text."""
     match = next((found for pattern in _patterns("fences") if (found := pattern.fullmatch(text)) is not None), None)
     return text if match is None else match[1].strip()
 
@@ -132,7 +132,7 @@ _KEYS = (
 
 
 def _call_alone(value: Any, parameters: Parameters | None) -> Call | None:
-    """Return the call that a value is by itself; None where something else stands in it."""
+    """Return the call that a value is by itself; None where something else is in it."""
     call = _call(value)
     if call is None or not call["function"]["name"] or (parameters is not None and not _names(call, parameters)):
         return None
@@ -144,7 +144,7 @@ def _call_alone(value: Any, parameters: Parameters | None) -> Call | None:
 
 
 def _is_schema(arguments: Any) -> bool:
-    """Return whether what stands in place of arguments defines them."""
+    """Return whether what is in place of arguments defines them."""
     return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 
 
@@ -172,7 +172,7 @@ def calls_written_down(text: str, parameters: Parameters) -> Written | None:
     """Return the calls that a model wrote in place of making them; None when its text is none.
 
     JSON and lines of Python are calls only where they are the whole text and name a function; the marks of a template
-    are, wherever a text begins or ends with them.
+    are, wherever a string begins or ends with them.
     """
     try:
         return _written_down(text, parameters)
@@ -200,12 +200,12 @@ def _written_down(text: str, parameters: Parameters) -> Written | None:
 
 @cache
 def _marks() -> tuple[str, ...]:
-    """Return what a text must hold to hold a call in the notation of a template."""
+    """Return what a string must hold to hold a call in the notation of a template."""
     return tuple(data_beside(__file__)["marks"])
 
 
 def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
-    """Return the calls that a text is as JSON or as Python, where each names a function."""
+    """Return the calls that a string is as JSON or as Python, where each names a function."""
     if text[:1] in {"{", "["}:
         try:
             calls = _calls_of(json.loads(text), parameters)
@@ -219,7 +219,7 @@ def _bare(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
 
 
 def _named_by_tags(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
-    """Return the call of a text such as `<look><page>1</page></look>`, with a function and its arguments for tags."""
+    """Return the call of a string such as `<look><page>1</page></look>`, with a function and its arguments for tags."""
     whole = _TAGGED.fullmatch(text)
     schema = None if whole is None else parameters(whole[1])
     if whole is None or schema is None:
@@ -241,7 +241,7 @@ def _names(call: Call, parameters: Parameters) -> bool:
 
 
 def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
-    """Return the calls of a text such as `look(page=1)`, on its own or in a list."""
+    """Return the calls of a string such as `look(page=1)`, on its own or in a list."""
     if text.startswith("print("):
         text = text.removeprefix("print(").removesuffix(")")
     try:
@@ -266,14 +266,14 @@ def _python(text: str, parameters: Parameters) -> tuple[Call, ...] | None:
 
 
 def _unwrapped(text: str) -> str:
-    """Return a text without the marks around all of its calls."""
+    """Return a string without the marks around all of its calls."""
     for pattern in _patterns("wrappers"):
         text = pattern.sub("", text).strip()
     return text
 
 
 def _marked(text: str, parameters: Parameters, depth: int = 0) -> Written:
-    """Return the calls of a text that consists of them, and whether nothing else stands in it."""
+    """Return the calls of a string that consists of them, and whether nothing else is in it."""
     calls: list[Call] = []
     place, whole = 0, True
     while place < len(text) and len(calls) <= MOST_CALLS:
@@ -291,7 +291,7 @@ def _marked(text: str, parameters: Parameters, depth: int = 0) -> Written:
 
 
 def _read(parts: Mapping[str, str | None], parameters: Parameters, depth: int) -> list[Call]:
-    """Return the calls that one piece of a text is."""
+    """Return the calls that one piece of a string is."""
     name, body = parts.get("name"), (parts.get("body") or "").strip()
     if name is None:
         inner = _marked(body, parameters, depth + 1) if body.startswith("<") and depth < MOST_NESTED else None
@@ -311,7 +311,7 @@ def _read(parts: Mapping[str, str | None], parameters: Parameters, depth: int) -
 
 
 def _named_first(body: str, parameters: Parameters) -> list[Call]:
-    """Return the call whose name stands on the first line, before its arguments."""
+    """Return the call whose name is on the first line, before its arguments."""
     name, _, rest = body.partition("\n" if "\n" in body else "<")
     rest = rest if "\n" in body else f"<{rest}"
     arguments = _arguments(rest, parameters(name.strip()) or {}) if re.fullmatch(r"[\w.:-]+", name.strip()) else None
@@ -319,7 +319,7 @@ def _named_first(body: str, parameters: Parameters) -> list[Call]:
 
 
 def _arguments(body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments that stand each between marks of its own; None when something else stands there."""
+    """Return the arguments that stand each between marks of its own; None when something else is there."""
     given = schema.get("properties")
     properties: Mapping[str, Any] = given if isinstance(given, dict) else {}
     found: dict[str, Any] = {}
@@ -340,7 +340,7 @@ _TEXT: tuple[Literal["string"], None] = ("string", None)
 
 
 def _value(text: str, schema: Any, kind: str | None) -> Any:
-    """Return a value as its schema takes it: a text stays one, unless the schema wants something else."""
+    """Return a value as its schema takes it: a string stays one, unless the schema wants something else."""
     wanted = schema.get("type") if isinstance(schema, dict) else None
     inner = text.removeprefix("\n")
     inner = inner.removesuffix("\n")

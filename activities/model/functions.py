@@ -67,6 +67,6 @@ def functions_for(
             if (about := definition.offered()) is not None
         ),
         *(function(tool.function, tool.description[:1024], brief(tool.parameters)) for tool in tools),
-        # Last, because it comes later: what stands before it stays the same.
+        # Last, because it comes later: the part before it stays the same.
         *(READING if reading else ()),
     ]

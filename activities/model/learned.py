@@ -1,6 +1,6 @@
-"""What endpoints have refused, and how they are spoken to since; the worker keeps it in a file of its home.
+"""The lessons from refusals of endpoints, and how they are spoken to since; the worker keeps them in a file.
 
-`backstay doctor` shows it. What a run has learned stands in its transcript too, so that any worker knows it.
+`backstay doctor` shows them. A run's lessons are in its transcript too, so that any worker knows them.
 """
 
 import time
@@ -84,7 +84,7 @@ class LearnedDialects:
         log.info("model.learned", model=target.name, where=target.where, lesson=dict(lesson))
         key = _key(target)
         replaced = known.pop(key, None)
-        # What is added does not keep for longer what was there.
+        # A new lesson does not keep the older ones for longer.
         at = replaced.at if replaced is not None and last else self._clock()
         known[key] = Learned(model=target.name, where=target.where, lesson=together, why=why, at=at)
         self._file.keep(known)

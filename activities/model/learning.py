@@ -70,7 +70,7 @@ class Lessons:
         while guess and self.guessed < len(self.guesses):
             lesson = self.guesses[self.guessed]
             self.guessed += 1
-            # Each by itself: what did not help is no part of how the endpoint is spoken to.
+            # Each by itself: a change that did not help is not part of how the endpoint is spoken to.
             self.sure = self.dialect = self.sure or self.dialect
             if self._takes(self._next(lesson), request):
                 return True

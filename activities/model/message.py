@@ -1,6 +1,6 @@
 """Bring what an endpoint answers into one form, and keep apart what it puts beside its words and calls.
 
-What stands beside them means nothing to the engine. Some endpoints want it back, unchanged.
+Other fields beside them mean nothing to the engine. Some endpoints want it back, unchanged.
 """
 
 import json
@@ -24,7 +24,7 @@ _TEXTS = ("text", "output_text")
 _GROWS = frozenset({"text", "thinking", "summary", "content", "reasoning"})
 """Texts of a part that come in pieces when an answer is streamed."""
 MOST_NESTED = 2
-"""So many times arguments may be written as JSON in a text of JSON."""
+"""This many times arguments may be written as JSON in a string of JSON."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def beside(given: Mapping[str, Any], known: frozenset[str] = _READ) -> dict[str,
 
 
 def in_one_form(message: dict[str, Any]) -> tuple[dict[str, Any], Beside]:
-    """Return a message with its words as one text and its calls as a list, and what stood beside them."""
+    """Return a message with its words as one text and its calls as a list, and what was beside them."""
     found = {name: message[name] for name in ("role", "content", "refusal") if name in message}
     if isinstance(parts := message.get("content"), list | dict):
         found["content"], refused = text_of(parts if isinstance(parts, list) else [parts])
@@ -112,14 +112,14 @@ def _once(calls: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
 
 
 def _as_function(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call in the usual form, where its name stands beside its arguments."""
+    """Return a call in the usual form, where its name is beside its arguments."""
     if "function" in call or not isinstance(call.get("name"), str):
         return call
     return {**call, "function": {"name": call["name"], "arguments": call.get("arguments", call.get("input"))}}
 
 
 def text_of(parts: Iterable[Any]) -> tuple[str, str]:
-    """Return the words of content that comes as parts, and those of a refusal in it; thoughts are no words."""
+    """Return the words of content that comes as parts, and those of a refusal in it; thoughts are not words."""
     texts: list[str] = []
     refusals: list[str] = []
     for part in parts:
@@ -140,7 +140,7 @@ def text_of(parts: Iterable[Any]) -> tuple[str, str]:
 
 
 def grown(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Add a piece of a streamed answer to what stands beside it: texts go on, lists get longer, objects are joined."""
+    """Add a piece of a streamed answer to what is beside it: texts go on, lists get longer, objects are joined."""
     for name, value in piece.items():
         before = known.get(name)
         match before, value:
@@ -162,7 +162,7 @@ def grown(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 
 def grown_object(known: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Add a piece of an object; a text in it is whole, unless it is one that grows."""
+    """Add a piece of an object; a string in it is whole, unless it is one that grows."""
     for name, value in piece.items():
         before = known.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
@@ -199,7 +199,7 @@ def _goes_on(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 
 
 class NoObject(ValueError):
-    """Arguments are a JSON value that is no object."""
+    """Arguments are a JSON value that is not an object."""
 
 
 @cache
@@ -241,7 +241,7 @@ def arguments_in(raw: Any) -> dict[str, Any]:
 
 
 def _value_of(text: str) -> Any:
-    """Return the value of a text; texts in it may hold line breaks as they are."""
+    """Return the value of a string; texts in it may hold line breaks as they are."""
     text = text.strip()
     if not text:
         return None

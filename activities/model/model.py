@@ -77,7 +77,7 @@ class Model(Activities):
             (fault or error).facts["unbilled"] = True
             raise fault or error from error
         sent = await self.sending.send(ask, loaded, target)
-        # What was paid for is not lost because the store is locked for a while.
+        # An answer that was paid for is not lost because the store is locked for a while.
         return await retry_while_unavailable(lambda: self._decision(ask, loaded, target, sent), for_s=self.transient_s)
 
     def _target(self, ask: calls.AskModel) -> Target:
@@ -291,7 +291,7 @@ def _asked_again(transcript: Transcript) -> int:
 
 
 def _beside(completion: Completion, found: Understood, parser: CompletionParser) -> Beside:
-    """Return what stood beside the message that is kept; nothing where its calls are not those that came."""
+    """Return what was beside the message that is kept; nothing where its calls are not those that came."""
     beside = completion.beside
     if len(parser.items[0].get("calls", ())) == len(beside.calls) and found.message is completion.message:
         return beside

@@ -1,4 +1,4 @@
-"""What the answers of the endpoint have shown of its models, for as long as the worker lives."""
+"""The facts that the answers of the endpoint have shown of its models, for as long as the worker lives."""
 
 import math
 from collections import OrderedDict
@@ -64,7 +64,7 @@ class Observations:
     """Choose by evidence how a model is asked."""
 
     def __init__(self, clock: Callable[[], float] = uptime, forgotten: ForgottenModels | None = None) -> None:
-        """Know nothing; what an operator tells the workers to forget is forgotten."""
+        """Know nothing; a lesson that an operator tells the workers to forget is forgotten."""
         self._clock = clock
         self.forgotten = forgotten or ForgottenModels()
         self._models: OrderedDict[str, Observed] = OrderedDict()
@@ -82,7 +82,7 @@ class Observations:
     def ways(self, target: Target, transcript: Transcript, *, perceives: bool = False) -> list[Way]:
         """Return how to ask a model, what is tried first first; a way that is refused, unbilled, leads to the next.
 
-        What a run has found out stands in its transcript too, where it survives the worker.
+        A run's findings are in its transcript too, where they survive the worker.
         """
         last = self._last_of(target, transcript)
         refused = self._refused(target.name) | set(last.get("refuses", ()))
@@ -117,7 +117,7 @@ class Observations:
         last = transcript.last_said(target.by) or {}
         if "refuses" not in last or self.forgotten.holds(target.name, last.get("refused_at")):
             return last
-        # What the model has written in reply to another way of asking says no more of functions.
+        # An answer of the model to another way of asking says no more of functions.
         return {name: said for name, said in last.items() if name not in {"refuses", "form"}}
 
     def note_refused(self, model: str, way: Way) -> None:
@@ -154,7 +154,7 @@ class Observations:
         self.of(model).whole_until = self._clock() + DOUBTED_S
 
     def tokens_of(self, model: str, size: int) -> int:
-        """Return how many tokens a request of so many bytes is expected to hold at most."""
+        """Return how many tokens a request of the given number of bytes is expected to hold at most."""
         return math.ceil(self.of(model).tokens_per_byte * size)
 
     def note_tokens(self, model: str, size: int, counted: int) -> None:
@@ -173,7 +173,7 @@ class Observations:
             case "text":
                 seen.texts += 1
                 if seen.texts % CHATTY == 0:
-                    # What refused JSON once may take it by now.
+                    # An endpoint that refused JSON once may take it by now.
                     seen.refuses.clear()
             case "json":
                 if len(seen.json_runs) < RUNS:

@@ -23,7 +23,7 @@ from store.blobs.shown import Missing
 
 FIELD = "opaque"
 MOST_BYTES = 131_072
-"""What may stand beside one message."""
+"""What may be beside one message."""
 _CACHED = 128
 
 log = structlog.get_logger("backstay.model")
@@ -31,7 +31,7 @@ log = structlog.get_logger("backstay.model")
 
 @dataclass
 class Opaque:
-    """Keep and find what stood beside the messages of runs."""
+    """Keep and find what was beside the messages of runs."""
 
     records: Records
     transcripts: Transcripts
@@ -54,7 +54,7 @@ class Opaque:
         return {FIELD: {"ref": ref, "of": maker(target), "bytes": size}}
 
     async def of(self, run: str, target: Target, items: Iterable[Item]) -> dict[str, Beside]:
-        """Return what stood beside messages that this very model has written, by ref."""
+        """Return what was beside messages that this very model has written, by ref."""
         own = maker(target)
         refs = [item[FIELD]["ref"] for item in items if item.get(FIELD, {}).get("of") == own]
         found = {ref: await self._read(run, ref) for ref in refs}
@@ -97,7 +97,7 @@ def _looked_at(plain: dict[str, Any], redactor: Redactor, most: int) -> tuple[in
 
 
 def with_beside(message: dict[str, Any], beside: Beside) -> dict[str, Any]:
-    """Return a message with what stood beside it; what is the engine's own to say stays as it is."""
+    """Return a message with what was beside it; the engine's own words stay as they are."""
     found = {**_foreign(beside.message), **message}
     if "tool_calls" in message:
         pairs = enumerate(message["tool_calls"])
@@ -120,7 +120,7 @@ def _at(listed: tuple[dict[str, Any], ...], place: int) -> Mapping[str, Any]:
 
 
 def masked(request: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
-    """Return a request without known secrets; what stands beside a message goes as it came, or not at all."""
+    """Return a request without known secrets; additions to a message go as they came, or not at all."""
     found = redactor.without_known(request)
     if found is request:
         return request
@@ -139,7 +139,7 @@ def _whole_or_bare(clean: dict[str, Any], given: dict[str, Any]) -> dict[str, An
 
 
 def bare(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message without what stood beside it."""
+    """Return a message without what was beside it."""
     found = {name: value for name, value in message.items() if name in OWN}
     if "tool_calls" in found:
         found["tool_calls"] = [

@@ -63,7 +63,7 @@ class WantedOutput:
 
 @dataclass
 class WantedOutputs:
-    """Load what runs want; what was looked at lately stays prepared."""
+    """Load what runs want; models looked at lately stay prepared."""
 
     blobs: ShownBlobStore
     recent: OrderedDict[tuple[str, str], WantedOutput] = field(default_factory=OrderedDict)
@@ -88,7 +88,7 @@ def require_usable(schema: dict[str, Any], redactor: Redactor) -> None:
     if fault is None and (lost := reference_fault(schema)) is not None:
         fault = f"{NAME} {lost}"
     if fault is None and (probed := fault_of(wanted.validator, None, root=ROOT, called=NAME)) is not None:
-        # Any value shows a schema that never comes to an end; that null does not fit is no fault of the schema.
+        # Any value shows a schema that never comes to an end; that null does not fit is not a fault of the schema.
         fault = f"{NAME} refers to itself without an end" if probed.endswith("takes too long to check") else None
     if fault is None and masked(schema, redactor) != schema:
         fault = f"{NAME} holds a secret, which no model may be shown; take it out"
@@ -97,11 +97,11 @@ def require_usable(schema: dict[str, Any], redactor: Redactor) -> None:
 
 
 def value_in(text: str) -> Any:
-    """Return the JSON value that a text is, or that stands in its only fenced block; raises ValueError."""
+    """Return the JSON value that a string is, or that is in its only fenced block; raises ValueError."""
     stripped = text.strip()
     if stripped.count(_FENCE) == 2:
         block = stripped.split(_FENCE)[1]
-        # The language stands behind the fence.
+        # The language is behind the fence.
         stripped = block.partition("\n")[2] if "\n" in block else block
     try:
         value = strict_json(stripped)

@@ -49,7 +49,7 @@ OUTPUT_BYTES = 16_384
 SUMMARY = 8000
 SHOWN_SOURCE = 2000
 _NOTHING_MADE = frozenset[End]({"filtered", "refused", "broken", "malformed"})
-"""Ends of answers of which no call is made: nobody knows what was meant to stand there."""
+"""Ends of answers of which no call is made: nobody knows what was meant to be there."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ class CompletionParser:
             self.finish = None
 
     async def _text_alone(self, marker: str, content: Any, text: str, *, started: bool) -> None:
-        """Take an answer that is a text without calls."""
+        """Take an answer that is text without calls."""
         spoken = without_thoughts(text)
         if marker == FURTHER:
             said = behind_marker(spoken) or "Go on."
@@ -165,7 +165,7 @@ class CompletionParser:
                 self._plain_text(text, started=started)
 
     async def _value_in_text(self, wanted: WantedOutput, content: Any, text: str) -> bool:
-        """Take a text that is the wanted value as a finish; return whether it was one."""
+        """Take text that is the wanted value as a finish; return whether it was one."""
         try:
             value = await apart(content, lambda: value_in(content if isinstance(content, str) else ""))
             refuse_deep({"output": value})
@@ -227,7 +227,7 @@ class CompletionParser:
             self.items.append({"kind": "note", "text": why_again(self.end, self.finish_reason)})
 
     def _not_finished(self, text: str) -> None:
-        """Do not take a finish that stands in an answer which is not whole, or may not be."""
+        """Do not take a finish that is in an answer which is not whole, or may not be."""
         finish, self.finish = self.finish, None
         why = why_again(self.end, self.finish_reason)
         if finish is not None and finish.call_id is not None:

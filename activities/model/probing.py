@@ -26,10 +26,10 @@ class Probed:
 
 
 async def probe(target: Target, learned: LearnedDialects, *, within_s: float) -> Probed:
-    """Ask for one token, in another form where one is refused; what helped is remembered.
+    """Ask for one token, in another form where one is refused; a change that helped is remembered.
 
     Raises ModelUnavailable or ModelRefused where the model cannot be asked at all. A refusal of the form alone is told:
-    who refuses it has read it, so the key and the model are known.
+    an endpoint that refuses it has read it, so the key and the model are known.
     """
     begun = dialect_of(target).taught(learned.of(target))
     lessons, refused = Lessons(begun), list[str]()

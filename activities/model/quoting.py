@@ -1,4 +1,4 @@
-"""Tell whether a call may be a quote: whether what makes it up stands in what a model was shown, however it is spelled.
+"""Tell whether a call may be a quote: whether what makes it up is in what a model was shown, however it is spelled.
 
 In doubt it is a quote; the model is asked again then, and nothing is done on the word of a page.
 """
@@ -14,9 +14,9 @@ from urllib.parse import unquote
 from backstay.canonical import texts_of
 
 LEAST_TELLING = 6
-"""A string of fewer characters stands in many texts by chance."""
+"""A string of fewer characters is in many texts by chance."""
 _ROUNDS = 3
-"""So many layers of escapes are taken off a text."""
+"""This many layers of escapes are taken off a string."""
 _OF_THE_MODEL = frozenset({"system", "said"})
 _OF_PEOPLE = frozenset({"task", "message"})
 _ESCAPES = re.compile(r"(?<!\\)\\++(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2}))", re.IGNORECASE)
@@ -25,7 +25,7 @@ _COLOURS = re.compile(r"\x1b?\[[0-9;]{0,20}m")
 
 
 def spelled_plainly(text: str) -> str:
-    """Return the letters and digits of a text without escapes, accents, colours and control characters."""
+    """Return the letters and digits of a string without escapes, accents, colours and control characters."""
     for _ in range(_ROUNDS):
         before = text
         text = unquote(html.unescape(_ESCAPES.sub(_unescaped, text)))
@@ -42,7 +42,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def may_be_quoted(calls: Iterable[Mapping[str, Any]], items: Iterable[Mapping[str, Any]], *, forgotten: int) -> bool:
-    """Return whether calls may come from what a model was shown: the name of a function, or a value, stands in it.
+    """Return whether calls may come from what a model was shown: the name of a function, or a value, is in it.
 
     Of what was cut or forgotten nobody knows. The words of the person hold the values of every honest call, so that
     only a name makes a quote of them.
@@ -52,7 +52,7 @@ def may_be_quoted(calls: Iterable[Mapping[str, Any]], items: Iterable[Mapping[st
         return True
     others = [_text_of(item) for item in items if item["kind"] not in _OF_PEOPLE]
     people = [_text_of(item) for item in items if item["kind"] in _OF_PEOPLE]
-    # What was read in two pieces is one text as well.
+    # Two pieces that were read one after the other are one text as well.
     read = [spelled_plainly("\n".join(others)), "".join(map(spelled_plainly, _values(others)))]
     named = [*read, spelled_plainly("\n".join(people))]
     for call in calls:
@@ -70,7 +70,7 @@ def _text_of(item: Mapping[str, Any]) -> str:
     text = str(item.get("text") or "")
     if item["kind"] != "tools":
         return text
-    # A search always names what it has found; what servers say of their tools is theirs.
+    # A search always names what it has found; servers' words about their tools are theirs.
     found = _read(text)
     hits = found.get("tools") if isinstance(found, dict) else None
     if not isinstance(hits, list):
@@ -90,7 +90,7 @@ def _values(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _read(text: Any) -> Any:
-    """Return what a text holds as JSON, else the text."""
+    """Return what a string holds as JSON, else the text."""
     try:
         return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """Read what an endpoint says when it does not answer, and recognise the cause; status and code alone say little.
 
-The wordings stand in the file beside this module: which vendor says what, and what follows from it.
+The wordings are in the file beside this module: which vendor says what, and what follows from it.
 """
 
 import json
@@ -131,7 +131,7 @@ def _said(text: str, code: str, data: Any) -> str:
 _INPUT = re.compile(r"""['"]input['"]: .*?(?=\{['"]type['"]: |\Z)""")
 _WORD = re.compile(r"\w+")
 _RUN = 4
-"""So many words in a row that were sent are repeated, and no words of the endpoint."""
+"""This many words in a row that were sent are repeated, and no words of the endpoint."""
 
 
 def own_words(refusal: Refusal, sent: str) -> str:
@@ -181,7 +181,7 @@ def _texts(data: Any, depth: int) -> Iterator[str]:
 
 
 def _texts_of_text(text: str, depth: int) -> Iterator[str]:
-    """Yield a text, or what stands in it when it is itself the JSON of an error, as gateways pass it on."""
+    """Yield a string, or what is in it when it is itself the JSON of an error, as gateways pass it on."""
     if text.lstrip()[:1] in {"{", "["}:
         try:
             inner = [*_texts(json.loads(text), depth + 1)]

@@ -81,9 +81,9 @@ def messages_of(
     beside: Mapping[str, Beside] = _NOTHING,
     media: Shown | None = None,
 ) -> list[Message]:
-    """Return the messages that native function calling expects, with what stood beside them, by ref.
+    """Return the messages that native function calling expects, with what was beside them, by ref.
 
-    What answers show comes behind the last of them, as nothing may stand between calls and their answers; without
+    Media in answers comes behind the last of them, as nothing may come between calls and their answers; without
     `media`, nothing is said of it.
     """
     found: list[Message] = []
@@ -146,7 +146,7 @@ def request_for(
 ) -> tuple[dict[str, Any], int]:
     """Return the request for the next decision or for something else, and how many items trimming left out.
 
-    `beside`: what stood beside the messages of this very model, which alone is given it back.
+    `beside`: what was beside the messages of this very model, which alone is given it back.
     `offered`: the plans that are offered as functions, and `finish` that function for a task that wants a value.
     Asked for functions or not, the answer says the same: without them it is one JSON object that holds the calls.
     """
@@ -162,7 +162,7 @@ def request_for(
     offers = _offers(ask, transcript)
     functions = _broken_up(functions_for(catalog, transcript.visible(), offered=offered, finish=finish, **offers))
     items, dropped = _trimmed(transcript, beside, _room(cap_tokens, room, most, functions))
-    # What is left comes last, so that the prefix stays the same from step to step and can be cached.
+    # The rest of the budget comes last, so that the prefix stays the same from step to step and can be cached.
     messages = [*messages_of(items, role, beside, media), *([_left(ask)] if ask.budget else [])]
     if way == "functions":
         return request | {"messages": messages, "tools": functions}, dropped
@@ -193,7 +193,7 @@ def _may_read_on(transcript: Transcript) -> bool:
 
 
 def _is_part(item: Item) -> bool:
-    """Return whether there is more to read than an item tells: it names a ref, and is no whole answer."""
+    """Return whether there is more to read than an item tells: it names a ref, and is not a whole answer."""
     text = str(item.get("text") or "")
     return item["kind"] not in _OWN_WORDS and '"data":' not in text[:8] and _REF.search(text) is not None
 
@@ -205,7 +205,7 @@ def _left(ask: AskModel) -> Message:
 
 
 def _with_own(beside: Mapping[str, Beside], item: Item) -> Item:
-    """Return an item, marked where it is sent with what stood beside it: then that has to have room as well."""
+    """Return an item, marked where it is sent with what was beside it: then that has to have room as well."""
     if FIELD not in item or item[FIELD]["ref"] not in beside:
         return item
     return {**item, FIELD: {**item[FIELD], SENT: True}}
@@ -240,7 +240,7 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
     for definition in catalog.definitions.values():
         if definition.is_found:
             named.setdefault(definition.provider, []).append(definition.name.partition(".")[2])
-    # What has changed since it was first read, or last accepted, is not shown before somebody accepts it.
+    # A definition that has changed since it was first read, or last accepted, is not shown before somebody accepts it.
     spoken = {name: one_line(text, 300) for name, text in catalog.instructions.items() if name not in catalog.changed}
     servers = [
         f"{one_line(provider, 60)}: {one_line(', '.join(names[:NAMED_TOOLS]), 400)} ({len(names)} tools)"
@@ -261,7 +261,7 @@ def _perceiving(transcript: Transcript, catalog: Catalog, system_role: str, way:
 def _reviewing(
     work: PlanWork, results: Mapping[int, str], transcript: Transcript, system_role: str, way: Way
 ) -> dict[str, Any]:
-    """Return the part of a request that asks for a verdict; what others wrote is data, and long answers are cut."""
+    """Return the part of a request that asks for a verdict; others' words are data, and long answers are cut."""
     task = next((item["text"] for item in reversed(transcript.items) if item["kind"] == "task"), "")
     room = _WORK_BYTES // (2 * max(1, len(work.steps)))
     lines = [f"Task: {task[: _WORK_BYTES // 4]}", f"Plan: {work.name}"]

@@ -19,7 +19,7 @@ _PARTS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _SCHEMAS = frozenset({*_UNIONS, "items", "prefixItems", "not", "additionalProperties", "if", "then", "else"})
 
 _FAR = 500
-"""A text of so many characters is longer than a model writes for an argument that is no document."""
+"""A string of this many characters is longer than a model writes for an argument that is not a document."""
 
 
 def brief(schema: Mapping[str, Any]) -> dict[str, Any]:

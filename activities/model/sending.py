@@ -62,7 +62,7 @@ class Loaded:
     held: Held
     wanted: WantedOutput | None
     beside: dict[str, Beside]
-    """What stood beside the messages of the model that is asked, by ref."""
+    """What was beside the messages of the model that is asked, by ref."""
     media: Shown = NOTHING
     """What the model is shown of the pictures and PDFs of the run."""
     results: dict[int, str] = field(default_factory=dict[int, str])
@@ -158,7 +158,7 @@ class Sending:
                 raise
             except RequestRefused as error:
                 if not _costs_nothing(error) and error.refusal.cause != "bad_generation":
-                    # What may have been billed is charged, and not sent again here.
+                    # A request that may have been billed is charged, and not sent again here.
                     raise
                 trial.first, trial.last = trial.first or error, error
                 found = await self._after(error, trial, prepared, loaded)
@@ -208,10 +208,11 @@ class Sending:
         request, dropped = self._request(ask, loaded, target, trial)
         most = request[LIMIT] if dialect.answer_tokens is None else min(request[LIMIT], dialect.answer_tokens)
         if trial.halvings:
-            # What is too long together may be the answer that there is to be room for.
+            # The answer that there is to be room for may be what makes it too long.
             most = max(min(most, LEAST_ANSWER), most >> trial.halvings)
         request = request | {LIMIT: most}
-        # What servers say of their tools is no answer, and can be made to carry a secret all the same.
+        # The descriptions that servers give of their tools are not answers, and can be made to carry a secret all the
+        # same.
         clean = masked(request, held.redactor) if held.handles else request
         clean, asked, content = self._within_tokens(ask, clean, dialect, loaded.media)
         form = await request_in(target, asked, content, held.redactor if held.handles else None)
@@ -406,7 +407,7 @@ def native_model(target: Target) -> Any:
 
 
 def dialect_of(target: Target) -> Dialect:
-    """Return how an endpoint is spoken to before anything was learned; vendors' own APIs are no dialects."""
+    """Return how an endpoint is spoken to before anything was learned; vendors' own APIs are not dialects."""
     return (shipped(target.where) if target.api == "chat" else PLAIN).taught(target.dialect)
 
 

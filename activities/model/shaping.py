@@ -17,7 +17,7 @@ BRIDGE = "OK."
 FILLER = "."
 """What stands for words that the model did not say, where an endpoint wants some."""
 _FILLED: Mapping[str, Any] = {"reasoning_content": " "}
-# What Google's reference names for calls that its models did not make.
+# The value that Google's reference names for calls that its models did not make.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 _PARTS = {"image_url": "images", "file": "files"}
 """By which field a dialect says whether an endpoint takes a part of a message."""

@@ -62,7 +62,7 @@ async def read_answer(parts: AsyncIterator[bytes], say: Say) -> Any:
 
     An error that comes before anything else is returned, as an endpoint sends it that does not stream.
     Raises ModelUnavailable for a stream that breaks off, AnswerBroken for one that tells of an error, BodyRefused for
-    one that is too long, and ValueError or another error of a reader for what is no completion.
+    one that is too long, and ValueError or another error of a reader for what is not a completion.
     """
     answer = StreamedAnswer(say)
     async for line in lines_of(parts):
@@ -137,7 +137,7 @@ class _Call:
     whole: Any = None
     """Arguments that came as something else than text."""
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What stands beside it, and beside what it calls, that means nothing here."""
+    """What is beside it, and beside what it calls, that means nothing here."""
     beside_function: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def is_over(self, piece: dict[str, Any]) -> bool:

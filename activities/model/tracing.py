@@ -51,7 +51,7 @@ class Tracing:
         return Lookup(traced.index)
 
     async def _advance(self, run: str, traced: _Traced, transcript: Transcript) -> bool:
-        """Cover the rest of a transcript; return False when the index covers what is no part of it."""
+        """Cover the rest of a transcript; return False when the index covers what is not part of it."""
         older: list[tuple[Said, ...]] = []
         before = transcript.before
         while before != traced.before:
@@ -112,7 +112,7 @@ def _add_recalled(index: Index, payload: Any, record: Mapping[str, Any]) -> None
 
 
 def _structured(text: str) -> Any:
-    """Return what a text holds: which fields of a table vouch for what is told by their names."""
+    """Return what a string holds: which fields of a table vouch for what is told by their names."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ def _structured(text: str) -> Any:
 
 
 def _echo_of_program(arguments: str | None) -> Echo | None:
-    """Return how to recognise what stood in a program already; None where that is not all known."""
+    """Return how to recognise what was in a program already; None where that is not all known."""
     if arguments is None or len(arguments) > MOST:
         return None
     try:

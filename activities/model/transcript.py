@@ -25,15 +25,15 @@ MOST_VISIBLE = 64
 MOST_WINDOWS, LEAST_WINDOWS = 4, 2
 """A transcript that weighs four times what the model can be shown is cut to twice that."""
 MOST_PIECES = 200
-"""From so many pieces on, a run that follows others keeps their context in one piece of its own."""
+"""From this many pieces on, a run that follows others keeps their context in one piece of its own."""
 CACHED = 256
 STEP_ROOMS = 3
 _TRIES = 3
 _MEDIA_SHARE = 2
 """The pictures and PDFs of one answer may take so large a part of what a model can be shown."""
 _NAMED = 5
-"""So many tools that a search has found are named where there is no room for what is known of them."""
-"""All answers of a step together may take so many times what one of them may."""
+"""This many tools that a search has found are named where there is no room for what is known of them."""
+"""All answers of a step together may take this many times what one of them may."""
 _OF_HITS = frozenset({"tool", "short_description", "parameters"})
 Item = dict[str, Any]
 HITS = "!engine.search_tools"
@@ -51,7 +51,7 @@ class Said(NamedTuple):
     ref: str | None
     text: str | None = None
     asked: str | None = None
-    """The program that the answer was computed by: for what stands in it as well, the answer does not vouch."""
+    """The program that the answer was computed by: for what is in it as well, the answer does not vouch."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Transcript:
         return self if self.weight <= MOST_WINDOWS * window else self.shortened(LEAST_WINDOWS * window)
 
     def shortened(self, most: int) -> "Transcript":
-        """Return the transcript without its oldest items, so that it has so many bytes at most."""
+        """Return the transcript without its oldest items, so that it has at most the given number of bytes."""
         stay, gone, _ = shorten(list(self.items), most, self.weight)
         if not gone:
             return self
@@ -266,7 +266,7 @@ class Transcripts:
             before = await blobs.put_json({"older": whole.before or None, "said": whole.said})
             extended = replace(whole, said=(), unstored_said=(), before=before)
             piece = {"older": None, "items": whole.items, "forgotten": whole.forgotten, "before": before}
-            # Of the items above some are cut; whoever reads the conversation back wants those that are new whole.
+            # Of the items above some are cut; a reader of the whole conversation wants those that are new whole.
             piece["added"] = transcript.with_items(more).unstored
         elif extended.unstored_said:
             piece["said"] = extended.unstored_said
@@ -441,7 +441,7 @@ def _said(
     if added.kind == "message":
         return Said("!person" if added.unverified else "person", None, text)
     if added.kind != "answer":
-        # What the engine tells may quote a tool or a person.
+        # The engine's own words may quote a tool or a person.
         return Said("!engine.told", None, text)
     function = called.get(added.call_id or "", {})
     name = function.get("name", "")
@@ -463,6 +463,6 @@ def _built_in(name: str, added: ContextItem, text: str, arguments: str, known: A
     if name in {"run_program", "delegate"}:
         return Said(PROGRAM, added.ref, None if added.ref else text, arguments)
     if name == "read_result" and any(ref and ref in arguments for ref in known):
-        # What is read again was told when it was first answered.
+        # A value that is read again was told when it was first answered.
         return None
     return Said(f"!engine.{name}", added.ref, None if added.ref else text)

@@ -32,7 +32,7 @@ class Understood:
 
 
 def functions_of(catalog: Catalog, offered: Mapping[str, PlanDefinition], wanted: WantedOutput | None) -> Functions:
-    """Return what tells the schema of a function's arguments, and None of what is no function."""
+    """Return what tells the schema of a function's arguments, and None of what is not a function."""
     finish = None if wanted is None else wanted.function()["function"]
 
     def parameters(name: str) -> Mapping[str, Any] | None:
@@ -58,7 +58,7 @@ def understood(
     by: str | None,
     functions: Functions,
 ) -> Understood:
-    """Return what a model answered; a call that stands in its words is one only where nobody else can have said it."""
+    """Return what a model answered; a call that is in its words is one only where nobody else can have said it."""
     end, content = end_of(finish_reason, message), message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or end not in {"done", "unsaid"}:
         return Understood(message, end)

@@ -96,7 +96,7 @@ class FetchedBlobs(ShownBlobs):
         return found[name]
 
     async def _fetched(self, refs: Sequence[str]) -> dict[str, bytes]:
-        """Return what one answer holds of these payloads, and remember it; what comes in parts is read to its end."""
+        """Return what one answer holds of these payloads, and remember it; payloads in parts are read to the end."""
         answer = await self._asked(refs, 0)
         found = {part.name: part.data for part in answer.parts}
         for part in answer.parts:

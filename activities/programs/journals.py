@@ -43,7 +43,7 @@ class Journals:
         return await self.since(run, ref, "") or []
 
     async def since(self, run: str, ref: str, before: str) -> Sequence[Round] | None:
-        """Return the rounds after one of them, oldest first; None when that is no round of this journal."""
+        """Return the rounds after one of them, oldest first; None when that is not a round of this journal."""
         found: list[Round] = []
         while ref and ref != before:
             link = await self._link(run, ref)
@@ -52,7 +52,7 @@ class Journals:
         return found[::-1] if ref == before else None
 
     async def extend(self, run: str, journal: Journal, done: Round, calls: int) -> Journal:
-        """Add one round, in which the program made so many calls."""
+        """Add one round, in which the program made the given number of calls."""
         link: dict[str, Any] = {
             "kind": KIND,
             "older": journal.ref,

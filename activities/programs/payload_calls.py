@@ -52,7 +52,7 @@ class ReadPayloads(OfRun):
 class Payloads(Message):
     """Answer with as many payloads as there is room for, in their order; the last one may be a part.
 
-    What is read next after one of them comes along, as long as there is room.
+    The values that are read next after one of them come along, as long as there is room.
     """
 
     parts: tuple[PayloadPart, ...] = ()

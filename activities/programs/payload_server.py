@@ -25,7 +25,7 @@ from store.blobs.shown import RECORD, Missing, decode, ref_of, require_ref
 class PayloadServer(Activities):
     """Implement `describe_store`, `read_payloads` and `keep_payloads`.
 
-    Only what may be shown passes: sealed payloads have names that are no refs.
+    Only what may be shown passes: sealed payloads have names that are not refs.
     """
 
     @implements(describe_store)

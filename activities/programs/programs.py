@@ -97,7 +97,7 @@ class Programs:
                 ended = await self._ended(ask, halted, journal, image, program)
                 return ended.model_copy(update={"sampled": True}) if self._is_sampled(halted) else ended
             self.resources.sandbox.keep(_key(ask.program, journal), halted)
-            # Reads of stored results are no effects and are answered here, but not for ever in one activity.
+            # Reads of stored results are not effects and are answered here, but not for ever in one activity.
             if any(call.tool != RESULT for call in halted.calls) or time.monotonic() - begun > AT_A_TIME_S:
                 return await self._waiting(ask, program, halted, journal, image)
 
@@ -119,7 +119,7 @@ class Programs:
         return await self.resources.sandbox.forget(f"{ask.program}/")
 
     def _is_sampled(self, halted: RoundOutcome) -> bool:
-        """Choose one in so many of the programs that ended without a replay; one that died has no last answer."""
+        """Choose one of a number of the programs that ended without a replay; one that died has no last answer."""
         if halted.replayed or not halted.round.came or not self.resources.sample_every:
             return False
         self._ended_live += 1
@@ -246,7 +246,7 @@ class Programs:
         return Halt(kind="crashed", payload=payload, error=line, error_type=error["type"], **ended)
 
     async def _marked(self, run: str, program: Program, journal: Journal, result: str) -> bool:
-        """Return whether a text begins with a marker that the program wrote itself, and no answer that it was given."""
+        """Return whether a string begins with a marker that the program wrote itself, and no answer to it."""
         marker = marker_of(result)
         if not marker or marker not in program.source:
             return False

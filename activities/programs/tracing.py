@@ -20,12 +20,12 @@ from backstay.tools.program import Program
 from sandbox.programs.frames import RESULT, Round
 
 KEPT = 32
-"""Indexes of so many programs stay in memory; others are built again from their journals."""
+"""Indexes of at most this many programs stay in memory; others are built again from their journals."""
 MOST_LITERALS = 2000
 _LITERAL = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"|(\d[\d_.]*)")
 _UNKNOWN = Source(kind="tool", tool="engine.unknown", content="others")
 Literals = tuple[tuple[str, tuple[str, ...]], ...]
-"""Texts of a program, and the codes of the places where they stood before the model wrote them into it."""
+"""Texts of a program, and the codes of the places where they were before the model wrote them into it."""
 
 
 def literals_of(source: str, lookup: Lookup) -> Literals:

@@ -32,7 +32,7 @@ async def _remembered(store: Store, task: Task) -> tuple[AcceptedLine, ...]:
 async def _granted(toolbox: Toolbox, catalog: Catalog, task: Task) -> tuple[AcceptedLine, ...]:
     """Return the line that lets a job run, where the operator has granted it and the plugin's files are still those.
 
-    Like a decision that is remembered, it stands in for the default of the policy and for nothing else.
+    Like a decision that is remembered, it replaces the default of the policy and nothing else.
     """
     definition = catalog.definitions.get(job_tool(task))
     if definition is None:

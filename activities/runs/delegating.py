@@ -117,7 +117,7 @@ class Delegating(Activities):
             return calls.EndedSubruns(subruns=tuple(_open(child) for child in children))
         for child in children:
             if child.row is not None:
-                # What a sub-run says may hold handles, which its reader may pass on.
+                # The words of a sub-run may hold handles, which its reader may pass on.
                 await self.store.runs.take_handles(ask.run, child.row.run)
         await self.begin(ask)
         free = await self.store.subruns.adopt(ask.run, [told.workflow_id for told in ask.children], ask.first_effect)
@@ -193,7 +193,7 @@ class Delegating(Activities):
         return {name: value for name, value in told.items() if value not in (None, "", {}, [])}
 
     async def _uncut(self, run: str, value: Any) -> Any:
-        """Return an output, also one that the sub-run has stored apart: whoever reads it here has another run."""
+        """Return an output, also one that the sub-run has stored apart: the reader here has another run."""
         match value:
             case {"ref": str() as ref, "note": str()} if len(value) == 2:
                 with suppress(BackstayError):

@@ -22,7 +22,7 @@ MOST_EVENTS = 1000
 _USED = ("input_cached_tokens", "input_new_tokens", "output_tokens", "cost_usd")
 _CALLED = frozenset({"action.called", "action.failed"})
 FIRST_EVENTS = 50
-"""A run that asks a model has asked it within so many events, or has not done anything yet."""
+"""A run that asks a model has asked it within this many events, or has not done anything yet."""
 
 
 class Told:
@@ -50,7 +50,7 @@ class Told:
         else:
             piece = await self._piece(context)
             messages = messages_of([*piece.get("system", []), *piece["items"]], self._system_role)
-            # What was said before is told by the run that it follows.
+            # Earlier words are told by the run that it follows.
             follows = {} if row.follows is None else {"follows": row.follows.rpartition("/")[0]}
             self._add([message | follows for message in messages], 0)
 

@@ -104,7 +104,7 @@ class Remembering(Activities):
             found.append(Remembered(call, asked))
             if (ref := _ref(event)) and (words := await self._words(ask.run, ref)):
                 by_tool = {"ref": ref, "source": without_ref(told.get(ref, UNKNOWN_SOURCE)), "written_by": tool}
-                # What was asked for tells what an answer is about.
+                # The request tells what an answer is about.
                 words = list(dict.fromkeys([*asked, *words]))[:MOST_INDEXED]
                 found.append(Remembered(item(event.n, "tool_output", at, **named, **by_tool), words))
         last = max((event.n for event in events), default=0) + 1

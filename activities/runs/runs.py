@@ -294,7 +294,8 @@ class Runs(Activities):
         `opened`: the profile of the run, and the queue of its programs, if any.
         """
         if before is not None:
-            # Only now, when nothing is left that could refuse the task: what is taken over is pruned with the run.
+            # Only now, when nothing is left that could refuse the task: a payload that is taken over is pruned with the
+            # run.
             await self.following.take_over(run, before.row if isinstance(before, Inherited) else before)
         known = {"profile": opened["profile"], "programs": bool(opened.get("sandbox_queue"))}
         items, said = await self._first_items(run, task, known)
@@ -427,7 +428,7 @@ class Runs(Activities):
             # A model may report outputs that look the same.
             if not (isinstance(step, dict) and step.get("ref") in refs and "data" in step):
                 continue
-            # What does not pass whole, or cannot be read now, is read by its ref.
+            # An answer that does not pass whole, or cannot be read now, is read by its ref.
             answer = None
             with suppress(BackstayError):
                 answer = (await self.records.digest(ask.run, str(step["ref"]))).get("data")
@@ -458,7 +459,7 @@ def _require_granted(task: Task, catalog: Catalog) -> None:
 def _require_checks(profile: Profile, catalog: Catalog) -> None:
     """Raise TaskInvalid when a custom check of the review calls no tool that reads.
 
-    What a server offers that is down now is not known; a check that cannot be made later counts as 0.
+    The tools of a server that is down now are not known; a check that cannot be made later counts as 0.
     """
     if profile.review is None:
         return

@@ -185,7 +185,7 @@ class _Calls(WorkflowOutboundInterceptor):
             case calls.CallTool(), _:
                 self._called(ask, answer if isinstance(answer, ToolResult) else _NO_ANSWER)
             case _:
-                pass  # what was not made is made again
+                pass  # a call that was not made is made again
 
     def _asked(self, ask: calls.AskModel, answer: Any) -> None:
         if isinstance(answer, Decision):
@@ -201,7 +201,7 @@ class _Calls(WorkflowOutboundInterceptor):
 
 
 def _is_new() -> bool:
-    """Return whether this happens now; what is replayed was counted by the worker that saw it first."""
+    """Return whether this happens now; a replayed call was counted by the worker that saw it first."""
     return not workflow.unsafe.is_replaying_history_events()
 
 

@@ -146,7 +146,7 @@ class RunTrace:
         failed: bool = False,
     ) -> None:
         """Send a span, named with the one that it is a part of, and with its beginning and end."""
-        # What is replayed was sent by the worker that saw it first.
+        # Spans of a replay were sent by the worker that saw them first.
         if not workflow.unsafe.is_replaying_history_events():
             self._exporting.send(name, spans, times, {**self._about, **said}, failed=failed)
 

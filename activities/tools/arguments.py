@@ -82,7 +82,7 @@ class Arguments:
             return unescape_lookalikes(arguments)
         known = await self.records.store.secrets.reveal(run, handles)
         _refuse_unknown(handles, known)
-        # In this order: what only looked like a handle when it came in is none now.
+        # In this order: text that only looked like a handle when it came in is none now.
         values = {handle: secret.value for handle, secret in known.items()}
         return unescape_lookalikes(replace_handles(arguments, values))
 

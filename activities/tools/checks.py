@@ -53,7 +53,7 @@ class Checks(ToolActivities):
             folded = await self.arguments.fold(ask.run, definition.provider, whole)
             sources = None if ask.theirs is None else await self._brought(ask, whole, catalog)
             if ask.resolved:
-                # What is looked at is what would be sent; history keeps what the plan says.
+                # The check looks at what would be sent; history keeps what the plan says.
                 whole = await self.arguments.referred(ask.run, whole, ask.references)
             if ask.judge and ask.resolved:
                 await self._require_allowed(ask, definition, whole)
@@ -116,7 +116,7 @@ class Checks(ToolActivities):
             shown = await self.records.shown(ask.run, ref)
             await apart(shown, lambda code=code, shown=shown, echo=echo: index.add_answer(code, shown, echo))
             if echo is not None and ask.by_model:
-                # What it repeats came from the model, which may have read it anywhere.
+                # The parts that it repeats came from the model, which may have read them anywhere.
                 code = doubted(code)
                 await apart(shown, lambda code=code, shown=shown: index.add_answer(code, shown))
         resolved = await self.arguments.referred(ask.run, whole, ask.references) if ask.resolved else whole

@@ -87,7 +87,7 @@ class Declared(ToolActivities):
             raise ToolNotFound(f"{row.tool} declares no check")
         arguments = (await self.compensation(ask))[1] if undo else await self._sent_arguments(row)
         if undo and digest_of(arguments) != row.args_digest:
-            # What takes the effect back was declared anew since it was sent.
+            # The tool that takes the effect back was declared anew since it was sent.
             return None
         return _Check(row, catalog, definition, declared, checker, arguments)
 

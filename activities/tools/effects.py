@@ -214,7 +214,7 @@ class Send:
         self.result = working(task) if recorded else _lost("another outcome was recorded meanwhile", 0)
 
     async def _asked(self, answer: Answer, question: InputRequired, undo: BoundUndo | None) -> ToolResult:
-        """Record that the server asks; what an older one did meanwhile is for a person to judge."""
+        """Record that the server asks; the effects of an older one meanwhile are for a person to judge."""
         shown = await self.stored(lambda: self.elicitations.keep(self.intent.run, self.provider, question))
         if not question.in_call:
             await self.record(EffectState.NOT_SENT, outcome="its server asks first")
@@ -340,7 +340,7 @@ def used_by(answer: Answer, result: ToolResult) -> ToolResult:
 def harmless_again_s(definition: Definition, arguments: dict[str, Any]) -> float | None:
     """Return for how long after its first send a call can be repeated without harm; None if it never can.
 
-    What a command told other hosts is not taken back with its files.
+    The data that a command told other hosts is not taken back with its files.
     """
     declared = definition.declaration
     if not declared.idempotent or (definition.name == NETWORKED and arguments.get(ARGUMENT)):

@@ -109,7 +109,7 @@ def _as_asked(question: InputRequired, reply: Any) -> Any:
 
 
 def _unwritten(form: Any, given: Any) -> Any:
-    """Return a value with each text that stands in its form written as it stands there."""
+    """Return a value with each text that is in its form written as it is there."""
     form = form if isinstance(form, dict) else {}
     match given:
         case dict():

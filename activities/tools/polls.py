@@ -39,7 +39,7 @@ class Polls(ToolActivities):
 
     @implements(calls.follow_task)
     async def follow_task(self, ask: calls.FollowTask) -> ToolResult:
-        """Ask about a task; what it came to is recorded as the answer. A recorded outcome is never asked about."""
+        """Ask about a task; its outcome is recorded as the answer. A recorded outcome is never asked about."""
         await self.begin(ask)
         ask = await self.as_made(ask)
         row = await self._row(ask)

@@ -56,7 +56,7 @@ class Rehearsing:
     ) -> ToolResult:
         """Return the answer that a call is said to get; raises ArgumentsInvalid for a template that cannot be filled.
 
-        Nothing is sent. What is made up holds no secrets but those that the arguments hold as handles.
+        Nothing is sent. Values that are made up hold no secrets but those that the arguments hold as handles.
         """
         template = definition.declaration.simulate
         if template is None:
@@ -90,7 +90,7 @@ def place_of(ask: calls.CallTool, definition: Definition) -> WorkspaceAccess | N
 
 
 def made_up(ask: calls.CallTool, copy: WorkspaceAccess | None) -> tuple[int, ...]:
-    """Return the rehearsed calls whose simulated values may stand in what is read from a copy of the workspace."""
+    """Return the rehearsed calls whose simulated values may be in what is read from a copy of the workspace."""
     return () if copy is None or ask.rehearsal is None else ask.rehearsal.simulated
 
 

@@ -17,7 +17,7 @@ from toolbox.catalog.catalog import Catalog
 
 PART_BYTES = 8192
 AROUND_PART = 500
-"""What is told around a part of a text takes so many bytes at most."""
+"""What is told around a part of a string takes at most this many bytes."""
 MARKED = 8000
 """The most characters of a marked text that the workflow is told."""
 
@@ -31,7 +31,7 @@ class Searches(Activities):
         await self.admit(ask)
         found = await self.found(ask)
         if ask.patience_s and found.starting:
-            # The search is made again; what it finds then is told.
+            # The search is made again; the hits are told then.
             await self.tell(ask)
         else:
             await self.tell(ask, as_drafts(ask.happened(found.count, found.catalog), ask.draft))
@@ -43,7 +43,7 @@ class Searches(Activities):
         # Where the servers that are to be searched have nothing, all of them are searched.
         hits = _hits(catalog, ask, ask.servers) or _hits(catalog, ask, ())
         if ask.builtin and not ask.step:
-            # Whoever was given a workspace is shown what it can do there, whatever the task's own words.
+            # A run that was given a workspace is shown what it can do there, whatever the task's own words.
             found = {hit.tool for hit in hits}
             own = (catalog.search(f"{provider}.", ask.detail_level, ask.limit) for provider in ask.builtin)
             hits = [
@@ -65,7 +65,7 @@ class Searches(Activities):
 
     @implements(calls.read_result)
     async def read_result(self, ask: calls.ReadStored) -> ToolResult:
-        """Cut a part out of a stored result; what it returns is shown form only."""
+        """Cut a part out of a stored result; its result is shown form only."""
         await self.begin(ask)
         try:
             value = at_path(await self.records.named_by_a_model(ask.run, ask.ref), ask.path)
@@ -79,7 +79,7 @@ class Searches(Activities):
 
     @implements(calls.digest)
     async def digest(self, ask: calls.DigestPayload) -> ToolResult:
-        """Store a payload that is no tool's answer, as a digest."""
+        """Store a payload that is not a tool's answer, as a digest."""
         await self.begin(ask)
         payload = await self.store.blobs.of(ask.run).get_json(ask.payload)
         read = payload.pop(READ, ()) if isinstance(payload, dict) else ()
@@ -109,7 +109,7 @@ def _hits(catalog: Catalog, ask: calls.FindTools, servers: tuple[str, ...]) -> l
 
 
 def cut(value: Any, offset: int, limit: int, room: int) -> Any:
-    """Return a window of a list, or of a text as many bytes as have room, with what lies around it; others whole."""
+    """Return a window of a list, or of a string as many bytes as have room, with what lies around it; others whole."""
     match value:
         case list():
             part = value[offset : offset + max(1, limit)]

@@ -65,7 +65,7 @@ class Tools(ToolActivities):
     async def call_tool(self, ask: calls.CallTool) -> ToolResult:
         """Call one tool; an effect is recorded before it is sent and settled after."""
         made = ask if ask.purpose in {"call", "simulate"} else await self.as_made(ask)
-        # What permits an effect is written with its intent, but where a run takes back what a sub-run has made.
+        # The permission for an effect is written with its intent, but where a run takes back what a sub-run has made.
         begun = ask if ask.effect is None or made is not ask else ask.model_copy(update={"decisions": ()})
         await self.begin(begun)
         result = await self.performed(made)
@@ -78,12 +78,12 @@ class Tools(ToolActivities):
             untold = ask.model_copy(update={"events": (), "numbered": ()})
             await self.tell(untold, as_drafts(ask.happened(result), ask.draft))
         except StoreUnavailable:
-            # What was sent counts more than its event, which the workflow tells itself.
+            # The call that was sent counts more than its event, which the workflow tells itself.
             return result.model_copy(update={"untold": True})
         return result
 
     async def performed(self, ask: calls.CallTool) -> ToolResult:
-        """Make one call; what is wrong with it before it is sent is an answer. Tells no event."""
+        """Make one call; a fault in it before it is sent is an answer. Tells no event."""
         result = await self._performed(ask)
         if not ask.draft or result.question is not None:
             return result
@@ -178,7 +178,7 @@ class Tools(ToolActivities):
             return to_tool, None
         if isinstance(said, Deny):
             raise Denied(f"denied by a safety policy: {said.why}")
-        # Whoever answers the tool's own question was asked about a call that had passed.
+        # The person who answers the tool's own question was asked about a call that had passed.
         if said is None or reply is not None:
             return to_tool, None
         request = ElicitationRequest(key="safety", message=f"a safety policy: {said.why}", form={"type": "boolean"})

@@ -1,4 +1,4 @@
-"""What is asked of people, and what they answer."""
+"""The questions that people are asked, and their answers."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -208,7 +208,7 @@ class ApprovalRequest(Frozen):
     def unchecked(self) -> tuple[str, str]:
         """Return who says something about it that nobody checked, such as "the model", and what they say.
 
-        What they say is empty where the plan's title has said it.
+        The text of each is empty where the plan's title has said it.
         """
         if self.proposal is None:
             return "the model", self.reason

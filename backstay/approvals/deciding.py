@@ -44,7 +44,8 @@ def admit(data: Any) -> Approval:
 def readable(data: Any) -> Any:
     """Return a decision that came without a way back, its answer cut to what the model can be given.
 
-    Whoever sends a signal would not learn that it was refused. What is signed, and what is no text, stays as it is.
+    The sender of a signal would not learn that it was refused. Signed answers, and those that are not text, stay as
+    they are.
     """
     if not isinstance(data, dict) or data.get("verdict") != Verdict.ANSWER or data.get("proof") is not None:
         return data
@@ -280,7 +281,7 @@ def _refused_remember(request: ApprovalRequest, approval: Approval) -> DecisionR
 def asks_again(request: ApprovalRequest, approval: Approval) -> bool:
     """Return whether a change is asked about again before any call is made.
 
-    So it is wherever a decision with `modify` says nothing of a call: a change is no word about the calls beside it.
+    So it is wherever a decision with `modify` says nothing of a call: a change is not a word about the calls beside it.
     With `approve`, whoever decides says what becomes of those. A changed plan is proposed anew in any case.
     """
     named = approval.calls or {}
@@ -379,7 +380,7 @@ def authority_over_secret(policy: Policy, handle: str) -> Authority:
                 approvers=layer.persons(found), quorum=found.quorum, no_self_approval=found.no_self_approval
             )
             authority = named if authority is None else authority.also(named)
-        # What the operator leaves to the people of the run, a task's own rule cannot give to others.
+        # A decision that the operator leaves to the people of the run cannot be given to others by a task's own rule.
         authority = authority or _who_sees(policy)
     return authority or Authority()
 

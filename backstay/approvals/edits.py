@@ -18,7 +18,8 @@ _MOST_LINES = 60
 def edited(arguments: dict[str, Any], seen: dict[str, Any], verdict: CallVerdict, where: str) -> dict[str, Any]:
     """Return the arguments of a call after a change; `seen` are they as they were shown.
 
-    What is not named stays as it is. Raises DecisionInvalid for an argument that is left out and not there.
+    Arguments that are not named stay as they are. Raises DecisionInvalid for an argument that is left out and not
+    there.
     """
     given = verdict.arguments or {}
     for name in verdict.without:

@@ -52,9 +52,10 @@ class FormField(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """Return the default as it stands in a field that nobody has touched; empty for none.
+        """Return the default as it is in a field that nobody has touched; empty for none.
 
-        A form that is shown has marks for the line breaks of its texts; whoever changes a text changes its lines.
+        A form that is shown has marks for the line breaks of its texts; a person who changes a string changes its
+        lines.
         """
         if self.default is None:
             return ""
@@ -77,7 +78,7 @@ class FormField(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """Return what fits, where a field does not show it by itself; empty for a text or a choice of any kind."""
+        """Return what fits, where a field does not show it by itself; empty for a string or a choice of any kind."""
         plain = [str(self.kind)] if self.kind in {"whole number", "number", "JSON"} else []
         return "; ".join([*plain, *self._bounds])
 
@@ -140,7 +141,7 @@ def field_name(path: tuple[str, ...]) -> str:
 
 
 def fields_of(schema: dict[str, Any]) -> list[FormField]:
-    """Return what a schema asks for; a schema that is no form is one field for the whole answer."""
+    """Return what a schema asks for; a schema that is not a form is one field for the whole answer."""
     return list(_fields(schema, (), required=True))
 
 
@@ -176,7 +177,7 @@ def _fields(schema: dict[str, Any], path: tuple[str, ...], *, required: bool) ->
     for name, inner in schema["properties"].items():
         given = inner if isinstance(inner, dict) else {}
         wanted = isinstance(demanded, list) and name in demanded
-        # What lies in an object that may be left out may be left out, too.
+        # A field of an object that may be left out may be left out, too.
         yield from _fields(given, (*path, name), required=required and wanted)
 
 
@@ -224,7 +225,7 @@ def as_typed(value: Any) -> str:
 
 
 def _quoted(typed: str) -> str:
-    """Return a text; one in quotes is read as JSON, so that an empty text and line breaks can be typed."""
+    """Return a string; one in quotes is read as JSON, so that an empty text and line breaks can be typed."""
     if len(typed) > 1 and typed[0] == typed[-1] == '"':
         try:
             return str(json.loads(typed))

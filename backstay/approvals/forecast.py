@@ -1,4 +1,4 @@
-"""What a rehearsal says that a plan or a program would do, as people approve it."""
+"""The forecast of a rehearsal: what a plan or a program would do, as people approve it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -29,13 +29,13 @@ class ForecastEntry(Frozen):
         return self.simulated and not self.assumed
 
     def shown(self, most: int) -> "ForecastEntry":
-        """Return it as people see it, with at most about so many characters of arguments."""
+        """Return it as people see it, with at most about as many characters of arguments as given."""
         shown = shown_arguments(self.arguments, most).arguments
         return self.model_copy(update={"tool": one_line(self.tool, 200), "arguments": shown})
 
 
 def shown_forecast(entries: Iterable[ForecastEntry], most: int) -> tuple[ForecastEntry, ...]:
-    """Return a forecast as people see it, with at most about so many characters of arguments in all."""
+    """Return a forecast as people see it, with at most about as many characters of arguments in all as given."""
     found = tuple(entries)
     return tuple(entry.shown(max(80, most // max(1, len(found)))) for entry in found)
 

@@ -1,7 +1,7 @@
 """Lay out the arguments of a call as lines that people read: texts as lines, lists as tables, objects line by line.
 
-Whatever an argument says, its further lines stand behind a bar, so that none can pass for another part of a request.
-It takes arguments as they are shown: texts without invisible signs, with `⏎` for a line break.
+The further lines of an argument are behind a bar, so that none can pass for another part of a request.
+It takes arguments as they are shown: texts without invisible characters, with `⏎` for a line break.
 """
 
 import difflib
@@ -16,7 +16,7 @@ from backstay.shown import CLIPPED, LINE_BREAK
 
 BAR = "│"
 _SHORT = 72
-"""A list or object of so many characters as JSON stays on the line of its name."""
+"""A list or object of at most this many characters as JSON stays on the line of its name."""
 _WIDEST = 110
 _MOST_COLUMNS = 12
 _IN_NAMES = frozenset("_-./@$#" + CLIPPED)
@@ -26,7 +26,7 @@ _GONE = object()
 
 
 def argument_lines(name: str, value: Any) -> list[str]:
-    """Return an argument as lines: the first has its name, and each further one stands behind a bar."""
+    """Return an argument as lines: the first has its name, and each further one is behind a bar."""
     return _named(_name(name), value)
 
 
@@ -39,7 +39,7 @@ def argument_parts(name: str, value: Any) -> tuple[str, list[str]]:
 
 
 def said_shortly(value: Any, most: int) -> str:
-    """Return the first line of a value, cut after so many characters."""
+    """Return the first line of a value, cut after the given number of characters."""
     first, more, _ = (value if isinstance(value, str) else _said(value)).partition(LINE_BREAK)
     return first[:most] + (CLIPPED if more or len(first) > most else "")
 
@@ -107,7 +107,7 @@ def _fits_its_line(value: dict[str, Any] | list[Any]) -> bool:
 
 
 def _said(value: Any) -> str:
-    """Return a value on one line; a text that could be taken for another value is quoted."""
+    """Return a value on one line; a string that could be taken for another value is quoted."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     quoted = not value or value[0] in "\"'{[" or value != value.strip() or _reads_as_other(value)

@@ -62,7 +62,7 @@ class Decision(Frozen):
         proposal, toggles = request.proposal, approval.toggles
         verdict, each = comes_to(request, approval), verdict_of_each(request, approval)
         if proposal is not None and proposal.no_processes_by:
-            # Whoever decided last may not be the one who said so.
+            # The person who decided last may not be the one who said so.
             toggles = (toggles or PlanToggles()).model_copy(update={"external_processes": False})
         return cls(
             verdict=verdict,
@@ -81,7 +81,7 @@ class Decision(Frozen):
 
 
 class NoticeDraft(Frozen):
-    """Hold what a workflow knows of a notice; what stays at its default does not reach history."""
+    """Hold what a workflow knows of a notice; a field at its default does not reach history."""
 
     sequence: int
     """Counted in the run, without gaps."""

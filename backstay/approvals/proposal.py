@@ -1,4 +1,4 @@
-"""What people are shown of a plan before they decide, and which part of it each of them decides."""
+"""The view of a plan that people are shown before they decide, and the part of it that each of them decides."""
 
 from collections.abc import Collection
 from typing import Any, Literal
@@ -37,7 +37,7 @@ class PlanLimits(WorkspaceLimits):
 
 
 class PlanToggles(PublicInput):
-    """Say what a plan may do; whoever approves can only narrow it, and only what is not null."""
+    """Say what a plan may do; an approver can only narrow it, and only where it is not null."""
 
     external_processes: bool | None = None
     """Whether its steps may start processes; null where none would."""

@@ -1,4 +1,4 @@
-"""Lay equal calls of a request out as a table: what they share stands once, and each row has only what is its own."""
+"""Lay equal calls of a request out as a table: values that they share are there once, and each row has only its own."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ FEWEST = 4
 """Fewer calls than these are easier to read one below the other."""
 _MOST_COLUMNS = 4
 _WIDEST = 80
-"""How many characters of a value stand in a cell; the row says the rest below."""
+"""How many characters of a value are in a cell; the row says the rest below."""
 
 
 class CallRow(NamedTuple):
@@ -58,7 +58,7 @@ def table_of(view: RequestView) -> CallTable | None:
 
 
 def _kind(call: CallView) -> tuple[object, ...]:
-    """Return what calls have in common that stand in one table."""
+    """Return what calls have in common that are in one table."""
     names = tuple(argument.name for argument in call.arguments)
     return call.tool, call.safety, call.undoable, call.undo_how, call.changes, names
 

@@ -14,7 +14,7 @@ _WHOLE = {"result": "its answer", "arguments": "its arguments"}
 
 
 def undo_words(how: str, arguments: Mapping[str, Any]) -> str:
-    """Return how a call with these arguments is undone, in words; what is no such description stays as it is."""
+    """Return how a call with these arguments is undone, in words; any other text stays as it is."""
     name, opened, inside = how.partition("(")
     if not opened or not inside.endswith(")"):
         return how

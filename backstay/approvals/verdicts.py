@@ -26,7 +26,7 @@ def verdict_of_each(request: ApprovalRequest, approval: Approval) -> dict[int, s
     asked = {call.index for call in request.calls} | {index for part in parts for index in part.steps}
     named = {index: single.verdict for index, single in (approval.calls or {}).items()}
     if approval.verdict is Verdict.MODIFY:
-        # A change is no word about the calls beside it: they are asked about again.
+        # A change is not a word about the calls beside it: they are asked about again.
         return {index: named[index] for index in sorted(asked & named.keys())}
     return {index: named.get(index, approval.verdict.value) for index in sorted(asked)}
 

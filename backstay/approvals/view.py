@@ -77,7 +77,7 @@ class CallView(NamedTuple):
     """What it would change."""
     hidden: Unseen
     marks: str = ""
-    """Of a step: how it stands in its plan."""
+    """Of a step: how it is in its plan."""
     summary: str = ""
     """Of a step: what the author of the plan says of it."""
     asked: bool = False
@@ -135,7 +135,7 @@ class CallView(NamedTuple):
 
 
 class RequestView(NamedTuple):
-    """Hold a request as people see it: the engine's facts; what the model says stands apart in it, marked."""
+    """Hold a request as people see it: the engine's facts; the model's words are apart in it, marked."""
 
     request: ApprovalRequest
     calls: tuple[CallView, ...]
@@ -213,7 +213,7 @@ def commands(workflow_id: str, request: ApprovalRequest) -> list[str]:
     }
     flags = f"--by YOU --args-digest {request.args_digest}" if request.args_digest else "--by YOU"
     named = shell_words(workflow_id, request.id)
-    # What ends the flags must stand behind them.
+    # The `--` that ends the flags must come after them.
     rest = f"{flags} {named}" if named.startswith("-") else f"{named} {flags}"
     if request.proposal is not None and len(request.calls) > 1:
         every["modify"] = "approve --reject-step STEP"

@@ -60,7 +60,7 @@ def voted(
     """Return the request with one more vote that it accepts; raises DecisionRefused for changes under a quorum."""
     verdict = comes_to(request, approval)
     vote = {"by": approval.by, "verdict": verdict.value, "verified": approval.proof is not None}
-    # What each of several people says stays with their vote until all have decided.
+    # The words of each of several people stay with their vote until all have decided.
     said = {"comment": one_line(approval.comment, MOST_KEPT)} if approval.comment else {}
     if request.proposal is not None:
         return _voted_on_plan(request, request.proposal, approval, changes, starters, vote | {"at": at} | said)

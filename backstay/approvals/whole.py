@@ -28,7 +28,7 @@ class WholeCall(Frozen):
 def unseen(request: ApprovalRequest, whole: Collection[int] = ()) -> str:
     """Return in words what a request does not show of what it asks about; empty where it shows everything.
 
-    `whole` are the calls that it shows whole by now, whatever signs stand in them.
+    `whole` are the calls that it shows whole by now, whatever characters are in them.
     """
     proposal, calls = request.proposal, [call for call in request.shown if call.index not in whole]
     said = unseen_words(
@@ -39,7 +39,7 @@ def unseen(request: ApprovalRequest, whole: Collection[int] = ()) -> str:
     )
     if proposal is None:
         return said
-    # A call that people are asked about counts itself what it hides; of other steps only the signs can tell.
+    # A call that people are asked about counts itself what it hides; of other steps only the characters can tell.
     known = {*whole, *(call.index for call in request.shown)}
     cut = [step for step in proposal.steps if step.idx not in known and _hides(step.arguments)]
     steps = "" if said or not cut else f"arguments of {len(cut)} steps are cut"
@@ -71,7 +71,7 @@ def with_all(request: ApprovalRequest, whole: Mapping[int, WholeCall]) -> Approv
 
 
 def all_shown(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments with every sign of them shown; what is nested too deep for lines is shown as JSON."""
+    """Return arguments with every character of them shown; a value nested too deep for lines is shown as JSON."""
     shown = shown_arguments(arguments, _ALL)
     if not shown.clipped:
         return shown.arguments
@@ -83,7 +83,7 @@ def all_shown(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hides(arguments: dict[str, Any]) -> bool:
-    """Return whether something is cut or kept apart in what is shown; a text may also end with that sign itself."""
+    """Return whether what is shown is cut or kept apart; a string may also end with that character itself."""
     return bool(kept_bytes(arguments)) or CLIPPED in json.dumps(arguments, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""What a run may spend, and the ledger that reserves before it spends."""
+"""The limits on what a run may spend, and the ledger that reserves before it spends."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -111,7 +111,7 @@ class Ledger(Frozen):
     """
 
     ceiling: int | None
-    """Micro-dollars; None is no ceiling."""
+    """Micro-dollars; None is not a ceiling."""
     finalize: int = 0
     """Micro-dollars kept back for one closing summary."""
     spent: int = 0
@@ -202,7 +202,7 @@ def code_runs_refused(budget: Budget, usage: Usage) -> str | None:
 
 
 def program_calls_refused(budget: Budget, made: int) -> str | None:
-    """Return why a program that has made so many calls may make no further one, or None."""
+    """Return why a program that has made this many calls may make no further one, or None."""
     allowed = budget.max_calls_per_program
     return None if allowed is None or made < allowed else exceeded(Limit.PROGRAM_CALLS, made, allowed)
 

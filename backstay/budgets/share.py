@@ -53,7 +53,7 @@ def asked_share(given: Any) -> Asked:
 
 
 class Share(Frozen):
-    """Hold how much of each limit is set apart; None is no limit."""
+    """Hold how much of each limit is set apart; None is not a limit."""
 
     max_steps: int
     max_tool_calls: int
@@ -73,7 +73,7 @@ class Share(Frozen):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return the sums as fields of a budget; what has no limit is null."""
+        """Return the sums as fields of a budget; an amount without a limit is null."""
         return {
             "max_steps": self.max_steps,
             "max_tool_calls": self.max_tool_calls,
@@ -120,7 +120,7 @@ class Spent(Frozen):
 
 
 def left_of(budget: Budget, usage: Usage, ledger: Ledger, seconds: float) -> Share:
-    """Return what is left of a run's limits; what is kept for its closing summary is not among it."""
+    """Return what is left of a run's limits; the amount kept for its closing summary is not among it."""
     most, wall = budget.max_tokens, budget.max_wall_seconds
     quotas = {tool: allowed - usage.calls_by_tool.get(tool, 0) for tool, allowed in budget.quotas.items()}
     return Share(

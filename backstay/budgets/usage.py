@@ -1,4 +1,4 @@
-"""What a run has spent."""
+"""The amounts that a run has spent."""
 
 from pydantic import Field
 

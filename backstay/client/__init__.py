@@ -19,7 +19,7 @@ _HOMES = {"Backstay": "backstay", "Run": "run", "connect": "connecting"}
 
 
 def __getattr__(name: str) -> Any:
-    # Who only looks at what Temporal knows does not load what a run is made of.
+    # Code that only looks at what Temporal knows does not load what a run is made of.
     if name in _HOMES:
         return getattr(importlib.import_module(f"backstay.client.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,7 +60,7 @@ class Execution(Frozen):
     """How many requests of it wait for people."""
     user_id: str = ""
     task: str = ""
-    """Its line; empty where it may not stand there."""
+    """Its line; empty where it may not be there."""
 
     @property
     def is_open(self) -> bool:

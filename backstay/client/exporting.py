@@ -64,7 +64,7 @@ class _Cleaned(SpanExporter):
         return Event(event.name, self._redacted(told), event.timestamp)
 
     def _redacted(self, values: dict[str, Any]) -> dict[str, Any]:
-        # Numbers are no secrets, and the names of some, such as a count of tokens, look like those of secrets.
+        # Numbers are not secrets, and the names of some, such as a count of tokens, look like those of secrets.
         texts = {name: value for name, value in values.items() if not isinstance(value, bool | int | float)}
         return values | dict(self.redact(texts))
 

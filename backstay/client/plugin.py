@@ -28,7 +28,7 @@ class BackstayPlugin(client.Plugin, worker.Plugin):
 
     Give it to `Client.connect(plugins=[...])`, which hands it to all workers of that client, or to one `Worker`.
     The engine works in a process of its own, which the plugin starts, starts again when it dies, and ends: its packages
-    have names such as `workflows`, which services use too. What it says goes to the logger `backstay.worker`.
+    have names such as `workflows`, which services use too. Its output goes to the logger `backstay.worker`.
 
     `folder`: where its `.env`, `toolbox.json` and other files are, by default the current one. `environment`: variables
     beside those of this process. `ready_within_s`: how long it may take to start.
@@ -64,7 +64,7 @@ class BackstayPlugin(client.Plugin, worker.Plugin):
         return await next(config)
 
     def configure_worker(self, config: worker.WorkerConfig) -> worker.WorkerConfig:
-        """Change nothing: what the worker serves remains its own."""
+        """Change nothing: the worker's own services remain its own."""
         return config
 
     async def run_worker(

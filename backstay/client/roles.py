@@ -17,7 +17,7 @@ Role = Literal["all", "runs", "sandbox"]
 _TRIES = 3
 """A server that is busy for a moment must not leave a whole run without programs."""
 _STORE_DIGITS = 6
-"""How much of a store's id stands in a worker's name; history repeats that name in every event of a worker."""
+"""How much of a store's id is in a worker's name; history repeats that name in every event of a worker."""
 
 
 def sandbox_queue(settings: Settings) -> str:

@@ -55,7 +55,7 @@ OPENING_S = 2.0
 
 
 class Run(Decisions):
-    """Follow one run, decide its requests, and get its Result; a lost connection is no loss."""
+    """Follow one run, decide its requests, and get its Result; a lost connection is not a loss."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Run(Decisions):
         return Timeline.model_validate(await self._query("timeline", {"after": after}))
 
     async def read(self, ref: str, path: str = "") -> Any:
-        """Return a stored result of this run, or what stands at `path` in it, such as `invoices.3.total`.
+        """Return a stored result of this run, or what is at `path` in it, such as `invoices.3.total`.
 
         Raises ArgumentsInvalid when this run has stored nothing under `ref`, or has nothing at `path`.
         """
@@ -141,7 +141,7 @@ class Run(Decisions):
         """Yield what the model was told and what it said, as messages of Chat Completions, with every answer whole.
 
         Answers of the model have `model`, `at` and `usage`, and every message its `step`. Of a plan, the calls of its
-        steps take the place of what a model says. Nothing of it comes to stand in the history of an open run.
+        steps take the place of what a model says. Nothing of it gets into the history of an open run.
         """
         following: int | None = 0
         while following is not None:
@@ -305,7 +305,7 @@ class Run(Decisions):
     ) -> dict[str, Any]:
         """Tell the model of an open run something, which it reads at its next step; it decides nothing.
 
-        Raises DecisionRefused when no model would read it, and DecisionInvalid for a text that is empty or too long.
+        Raises DecisionRefused when no model would read it, and DecisionInvalid for a string that is empty or too long.
         """
         said = {"text": text} | ({} if event_id is None else {"event_id": event_id})
         return await self._update("message", said, by=by, key=key)
@@ -321,7 +321,7 @@ class Run(Decisions):
         return await self._follow(text, id=id, **fields)
 
     async def cancel(self) -> None:
-        """Cancel the run; what it did is undone, unless the task says otherwise."""
+        """Cancel the run; its effects are undone, unless the task says otherwise."""
         with translated_errors(self.id):
             await self._handle.cancel(rpc_timeout=ANSWERED_WITHIN)
 
@@ -331,8 +331,8 @@ class Run(Decisions):
         """Undo effects, those after step `to_step` or all; an open run continues afterwards.
 
         `taken` is set once a worker has taken the wish; to undo may take longer.
-        For an ended run it starts `UndoRun` and waits for it; what could not be undone is in the list, as parked.
-        Raises QuorumPending when several people must ask for it and too few have.
+        For an ended run it starts `UndoRun` and waits for it; an effect that could not be undone is in the list, as
+        parked. Raises QuorumPending when several people must ask for it and too few have.
         """
         if not await self.is_open():
             undoing = await self.start_undo(to_step, by=by)
@@ -363,7 +363,7 @@ class Run(Decisions):
     ) -> dict[str, Any]:
         payload = {**payload, "by": by} if by else payload
         key = key or self._key
-        # Whoever can reach the run may read it; what was signed for what a person was shown stays so.
+        # Everyone who can reach the run may read it; a signature for what a person was shown stays so.
         if key is not None and name != "read" and "proof" not in payload:
             payload = await self.sign(name, payload, key=key)
         update_id = payload.get("event_id") or str(uuid.uuid4())

@@ -20,7 +20,7 @@ PROOF_S = 300
 def signed(
     key: bytes | None, binding: proof.Binding, payload: dict[str, Any], *, life_s: float = PROOF_S
 ) -> dict[str, Any]:
-    """Return a payload with a proof for one thing, valid from now on for so many seconds.
+    """Return a payload with a proof for one thing, valid from now on for the given seconds.
 
     Raises SettingsInvalid without a key.
     """

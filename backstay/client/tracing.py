@@ -39,7 +39,7 @@ def header_of(context: SpanContext) -> Payload:
 
 
 def context_in(headers: Mapping[str, Payload]) -> SpanContext | None:
-    """Return the span that headers name, if they name one; what cannot be read names none."""
+    """Return the span that headers name, if they name one; context that cannot be read names none."""
     if (header := headers.get(HEADER)) is None:
         return None
     try:

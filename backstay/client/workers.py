@@ -1,4 +1,4 @@
-"""Who takes the work of a task queue, and why a run does not answer."""
+"""The workers that take the work of a task queue, and why a run does not answer."""
 
 import asyncio
 import time
@@ -86,7 +86,7 @@ async def _mind(client: Client, workflow_id: str, say: Callable[[str], None]) ->
     while True:
         await asyncio.sleep(pause)
         pause = min(_LONGEST_S, 2 * pause)
-        # Whoever waits is told of an outage of Temporal elsewhere.
+        # A caller that waits is told of an outage of Temporal elsewhere.
         with suppress(RPCError):
             if (why := await _unattended(client, workflow_id)) is not None:
                 say(why)

@@ -1,7 +1,7 @@
 """Break up, in the words of others, what a model could take for the words of the engine or of its own template.
 
-An invisible sign after the first character does it. In what the model writes, it is taken out again, so that a file
-that holds such words can be read and written.
+An invisible character after the first character does it. In what the model writes, it is taken out again, so that a
+file that holds such words can be read and written.
 """
 
 import re
@@ -30,7 +30,7 @@ def _words() -> re.Pattern[str]:
 
 
 def break_up(text: str) -> str:
-    """Return a text with those words broken up; those that were broken up before are told apart."""
+    """Return a string with those words broken up; those that were broken up before are told apart."""
     return _words().sub(lambda found: f"{found[0]}{JOINER}", text)
 
 

@@ -12,7 +12,7 @@ _TAIL, _MATCHES = 0.3, 0.25
 _MARK = 80
 """Bytes that the line takes which says what is left out."""
 _LOOKED_AT = 500_000
-"""Characters in the middle of a text in which matching lines are looked for."""
+"""Characters in the middle of a string in which matching lines are looked for."""
 _LONGEST_MATCH = 400
 _MOST_MATCHES = 200
 _NEAR = 8
@@ -24,7 +24,7 @@ _TELLING = frozenset[str](data_beside(__file__)["telling"].split())
 
 
 class Gap(NamedTuple):
-    """Say what is left out between two pieces of a text: where it begins, and how long it is, in characters."""
+    """Say what is left out between two pieces of a string: where it begins, and how long it is, in characters."""
 
     start: int
     length: int
@@ -32,7 +32,7 @@ class Gap(NamedTuple):
 
 
 def cut_text(text: str, room: int, wanted: AbstractSet[str] = frozenset()) -> list[str | Gap]:
-    """Return pieces of a text that have at most so many bytes of UTF-8 together, and what is left out between them."""
+    """Return pieces of a string, at most `room` bytes of UTF-8 together, and what is left out between them."""
     characters = room * len(text) // max(size_of_text(text), 1)
     fitting: list[str | Gap] = []
     for _ in range(_TRIES):
@@ -41,13 +41,13 @@ def cut_text(text: str, room: int, wanted: AbstractSet[str] = frozenset()) -> li
         fitting = pieces if taken <= room or not fitting else fitting
         if room * _FULL <= taken <= room:
             break
-        # Its signs are not equally long everywhere.
+        # Its characters are not equally long everywhere.
         characters = min(characters * room // (taken + 1), len(text) - 1)
     return fitting
 
 
 def size_of_text(text: str) -> int:
-    """Return the bytes of UTF-8 that a text has."""
+    """Return the bytes of UTF-8 that a string has."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 

@@ -28,7 +28,7 @@ MOST_CHARS = 4000
 ANSWER_CHARS = 16_384
 """What a model is shown of one answer, where the operator says nothing else."""
 _AROUND = 200
-"""Bytes that the engine's own lines around a text take."""
+"""Bytes that the engine's own lines around a string take."""
 _STEPS = 7
 _ENTRY = 3
 """The share of a digest that its first entry may take: a third."""
@@ -112,7 +112,7 @@ def digest_of_result(
 
 
 def _as_texts(payload: Any, max_chars: int, wanted: AbstractSet[str]) -> dict[str, Any] | None:
-    """Return a payload whose bulk are texts, whole or with these cut; None for a table, also within a text."""
+    """Return a payload whose bulk are texts, whole or with these cut; None for a table, also within a string."""
     found = LongTexts.of(payload, max_chars)
     if found is None:
         return None
@@ -299,7 +299,7 @@ class _Summary:
         return {**place, "rows": rows, "columns": columns, **self._beside(detail)}
 
     def _beside(self, detail: Detail) -> dict[str, Any]:
-        """Return plain values that stand beside the table, such as a total, or where the next page begins."""
+        """Return plain values that are beside the table, such as a total, or where the next page begins."""
         if self.table is None or not self.table.path:
             return {}
         plain = {name: value for name, value in self.data.items() if isinstance(value, str | int | float)}

@@ -21,7 +21,7 @@ class Excerpt:
     def __init__(
         self, text: int, items: int, *, widest: int = 40, deepest: int = 5, wanted: AbstractSet[str] = frozenset()
     ) -> None:
-        """Keep at most so many characters of a text, items of a list, names of an object, and levels.
+        """Keep at most the given numbers of characters of a string, items of a list, names of an object, and levels.
 
         Of an object with too many names, those that hold a wanted word are kept first.
         """
@@ -63,7 +63,7 @@ def wanted_first(items: Mapping[str, Value], wanted: AbstractSet[str], room: int
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text or of a name, so that `unit_price`, `unitPrice` and "prices" have one in common."""
+    """Return the words of a string or of a name, so that `unit_price`, `unitPrice` and "prices" have one in common."""
     return frozenset(word.casefold().rstrip("s") for word in _WORD.findall(text))
 
 

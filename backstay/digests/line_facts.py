@@ -25,7 +25,7 @@ _MAIL = re.compile(r"(?:^|>\s?)(From|Subject|Date):\s*(.{1,200})", re.IGNORECASE
 
 
 class LineFacts:
-    """Facts about the lines of a text."""
+    """Facts about the lines of a string."""
 
     def __init__(self, lines: list[str]) -> None:
         """Read every line once."""

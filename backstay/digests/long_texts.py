@@ -13,7 +13,7 @@ MOST_TEXTS = 8
 _DEEPEST = 4
 _SHORT = 200
 LEAST_CUT = 400
-"""A text of which less has room is left out, and only said to be there."""
+"""A string of which less has room is left out, and only said to be there."""
 _REST = 2048
 
 
@@ -33,7 +33,7 @@ def texts_at(value: Any, pointer: str = "", depth: int = 0) -> Iterator[tuple[st
 
 
 def without_texts(value: Any, instead: dict[str, str], pointer: str = "") -> Any:
-    """Return a payload with something in place of the texts that stand at these places."""
+    """Return a payload with something in place of the texts that are at these places."""
     if pointer in instead:
         return instead[pointer]
     match value:
@@ -86,7 +86,7 @@ class LongTexts:
 
 
 def shared(sizes: dict[str, int], room: int) -> dict[str, int]:
-    """Return how much of a room each may take: what small ones leave goes to the large ones.
+    """Return how much of a room each may take: room that small ones leave goes to the large ones.
 
     They never take more than the room together; the last ones get nothing where it is too small for all.
     """

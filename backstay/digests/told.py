@@ -7,9 +7,9 @@
     …
     ⟦end of text 1⟧
 
-A short answer stands by itself, without a ref that nobody needs. What stands in the texts, and in the JSON, cannot pass
-for one of these lines: it is broken up. Neither can it pass for what the engine itself answers: that is an object which
-has one of the fields of `OWN`, and others' objects with such a field stand under `data`.
+A short answer stands by itself, without a ref that nobody needs. What is in the texts, and in the JSON, cannot pass for
+one of these lines: it is broken up. Neither can it pass for what the engine itself answers: that is an object which has
+one of the fields of `OWN`, and others' objects with such a field are under `data`.
 """
 
 import json
@@ -81,7 +81,7 @@ def _payload_of(answer: dict[str, Any]) -> tuple[str, Any, dict[str, tuple[str, 
 
 def _written(head: dict[str, Any], texts: list[tuple[str, dict[str, Any]]]) -> str:
     if head.get("data") == "⟦text 1⟧":
-        # A text by itself has one line about it.
+        # A string by itself has one line about it.
         about = {name: value for name, value in head.items() if name != "data"}
         texts = [(texts[0][0], texts[0][1] | about)]
         head = {}
@@ -111,15 +111,15 @@ def _joined(pieces: list[Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _broken_name(pointer: str) -> str:
-    """Return a pointer to where a text stands when the names on its way are broken up."""
+    """Return a pointer to where a string stands when the names on its way are broken up."""
     _, *parts = pointer.split("/")
     return "".join(pointer_to("", break_up(key_of(part))) for part in parts)
 
 
 def read_told(text: str) -> Any:
-    """Return what `told` has written as a JSON value: whole texts stand in the data, cut ones are told to be so.
+    """Return what `told` has written as a JSON value: whole texts are in the data, cut ones are told to be so.
 
-    A text that is neither that nor JSON stays a text.
+    A string that is neither that nor JSON stays a string.
     """
     head, found, facts = _taken_apart(text)
     if not found:

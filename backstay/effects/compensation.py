@@ -1,4 +1,4 @@
-"""What would take effects back, in the order it must happen."""
+"""The calls that would take effects back, in the order in which they must happen."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce

@@ -31,7 +31,7 @@ class EffectState(StrEnum):
 
 
 SAYS_SO = " says so"
-"""How the outcome ends that a person has told; the name stands before it."""
+"""How the outcome ends that a person has told; the name is before it."""
 LEGAL: dict[EffectState, frozenset[EffectState]] = {
     EffectState.PLANNED: frozenset({EffectState.DISPATCHED}),
     EffectState.DISPATCHED: frozenset(

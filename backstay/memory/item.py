@@ -16,7 +16,7 @@ TOLD_CHARACTERS = 700
 
 
 class MemoryItem(Frozen):
-    """Refer to a part of a run's record; its text stands there and nowhere else."""
+    """Refer to a part of a run's record; its text is there and nowhere else."""
 
     id: int = 0
     """Given by the store."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 _OF_RUN = 0.6
 """How much the words of its run count for an item, beside its own."""
 _LONG = 600
-"""An item of so many different words counts half as much as a short one: it has something of everything."""
+"""An item of this many different words counts half as much as a short one: it has something of everything."""
 _MOST_OF_RUN = 4
 """Items of one run that are told at most."""
 

@@ -1,6 +1,6 @@
-"""The words by which what is remembered is found again, and the part of a text that holds them.
+"""The words by which what is remembered is found again, and the part of a string that holds them.
 
-Nothing in a text or a question is ever syntax.
+Nothing in a string or a question is ever syntax.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from backstay.data_files import data_beside
 
 MOST_READ = 50_000
-"""Characters of a text that are looked at."""
+"""Characters of a string that are looked at."""
 MOST_INDEXED = 2000
 """Different words of one item by which it is found."""
 MOST_ASKED = 40
@@ -20,10 +20,10 @@ MOST_ASKED = 40
 MOST_QUERY = 2000
 """Characters of a question that are looked at."""
 _PIECE = re.compile(r"\S{1,300}")
-"""What is looked at as a whole for words that are asked for; a text without spaces is cut."""
+"""What is looked at as a whole for words that are asked for; a string without spaces is cut."""
 _MOST_FOLDED = 600
 _LEAD = 60
-"""So many characters before the first such word are told, too, where there is room."""
+"""This many characters before the first such word are told, too, where there is room."""
 _LONGEST = 48
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset(data_beside(__file__)["stop"].split())
@@ -34,8 +34,8 @@ _BEGINS = 5
 
 
 def words_of(text: str, most: int = MOST_INDEXED) -> list[str]:
-    """Return the different words of a text, in order, in the forms in which they are stored and asked for."""
-    # One sign can become eighteen.
+    """Return the different words of a string, in order, in the forms in which they are stored and asked for."""
+    # One character can become eighteen.
     folded = unicodedata.normalize("NFKC", text[:MOST_READ])[:MOST_READ].casefold()
     found: dict[str, None] = {}
     for match in _WORD.finditer(folded):
@@ -53,12 +53,12 @@ def asked_words(query: str) -> list[str]:
 
 
 def owner_word(owner: str) -> str:
-    """Return the word under which everything of one user stands in the index."""
+    """Return the word under which everything of one user is in the index."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def excerpt(text: str, wanted: Collection[str], most: int) -> str:
-    """Return at most so many characters: those that hold most of the wanted words, the first such place."""
+    """Return at most the given number of characters: those that hold most of the wanted words, the first such place."""
     if len(text) <= most:
         return text
     room = most - 2
@@ -68,7 +68,7 @@ def excerpt(text: str, wanted: Collection[str], most: int) -> str:
 
 
 def _places_of(text: str, wanted: frozenset[str]) -> list[tuple[int, int, frozenset[str]]]:
-    """Return where a text has wanted words: the beginnings and ends of such pieces, and which words."""
+    """Return where a string has wanted words: the beginnings and ends of such pieces, and which words."""
     found: list[tuple[int, int, frozenset[str]]] = []
     if not wanted:
         return found
@@ -81,7 +81,7 @@ def _places_of(text: str, wanted: frozenset[str]) -> list[tuple[int, int, frozen
 
 
 def _richest(places: Sequence[tuple[int, int, frozenset[str]]], room: int) -> int:
-    """Return where the first part begins that has most of the wanted words in so many characters."""
+    """Return where the first part begins that has most of the wanted words within the given number of characters."""
     best, at, last = 0, 0, 0
     held: Counter[str] = Counter()
     for number, (start, _, words) in enumerate(places):

@@ -13,7 +13,7 @@ from backstay.frozen import Frozen
 from backstay.task.plan import Plan, PlanStep, references_in, steps_named
 
 PROVIDER = "definitions"
-"""What stands before the id in the name under which models are offered a definition."""
+"""What is before the id in the name under which models are offered a definition."""
 _DESCRIPTION = 1000
 _ANY_OBJECT = {"type": "object"}
 _INPUT = "input."

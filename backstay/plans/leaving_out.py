@@ -12,7 +12,7 @@ class Needs:
     def __init__(self, written: Plan, checked: Sequence[PlanStep]) -> None:
         """Read the references of the steps as they were checked.
 
-        A text so long that it is stored apart shows its references only in the plan as it was `written`.
+        A string so long that it is stored apart shows its references only in the plan as it was `written`.
         """
         steps = zip(written.steps, checked, strict=True)
         self.of = tuple(steps_named(index, a.arguments, b.arguments) for index, (a, b) in enumerate(steps))

@@ -116,7 +116,7 @@ def after_rollback(state: PlanState, steps: Sequence[StepRun]) -> PlanState:
     """Return the state of a plan after effects of runs were to be taken back: all of its own, some, or none.
 
     A plan of which effects stand that nobody wanted taken back stays as it is, and so does one of which none could be.
-    Effects that have no undo are kept, which is no failure: people knew it when they approved them.
+    Effects that have no undo are kept, which is not a failure: people knew it when they approved them.
     """
     touched = {step.undone for step in steps if step.undone}
     if not touched & {"compensated", "parked"} or state not in ENDED or state is PlanState.ROLLBACK_COMPLETED:
@@ -236,7 +236,7 @@ class PlanRun(Frozen):
                 "idx": index,
                 "tool": self.plan.steps[index].tool,
                 "status": step.status.value,
-                # What was taken back did succeed before.
+                # A step that was taken back did succeed before.
                 "success": step.error is None and step.status in {StepStatus.SUCCESS, StepStatus.ROLLED_BACK},
                 "data": None,
                 "ref": step.ref,
@@ -288,7 +288,7 @@ class PlanRun(Frozen):
         return {**planned, "arguments": given, "summary": _short(planned["summary"], 300)}, how
 
     def foretold(self, most: int) -> list[dict[str, Any]]:
-        """Return what its rehearsal foretells, with at most about so many characters of arguments."""
+        """Return what its rehearsal foretells, with at most about as many characters of arguments as given."""
         forecast = () if self.rehearsal is None else self.rehearsal.forecast
         return [entry.plain() for entry in shown_forecast(forecast, most)]
 

@@ -56,7 +56,7 @@ class Rehearsal(Frozen):
         return self.model_copy(update=update)
 
     def without(self, index: int, fault: str) -> "Rehearsal":
-        """Return the rehearsal with a call that was not even tried; what is wrong begins with the type of the error."""
+        """Return the rehearsal with a call that was not even tried; the fault begins with the type of the error."""
         return self.model_copy(update={"failed": self.failed | {index: fault}})
 
     def answer(self, index: int) -> ToolResult:
@@ -95,7 +95,7 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return it as it stands in arguments."""
+        """Return it as it is in arguments."""
         return f"{OPEN}{self.idx}:{self.pointer}{CLOSE}"
 
 
@@ -150,7 +150,7 @@ def tokens_in(value: Any) -> list[Token]:
 
 
 def _parts(text: str) -> Iterator[str | Token]:
-    """Yield a text as its tokens and what stands between them."""
+    """Yield a string as its tokens and what stands between them."""
     rest = text
     while True:
         before, opened, after = rest.partition(OPEN)
@@ -243,7 +243,7 @@ def _same(foretold: Any, real: Any, answers: Mapping[int, Any]) -> bool:
 
 
 def _text(foretold: str, answers: Mapping[int, Any]) -> str | None:
-    """Return a text with the values that its tokens stand for, or None where one stands for nothing."""
+    """Return a string with the values that its tokens stand for, or None where one stands for nothing."""
     text = ""
     for part in _parts(foretold):
         value = _stands_for(part, answers) if isinstance(part, Token) else part
@@ -260,7 +260,7 @@ def _stands_for(token: Token, answers: Mapping[int, Any]) -> Any:
 def missing_value(path: str, simulated: Mapping[int, Any]) -> Any:
     """Return the token for a reference `steps.<idx>.result.<path>` that leads nowhere in a simulated answer, or None.
 
-    What a schema does not name may still be in the real answer.
+    Fields that a schema does not name may still be in the real answer.
     """
     parts = path.split(".")
     if len(parts) < 3 or parts[0] != "steps" or not parts[1].isdecimal() or int(parts[1]) not in simulated:

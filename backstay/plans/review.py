@@ -244,7 +244,7 @@ class Review(Frozen):
     @classmethod
     def of(cls, threshold: float, checks: Sequence[CheckResult]) -> Self:
         """Weigh the results; a critical check that has failed leaves no confidence."""
-        # What a model says can be made up by what it has read, so it lowers the confidence and never lifts it.
+        # A model's verdict can come from what it has read, so it lowers the confidence and never lifts it.
         others = [check for check in checks if check.name != REVIEWER]
         mean = min(_mean(checks), _mean(others or checks))
         lost = any(check.critical and check.failed for check in checks)
@@ -261,14 +261,14 @@ def _mean(checks: Sequence[CheckResult]) -> float:
 
 
 def score_of(name: CheckName, counted: int, failed: int) -> float:
-    """Return the score of a check that looked at so many things and found so many faults."""
+    """Return the score of a check that looked at a number of things and found a number of faults."""
     if name in _LOST:
         return max(0.0, round(1 - _LOST[name] * failed, 6))
     return round(max(0, counted - failed) / counted, 6) if counted else 0.0
 
 
 def judge_answer(rule: CheckRule, answer: Any) -> tuple[bool, str]:
-    """Return whether condition and range hold for the answer, and why not; what cannot be looked into does not hold."""
+    """Return whether condition and range hold for the answer, and why not; hidden values do not hold."""
     conditions: list[tuple[str, Conditions]] = []
     if rule.condition is not None:
         conditions.append(("condition", rule.condition))

@@ -1,4 +1,4 @@
-"""Lines that people had remembered while they decided: they stand in for the default, and for nothing else."""
+"""Lines that people had remembered while they decided: they replace the default, and nothing else."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -116,7 +116,7 @@ class AcceptedLine(Frozen):
 
     @property
     def _conditions(self) -> Rule:
-        # The name of a tool is no pattern.
+        # The name of a tool is not a pattern.
         return Rule(tool="*", when=self.when, only=self.only)
 
     @property

@@ -19,12 +19,12 @@ _LETTERS = frozenset(ascii_letters)
 _LONGEST_ENTITY = 33
 """With its semicolon."""
 _DIGITS = 9
-"""A number with more of them stands for no sign."""
+"""A number with more of them stands for no character."""
 _LONG_ESCAPE = 4
 
 
 def decoded(text: str) -> list[str]:
-    """Return what one program after the other may read in a text, each code taken off once; nothing for plain text."""
+    """Return what one program after the other may read in a string, each code taken off once; none for plain text."""
     codes = [decode for sign, decode in _CODES.items() if sign in text]
     found = [code(text) for code in codes]
     if len(codes) > 1:
@@ -35,13 +35,13 @@ def decoded(text: str) -> list[str]:
 
 
 def as_written(text: str) -> str:
-    """Return a text in small letters whose hosts are written in their own letters, where they stand there in ASCII."""
+    """Return a string in small letters whose hosts are written in their own letters, where they are there in ASCII."""
     first, *parts = text.split(_ASCII_LABEL)
     return first + "".join(map(_label, parts))
 
 
 def words_decoded(text: str) -> str:
-    """Return a text with the encoded words of mail, such as `=?utf-8?q?ana=40x?=`, replaced by what they stand for."""
+    """Return a string with the encoded words of mail, such as `=?utf-8?q?ana=40x?=`, replaced by their meaning."""
     if "?=" not in text or all(f"?{encoding}?" not in text for encoding in "bBqQ"):
         return text
     parts: list[str] = []
@@ -97,7 +97,7 @@ def _html(text: str) -> str:
 
 
 def _entity(part: str) -> str:
-    """Return the sign that an entity stands for, and what follows it; what is none stays as it is."""
+    """Return the character that an entity stands for, and what follows it; anything else stays as it is."""
     if part[:1] == "#":
         # Python reads no number of thousands of digits, and programs leave out the zeros before one.
         sign = part[1:2] if part[1:2] in ("x", "X") else ""
@@ -111,10 +111,10 @@ def _entity(part: str) -> str:
 
 
 def _json(text: str) -> str:
-    """Return a text with the escapes of JSON, such as the one of four digits for `@`, replaced by these signs."""
+    """Return a string with the escapes of JSON, such as the one of four digits for `@`, replaced by characters."""
     first, *parts = text.split("\\u")
     plain = first + "".join(map(_escaped, parts))
-    # Two escapes may be the halves of one sign.
+    # Two escapes may be the halves of one character.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -143,4 +143,4 @@ _CODES: dict[str, Callable[[str], str]] = {
     "=?": words_decoded,
     "\\u": _json,
 }
-"""How a code is taken off, by a sign without which it is not there."""
+"""How a code is taken off, by a character without which it is not there."""

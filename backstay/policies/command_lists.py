@@ -1,6 +1,7 @@
 """Check a command line against the lists of allowed and denied commands, as far as it can be read without a shell.
 
-This prevents accidents and is no security boundary: a name does not tell what a program does. The boundary is the jail.
+This prevents accidents and is not a security boundary: a name does not tell what a program does. The boundary is the
+jail.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""Find the other recipients of a call: whom a condition permits by an address must not bring others along.
+"""Find the other recipients of a call: a person whom a condition permits by an address must not bring others along.
 
 `to: bo@example.com` with `bcc: eve@evil.test` is one message, and it leaves the domain that a rule permits.
 """

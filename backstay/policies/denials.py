@@ -19,7 +19,7 @@ class Denial(Frozen):
     rule: Rule
 
     def holds(self, tool: str, arguments: dict[str, Any], sources: Sources | None) -> bool:
-        """Return whether it denies a call with its whole arguments; what is in doubt is denied."""
+        """Return whether it denies a call with its whole arguments; an argument in doubt is denied."""
         outcome, _ = self.rule.applies(tool, arguments, allows=False, sources=sources, whole=True)
         return outcome is not Judgement.FAILS
 

@@ -7,7 +7,7 @@ def matches(pattern: str, text: str) -> bool:
     star = -1
     resume = 0
     while position < len(text):
-        # A star is looked at first: a text that holds a star itself must not be taken for a literal match.
+        # A star is looked at first: a string that holds a star itself must not be taken for a literal match.
         if at < len(pattern) and pattern[at] == "*":
             star, resume = at, position
             at += 1

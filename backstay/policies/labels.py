@@ -16,8 +16,8 @@ def rule_on_labels(
 ) -> Ruling | None:
     """Return the ruling on a call of a run to which these providers answered something private; None: it may pass.
 
-    Whatever a model writes by itself may tell it in other words, so only what the task, a person or the operator gave
-    is known not to.
+    A model may tell it in other words in anything that it writes by itself, so only what the task, a person or the
+    operator gave is known not to.
     """
     told = sorted(name for name in private if is_wider(tool, name))
     if not told or not _says_something(arguments) or _is_sent_by_people(sources):

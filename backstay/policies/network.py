@@ -59,7 +59,7 @@ def site(said: object) -> Site:
 
 
 def _is_name(said: str) -> bool:
-    """Return whether a text is a whole name of a host, and can be read as no address."""
+    """Return whether a string is a whole name of a host, and can be read as no address."""
     parts = said.split(".")
     plain = all(
         0 < len(part) <= _LONGEST_LABEL and _SIGNS.issuperset(part) and part == part.strip("-") for part in parts
@@ -115,7 +115,7 @@ def rule_on_network(
     except ValueError as error:
         return Ruling(verdict="deny", rule=f"{ARGUMENT}: {error}")
     *tasks, operators = layers
-    # What a task's own policy leaves out tightens nothing.
+    # A rule that a task's own policy leaves out tightens nothing.
     lists = [listed for listed in tasks if listed is not None] + [operators or NetworkPolicy()]
     for listed in lists:
         unlisted = ", ".join(each.words for each in wanted if not listed.lists(each))

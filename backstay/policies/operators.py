@@ -48,7 +48,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_masked(value: Any) -> bool:
-    """Return whether the value is a secret, or holds one, that stands here as a handle."""
+    """Return whether the value is a secret, or holds one, that is here as a handle."""
     match value:
         case str():
             return MARK in value
@@ -70,7 +70,7 @@ def is_opaque(value: Any) -> bool:
 
 
 def contains_masked(value: Any) -> bool:
-    """Return whether the value, at any depth, is or holds a secret that stands here as a handle."""
+    """Return whether the value, at any depth, is or holds a secret that is here as a handle."""
     return _contains_any(value, is_masked)
 
 
@@ -147,7 +147,7 @@ def _kind(value: Any) -> str:
 
 def _contains(value: Any, operand: Any) -> bool | None:
     if isinstance(value, list) and is_place("contains", operand):
-        # Who else is in the list is let in, too.
+        # Everyone else in the list is let in, too.
         return bool(value) and all(_same(element, operand) for element in value)
     if isinstance(value, list):
         return any(_same(element, operand) for element in value)
@@ -162,7 +162,8 @@ def _may_contain(value: Any, operand: Any) -> bool | None:
         holds = (_may_hold(each, operand) if isinstance(each, str) else _same(each, operand) for each in value)
         if any(holds):
             return True
-        # What is no text but holds some, or is written as a text or as a number, may stand for what is looked for.
+        # A value that is not text but holds some, or is written as a string or as a number, may stand for what is
+        # looked for.
         return False if all(_kind(element) == _kind(operand) for element in value) else None
     return _may_hold(value, operand) if isinstance(value, str) else _contains(value, operand)
 
@@ -188,14 +189,14 @@ def _may_start_with(value: Any, operand: str) -> bool | None:
 
 
 def _without_detours(value: str) -> str:
-    """Return the path that a text leads to: a forbidden place is also reached by `//etc`, `/./etc` or `file:///etc`."""
+    """Return the path that a string names: a forbidden place is also reached by `//etc`, `/./etc` or `file:///etc`."""
     path = value.strip()
     path = path[len(_FILE) :].replace("//localhost/", "//", 1) if path[: len(_FILE)].lower() == _FILE else value
     return _straight(path)
 
 
 def _climbs(value: str) -> bool:
-    """Return whether a part of a text may be read as `..`, also one that a query or a fragment ends."""
+    """Return whether a part of a string may be read as `..`, also one that a query or a fragment ends."""
     if value.isascii() and not any(sign in value for sign in ".%&"):
         return False
     return any(_is_upwards(part) for reading in readings(value) for part in _segments(reading))
@@ -281,7 +282,7 @@ def _is_choice(operand: Any) -> bool:
 
 
 class _Operator(NamedTuple):
-    """What an operator is written with, and how it compares a value with that."""
+    """The operators of conditions: the operand that each takes, and how it compares a value with that."""
 
     operand: str
     fits: Callable[[Any], bool]

@@ -23,10 +23,10 @@ def is_origin(operand: Any) -> bool:
 
 
 def comes_from(codes: Sequence[str], allowed: Sequence[str], *, all_of: bool) -> bool:
-    """Return whether a part of a value stood in one of the places that are listed.
+    """Return whether a part of a value was in one of the places that are listed.
 
     Of what a program computed, `all_of` says that everything which the program had read must be listed. An answer of
-    nobody verified is no person's, and input that others wrote is not the task's.
+    nobody verified is not a person's, and input that others wrote is not the task's.
     """
     found = [source_of(code) for code in codes]
     computed = [_is_listed(source.kind, source.tool, allowed) for source in found if source.kind == "program"]

@@ -25,7 +25,7 @@ _AFTER_PREFIX = "/?#&=:"
 
 
 def is_place(operator: str, operand: object) -> bool:
-    """Return whether a condition compares parts of a text with what looks like an address, a host or a URL."""
+    """Return whether a condition compares parts of a string with what looks like an address, a host or a URL."""
     if operator not in ("starts_with", "ends_with", "contains") or not isinstance(operand, str):
         return False
     return bool(
@@ -37,7 +37,7 @@ def is_place(operator: str, operand: object) -> bool:
 
 
 def surely(operator: str, value: str, operand: str) -> bool:
-    """Return whether a text that fits, as it is written, leads nowhere else than the operand says."""
+    """Return whether a string that fits, as it is written, leads nowhere else than the operand says."""
     if operator == "starts_with" and operand.startswith("/") and value.startswith(("//", "/\\")):
         # A host may follow, as in a URL without its scheme.
         return operand.startswith("//") and _surely_url(value, operand)
@@ -57,7 +57,7 @@ def surely(operator: str, value: str, operand: str) -> bool:
 
 def _is_address(operator: str, operand: str) -> bool:
     at = operand.find("@")
-    # A text that begins with a handle or with the name of a package's owner says nothing of a address.
+    # A string that begins with a handle or with the name of a package's owner says nothing of an address.
     if at < 0 or (at == 0 and operator == "starts_with"):
         return False
     # "git@example.com:owner/" ends its host by itself.
@@ -66,7 +66,7 @@ def _is_address(operator: str, operand: str) -> bool:
 
 
 def _is_plain(value: str) -> bool:
-    """Return whether nothing in a text is read in more than one way: no space, no control, no backslash, none coded."""
+    """Return whether a string is read in one way only: no space, no control, no backslash, none coded."""
     return (
         "\\" not in value
         and not any(map(_is_control, value.split("%")[1:]))
@@ -107,7 +107,7 @@ def _ends(rest: str) -> bool:
 
 
 def _is_one_address(value: str) -> bool:
-    """Return whether a text is one address: no name, list, comment, quotes or coding, and no route through a host."""
+    """Return whether a string is one address: no name, list, comment, quotes or coding, and no route through a host."""
     local, at, domain = value.partition("@")
     return (
         bool(at)
@@ -135,7 +135,7 @@ def _surely_host(operator: str, value: str, operand: str) -> bool:
         return scheme[0] == 0 and _is_below(_split(value[scheme[1] :])[0], operand)
     if only(value, _IN_HOST):
         return _is_below(value, operand)
-    # What is no name of a host is the path of a file, unless its first part could be a host, coded or not.
+    # A value that is not a name of a host is the path of a file, unless its first part could be a host, coded or not.
     return value.startswith(("/", "~", "./", "../")) or not any(sign in folded(_split(value)[0]) for sign in ".%&=")
 
 

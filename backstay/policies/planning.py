@@ -1,4 +1,4 @@
-"""What a policy says of a plan that a model proposes, beside what it says of the calls of the plan."""
+"""The ruling of a policy on a plan that a model proposes, beside its rulings on the calls of the plan."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -17,7 +17,7 @@ _ALLOWED = Defaults(read_only="allow", write_safe="allow", restricted_write="all
 def rule_on_plan(policy: Policy, tools: Sequence[str]) -> Ruling:
     """Rule on a plan of calls of these tools: by what rules say of `engine.propose_plan`, and by `plans`.
 
-    What allows it says nothing of who must approve it.
+    A rule that allows it says nothing of who must approve it.
     """
     return reduce(stricter, (ruling for layer in policy.layers for ruling in _said(policy, layer, tools)))
 

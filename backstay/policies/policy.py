@@ -1,4 +1,4 @@
-"""What is allowed without asking, what people are asked about, and what is denied."""
+"""The calls that are allowed without asking, those that people are asked about, and those that are denied."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -164,7 +164,7 @@ class Policy(Frozen):
     def tightened_by(self, data: dict[str, Any] | None) -> "Policy":
         """Return this policy with a task's own over it, which can only make it stricter.
 
-        What the task's policy leaves out changes nothing. Raises PolicyInvalid, also when both policies could ask
+        Fields that the task's policy leaves out change nothing. Raises PolicyInvalid, also when both policies could ask
         about a call and too few people may approve it under both.
         """
         if data is None:
@@ -278,7 +278,7 @@ def rule(
 ) -> Ruling:
     """Rule on a call by a policy and the policy below it; the stricter wins.
 
-    `lines` stand in for the default of the policy below: where a rule, provenance or a secret asks, they say nothing.
+    `lines` replace the default of the policy below: where a rule, provenance or a secret asks, they say nothing.
     `sources` says where the arguments came from, where that is known; `today`, such as 2027-02-28, which rules have
     ended.
     """
@@ -323,7 +323,8 @@ def on_its_way(policy: Policy, tool: Tool, *, purpose: Purpose) -> Iterator[Ruli
     """Yield what rules about other tools say of a tool that calls them, or that takes their effect back.
 
     With which arguments it calls them, nobody knows yet. Rules about undo can name either of the two tools.
-    Only rules that deny or ask count: what is allowed, and what is usual, is said of the tool that is called first.
+    Only rules that deny or ask count: words about what is allowed, and what is usual, concern the tool that is called
+    first.
     """
     undone = (tool.undoes,) if purpose == "undo" and tool.undoes else ()
     for layer, name in ((layer, name) for layer in policy.layers for name in (*tool.calls, *undone)):
@@ -414,7 +415,7 @@ def _by_default(policy: Policy, call: _Call, purpose: Purpose) -> Ruling:
 def _by_line(policy: Policy, call: _Call, default: Ruling) -> Ruling:
     """Return what an accepted line says in place of a default that does not deny.
 
-    A default of the task's own is no default of the policy that people accept lines for.
+    A default of the task's own is not a default of the policy that people accept lines for.
     """
     if not call.lines or policy.floor is not None or default.verdict == "deny":
         return default

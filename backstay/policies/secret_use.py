@@ -14,7 +14,7 @@ from backstay.tools.tool import Safety, Tool
 def undeclared(tool: Tool, arguments: dict[str, Any]) -> list[str]:
     """Return the arguments that would take a secret though they are not declared as credentials.
 
-    What a tool that only reads gets back from its own provider, such as a paging token, needs no declaration.
+    A value that a tool that only reads gets back from its own provider, such as a paging token, needs no declaration.
     """
     found: dict[str, None] = {}
     for pointer, handle in _handles(arguments, ""):

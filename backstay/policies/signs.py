@@ -1,4 +1,4 @@
-"""Look at the signs of hosts and URLs, in bounded time and without a regular expression."""
+"""Look at the characters of hosts and URLs, in bounded time and without a regular expression."""
 
 import ipaddress
 from collections.abc import Container
@@ -12,12 +12,12 @@ _LABEL = frozenset(ascii_letters + digits + "_-")
 
 
 def only(text: str, signs: Container[str]) -> bool:
-    """Return whether a text has signs, and these only."""
+    """Return whether a string is not empty, and has these characters only."""
     return bool(text) and all(sign in signs for sign in text)
 
 
 def scheme_in(text: str) -> tuple[int, int] | None:
-    """Return where the first `scheme://`, or `//`, begins and ends in a text; None where there is none."""
+    """Return where the first `scheme://`, or `//`, begins and ends in a string; None where there is none."""
     at = text.find("//")
     if at < 0:
         return None
@@ -35,14 +35,14 @@ def end_of_authority(text: str) -> int:
 
 
 def is_host(text: str) -> bool:
-    """Return whether a text could be the name of a host, or the end of one: at least two labels, none a number last."""
+    """Return whether a string could be a host's name, or the end of one: at least two labels, the last not a number."""
     labels = text.removeprefix(".").removesuffix(".").split(".")
     many = len(labels) > 1 or (text.startswith(".") and text.count(".") > 1)
     return many and all(only(label, _LABEL) for label in labels) and labels[-1][0] in ascii_letters
 
 
 def is_numbers(text: str) -> bool:
-    """Return whether a text could be the beginning of an address in numbers."""
+    """Return whether a string could be the beginning of an address in numbers."""
     return "." in text and only(text, digits + ".") and text[0] in digits
 
 

@@ -1,4 +1,4 @@
-"""Find a forbidden text however it is spelled: what is denied or asked about must not depend on capitals or coding."""
+"""Find a forbidden text however it is spelled: a rule that denies or asks must not depend on capitals or coding."""
 
 import unicodedata
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from backstay.policies.coded import as_written, decoded
 from backstay.policies.signs import HEX, dotted, end_of_authority, is_host, is_numbers, only
 
 _DECODED = 3
-"""How often a text may be coded over."""
+"""How often a string may be coded over."""
 _DOTS = str.maketrans(dict.fromkeys("\u3002\uff61", "."))
 """Full stops that resolvers take for a dot."""
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+.-")
@@ -20,7 +20,7 @@ _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 
 def folded(text: str) -> str:
-    """Return a text without differences of case, width and invisible characters."""
+    """Return a string without differences of case, width and invisible characters."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_DOTS)
     hidden = [] if plain.isascii() else _of(plain, _is_format)
     return plain.translate(dict.fromkeys(hidden)) if hidden else plain
@@ -31,13 +31,13 @@ def _is_format(sign: str) -> bool:
 
 
 def _of(text: str, fits: Callable[[str], bool]) -> list[int]:
-    """Return the codes of those of its signs that fit, each looked at once."""
+    """Return the codes of those of its characters that fit, each looked at once."""
     return [ord(sign) for sign in set(text) if fits(sign)]
 
 
 @lru_cache(maxsize=4)
 def readings(text: str) -> tuple[str, ...]:
-    """Return a text as different readers may take it: controls as spaces or as nothing, and decoded.
+    """Return a string as different readers may take it: controls as spaces or as nothing, and decoded.
 
     Every rule asks about the same texts, one after the other.
     """
@@ -65,8 +65,8 @@ def readings(text: str) -> tuple[str, ...]:
 
 
 def _all_decoded(text: str) -> list[str]:
-    """Return a text with every kind of code taken off, each by itself and all of them over and over."""
-    # Wide signs may write a code.
+    """Return a string with every kind of code taken off, each by itself and all of them over and over."""
+    # Wide characters may write a code.
     found: list[str] = []
     last = [text, *([plain] if (plain := folded(text)) != text else [])]
     for number in range(_DECODED):
@@ -98,7 +98,7 @@ def _without_comments(text: str) -> str:
 
 
 def may_equal(value: str, operand: str) -> bool:
-    """Return whether a text could be read as the other one, or, of an address, holds it."""
+    """Return whether a string could be read as the other one, or, of an address, holds it."""
     if value == operand:
         return True
     every = readings(value)
@@ -112,7 +112,7 @@ def may_equal(value: str, operand: str) -> bool:
 
 
 def may_start(value: str, operand: str) -> bool:
-    """Return whether a text could be read as one that begins so."""
+    """Return whether a string could be read as one that begins so."""
     if value.startswith(operand):
         return True
     known = readings(value)
@@ -121,7 +121,7 @@ def may_start(value: str, operand: str) -> bool:
 
 def _starts(known: tuple[str, ...], wanted: str) -> bool:
     url = _url_of(wanted) if "/" in wanted else ""
-    # A text that begins with "@" names somebody by a handle, or a package by its owner.
+    # A string that begins with "@" names somebody by a handle, or a package by its owner.
     within = "@" in wanted[1:] and "/" not in wanted
     for reading in known:
         bare = reading.lstrip(" <\"'")
@@ -133,7 +133,7 @@ def _starts(known: tuple[str, ...], wanted: str) -> bool:
 
 
 def _leads(text: str, url: str) -> bool:
-    """Return whether a text is a URL that begins so; many tools take one without its scheme."""
+    """Return whether a string is a URL that begins so; many tools take one without its scheme."""
     own, schemeless = _url_of(text), text.lstrip("/\\")
     rest = url.partition("://")[2]
     return any(each.startswith(url) for each in (own, _rooted(own))) or any(
@@ -142,7 +142,7 @@ def _leads(text: str, url: str) -> bool:
 
 
 def may_end(value: str, operand: str) -> bool:
-    """Return whether a text could be read as one that ends so; an address or a host may stand within it."""
+    """Return whether a string could be read as one that ends so; an address or a host may stand within it."""
     if value.endswith(operand):
         return True
     known = readings(value)
@@ -161,8 +161,8 @@ def _ends(known: tuple[str, ...], wanted: str) -> bool:
 
 
 def may_hold(value: str, operand: str) -> bool:
-    """Return whether a text could be read as one that holds the other."""
-    # Signs that are put together may hide a text that stands there as it is.
+    """Return whether a string could be read as one that holds the other."""
+    # Characters that are put together may hide a string that is there as it is.
     if operand in value:
         return True
     known = readings(value)
@@ -170,12 +170,12 @@ def may_hold(value: str, operand: str) -> bool:
 
 
 def may_be_same(value: Any, operand: Any) -> bool | None:
-    """Compare two texts; None for what is no pair of texts."""
+    """Compare two texts; None for what is not a pair of texts."""
     return may_equal(value, operand) if isinstance(value, str) and isinstance(operand, str) else None
 
 
 def _whole(text: str) -> str:
-    """Return a text without what changes neither a host nor a URL at its ends."""
+    """Return a string without what changes neither a host nor a URL at its ends."""
     bare = text.strip()
     found = _rooted(_url_of(bare)) or bare
     return found.rstrip("./") or found
@@ -212,7 +212,7 @@ def _numbered(known: tuple[str, ...], wanted: str) -> tuple[str, ...]:
 
 
 def _host_in_numbers(text: str) -> str:
-    """Return the host that a text without a scheme names in numbers, written in the usual way; empty for none."""
+    """Return the host that a string without a scheme names in numbers, written in the usual way; empty for none."""
     bare = text.strip()
     host = bare[: end_of_authority(bare)].rpartition("@")[2]
     if "]" in host:
@@ -223,7 +223,7 @@ def _host_in_numbers(text: str) -> str:
 
 
 def _mentions(text: str, wanted: str, *, from_its_start: bool = True, to_its_end: bool = True) -> bool:
-    """Return whether a text holds an address or a host that does not go on, or, as is said, a part of one."""
+    """Return whether a string holds an address or a host that does not go on, or, as is said, a part of one."""
     at = text.find(wanted)
     while at >= 0:
         before, after = text[:at][-1:], text[at + len(wanted) :][:2]
@@ -240,7 +240,7 @@ def _is_word(sign: str) -> bool:
 
 
 def _decoded(text: str) -> str:
-    """Return a text with its `%` codes of plain characters replaced by these."""
+    """Return a string with its `%` codes of plain characters replaced by these."""
     first, *parts = text.split("%")
     return first + "".join(map(_after_code, parts))
 

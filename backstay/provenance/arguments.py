@@ -47,7 +47,7 @@ def name_at(pointer: str) -> str:
 
 
 def shape_at(pointer: str, name: str, value: Any, arguments: dict[str, Any]) -> Shape:
-    """Return the shape of a leaf; what is attached goes where the call goes, unless its address is a URL."""
+    """Return the shape of a leaf; an attachment goes where the call goes, unless its address is a URL."""
     if isinstance(value, float | bool) or value is None:
         return "other"
     shape = shape_of(name, value if isinstance(value, str) else str(value))
@@ -81,7 +81,7 @@ def inside(value: Any) -> list[tuple[Any, Any]]:
 
 
 def bounded(by: dict[str, Parts], first: set[str]) -> tuple[dict[str, Parts], int]:
-    """Keep the sources of so many arguments, those that matter most among them, and count the others."""
+    """Keep the sources of the given number of arguments, those that matter most among them, and count the others."""
     if len(by) <= MOST_LEAVES:
         return by, 0
     steps = [pointer.split("/") for pointer in first]

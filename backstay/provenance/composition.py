@@ -1,4 +1,4 @@
-"""Say what a value was put together from: the parts of it that stand in an index, and where they stand."""
+"""Say what a value was put together from: the parts of it that are in an index, and where they stand."""
 
 import re
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from backstay.provenance.words import coded_in, numbers, spellings, squeezed, wo
 MOST_WORDS = 20_000
 """Of a longer text the rest is not looked up, and counts as the model's."""
 SHORT = 40
-"""Targets of so many words are also looked up with their words joined, cut apart and spelled in other ways."""
+"""Targets of at most this many words are also looked up with the words joined, cut apart and spelled otherwise."""
 _REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
 """A reference of a plan says nothing itself; what it brings is looked at once it is known."""
 
 
 def without_references(text: str) -> str:
-    """Return a text without what it refers to."""
+    """Return a string without what it refers to."""
     return _REFERENCE.sub(" ", text) if "${" in text else text
 
 
@@ -56,10 +56,10 @@ class Composition:
         self._found = _Found(self.index)
 
     def parts_of(self, value: Any, shape: Shape) -> list[Part]:
-        """Return what a value was put together from, in order; what says nothing is left out."""
+        """Return what a value was put together from, in order; parts that say nothing are left out."""
         if value is None or isinstance(value, bool):
             return []
-        # What says where a call goes is looked at closely.
+        # An argument that says where a call goes is looked at closely.
         closely = shape != "other"
         if not isinstance(value, str):
             return self._as_number(value) or [Part(tuple(words(repr(value))), self.computed)]
@@ -104,7 +104,7 @@ class Composition:
         return parts
 
     def _spelling(self, text: str, in_order: list[str]) -> tuple[str, ...] | None:
-        """Return where a value stands in another spelling, or None."""
+        """Return where a value is in another spelling, or None."""
         for spelling in chain([[squeezed(in_order)]], spellings(text, self._found)):
             if (codes := self._phrase(spelling)) is not None:
                 return codes
@@ -128,7 +128,7 @@ class Composition:
             at = max(end, at + 1)
 
     def _longest(self, in_order: list[str], at: int) -> tuple[int, frozenset[int]]:
-        """Return the end of the longest row of words from here that stands in one source, and these sources."""
+        """Return the end of the longest row of words from here that is in one source, and these sources."""
         known = self._found
         found = known[in_order[at]]
         if not found:
@@ -179,13 +179,13 @@ class Composition:
             yield Part((word,), self.computed)
 
     def _holding(self, in_order: list[str]) -> frozenset[int] | None:
-        """Return the sources in which words may stand in a row; None where these are too many to be known."""
+        """Return the sources in which words may be in a row; None where these are too many to be known."""
         rows = list(map(add, in_order, in_order[1:])) or in_order
         known = [found for found in map(self._found.__getitem__, rows) if len(found) < MOST_PLACES]
         return frozenset.intersection(*known) if known else None
 
     def _phrase(self, in_order: list[str]) -> tuple[str, ...] | None:
-        """Return where words stand in a row, all of them, or None."""
+        """Return where words are in a row, all of them, or None."""
         if not in_order or not self._found[in_order[0]]:
             return None
         end, found = self._longest(in_order, 0)

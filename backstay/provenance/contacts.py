@@ -1,7 +1,7 @@
 """Remember whom the operator's own records give which address, and doubt an address that a name does not settle.
 
-A task that says "Ana" means one person. Where two records are of that name, a model chose between them; and what stands
-in a text of a record, such as a note, anybody may have written.
+A task that says "Ana" means one person. Where two records are of that name, a model chose between them; and what is in
+a text field of a record, such as a note, anybody may have written.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from backstay.provenance.words import name_words, run_of, words
 from backstay.shown import one_line
 
 MOST = 5000
-"""So many records are remembered; in a run that has read more, none is doubted for its name."""
+"""At most this many records are remembered; in a run that has read more, none is doubted for its name."""
 MOST_WORDS = 8
 NAMES, _JOINING = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _COUNTS = {2: "two", 3: "three", 4: "four"}

@@ -63,7 +63,7 @@ class Echo:
         return BORDER.join(self._runs)
 
     def strip(self, found: set[str]) -> None:
-        """Take out of the marks of an answer those that stand in the arguments."""
+        """Take out of the marks of an answer those that are in the arguments."""
         found.difference_update(*(_marks_of(str(leaf)) for leaf in self._leaves))
         if sum(len(run) ** 2 for run in self._runs) > len(found):
             said = self.said

@@ -1,4 +1,4 @@
-"""An index of all that was said in a run: which marks stand in which source."""
+"""An index of all that was said in a run: which marks are in which source."""
 
 from array import array
 from bisect import bisect_left
@@ -17,16 +17,16 @@ from backstay.provenance.source import is_others, source_of
 from backstay.provenance.words import BORDER, marks
 
 SMALL = 2000
-"""So many marks of one text are kept together with those of others, and of a larger text by themselves."""
+"""This many marks of one text are kept together with those of others, and of a larger text by themselves."""
 AT_ONCE = 2_000_000
-"""A text with more characters is taken apart in pieces of so many, and kept as sorted hashes of eight bytes, so that a
-large answer does not take a multiple of its size."""
+"""A string with more characters is taken apart in pieces of this many, and kept as sorted hashes of eight bytes, so
+that a large answer does not take a multiple of its size."""
 MOST_CODES = 5
 """How many places are named for one part of a value."""
 MOST_PLACES = 16
-"""For a mark that stands in more sources than these, the first ones are remembered."""
+"""For a mark that is in more sources than these, the first ones are remembered."""
 SHORT_PIECE = 4
-"""A list that begins with so short a text is also read as one text."""
+"""A list that begins with so short a string is also read as one text."""
 _OVERLAP = 200
 _PART_BITS = 50
 _FIRST_PART = -(1 << 63 - _PART_BITS)
@@ -34,13 +34,13 @@ _LEASTS = tuple(part << _PART_BITS for part in range(_FIRST_PART, 1 - _FIRST_PAR
 """Where each part of sorted hashes begins, so that one of them is found in few steps."""
 NOBODY: frozenset[int] = frozenset()
 MOST_WAITING = 2_000_000
-"""So many characters of answers wait at most until a call needs to know what they list."""
+"""At most this many characters of answers wait until a call needs to know what they list."""
 MOST_LISTED = 100_000
 """In an answer with more characters no identifiers and no contacts are recognised."""
 
 
 MOST_FIRST = 1000
-"""For so many sets of sources it is remembered which of them are named, which never changes."""
+"""For this many sets of sources it is remembered which of them are named, which never changes."""
 MOST_ASKED = 4000
 """So much is remembered of the arguments of the calls that one source answers."""
 _Unread = dict[str, dict[int, tuple[Any, ...]]]
@@ -84,7 +84,7 @@ class Index:
         self._waits = 0
         """How many characters the answers have that wait."""
         self.asked: dict[int, str] = {}
-        """By file that was read: the arguments of these calls, each between borders and without what is no word."""
+        """By file that was read: the arguments of these calls, each between borders and without what is not a word."""
         self.first = BORDER
         """The arguments of the calls that a model made before it was told anything that others wrote, as in `asked`."""
         self.others = False
@@ -99,7 +99,7 @@ class Index:
         text = BORDER.join(said)
         if self._whole and not recalled and echo is not None and not self.others and len(self.first) < MOST_ASKED:
             self.first += f"{echo.said}{BORDER}"
-        # What others wrote is theirs wherever else it stood.
+        # Text that others wrote is theirs wherever else it was.
         self.add(code, text, None if is_others(code) else echo)
         number = self._numbers[code]
         tool = self.speakers[number][1]
@@ -129,7 +129,7 @@ class Index:
             self.own.add(code)
             self._waiting.append((code, payload))
         if self._things >= MOST_RECORDS:
-            # Of so many records the first ones are remembered, whatever is looked up first.
+            # The first of these records are remembered, whatever is looked up first.
             self.records()
             self._records.add(number, code, payload)
             self._unread[readers.pop(0)].setdefault(provider, {})
@@ -184,7 +184,7 @@ class Index:
                 held.pop(number, None)
 
     def add(self, code: str, text: str, echo: Echo | None = None) -> None:
-        """Add a text that stood in a source; a source may be given several texts."""
+        """Add a string that was in a source; a source may be given several texts."""
         self.others = self.others or is_others(code)
         number = self._numbers.setdefault(code, len(self.codes))
         if number == len(self.codes):
@@ -208,7 +208,7 @@ class Index:
             return
         places, here = self._places, (number,)
         new = found.difference(places)
-        # Most marks are new, or stand already in so many sources that one more is not remembered.
+        # Most marks are new, or stand already in enough sources, so that one more is not remembered.
         for mark in (found - new) - self._frequent:
             before = places[mark]
             if number not in before:
@@ -220,7 +220,7 @@ class Index:
     def _add_large(self, number: int, text: str, echo: Echo | None) -> None:
         hashes: list[int] = []
         for start in range(0, len(text), AT_ONCE):
-            # What is cut in two at the border of a piece is found in the overlap.
+            # A word that is cut in two at the border of a piece is found in the overlap.
             found = marks(text[max(start - _OVERLAP, 0) : start + AT_ONCE])
             if echo is not None:
                 echo.strip(found)
@@ -264,7 +264,7 @@ class Index:
         return first
 
     def first_of(self, found: frozenset[int]) -> tuple[str, ...]:
-        """Return the codes of the first of some sources, whoever vouches for what stands there among them.
+        """Return the codes of the first of some sources, whoever vouches for what is there among them.
 
         Of a tool that has said it many times, the first answer is named: a long run must not need ever more for it.
         """

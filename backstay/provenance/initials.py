@@ -1,4 +1,4 @@
-"""Find what a text spells by the first letters of its words, as in "Bravo Oscar Bravo" or in an acrostic."""
+"""Find what a string spells by the first letters of its words, as in "Bravo Oscar Bravo" or in an acrostic."""
 
 from collections.abc import Iterator
 
@@ -6,16 +6,16 @@ from backstay.data_files import data_beside
 from backstay.provenance.words import words
 
 LEAST = 7
-"""Of fewer letters, a row of initials stands in long texts by chance."""
+"""Of fewer letters, a row of initials is in long texts by chance."""
 MOST = 20_000_000
-"""So many initials of a run are remembered."""
+"""At most this many initials of a run are remembered."""
 MOST_OF_ONE = 131_072
-"""Of a longer text, the beginning and the end are read, each so many characters: a model is shown far less of it."""
+"""Of a longer text, the beginning and the end are read, this many characters each: a model is shown far less."""
 LONG = 20_000
 MOST_THREES = 200_000
-"""So many different three letters in a row are remembered, to see fast what is not spelled anywhere."""
+"""At most this many different three letters in a row are remembered, to see fast what is not spelled anywhere."""
 MOST_WAITING = 2_000_000
-"""So many characters wait at most until a value is looked up."""
+"""At most this many characters wait until a value is looked up."""
 _SIGNS, _DIGITS = (names.split() for names in data_beside(__file__).values())
 _SAYS = dict.fromkeys(_SIGNS, "") | {word: str(digit) for digit, word in enumerate(_DIGITS)}
 
@@ -29,13 +29,13 @@ class Initials:
         """The initials of each text that was read, and whose it is."""
         self._letters = 0
         self._threes: set[tuple[str, ...]] = set()
-        """All three letters in a row of so many texts that were read."""
+        """All three letters in a row of this many texts that were read."""
         self._looked_through = 0
         self._waiting: list[tuple[int, str]] = []
         self._waits = 0
 
     def add(self, number: int, text: str) -> None:
-        """Add a text of one source, which is read when a value is looked up or many texts wait."""
+        """Add a string of one source, which is read when a value is looked up or many texts wait."""
         if self._letters < MOST:
             text = text if len(text) <= 2 * MOST_OF_ONE else f"{text[:MOST_OF_ONE]}\n{text[-MOST_OF_ONE:]}"
             self._waiting.append((number, text))
@@ -44,7 +44,7 @@ class Initials:
             self._read_waiting()
 
     def _read_waiting(self) -> None:
-        # Several threads may look values up at once, and no harm comes of a text that two of them read.
+        # Several threads may look values up at once, and no harm comes of a string that two of them read.
         waiting = self._waiting
         read = [(number, _initials(text)) for number, text in tuple(waiting)]
         if self._waiting is waiting:

@@ -1,6 +1,6 @@
-"""Find what a text gets installed or run: packages in a list of dependencies, images, actions of a build, commands.
+"""Find what a string gets installed or run: packages in a list of dependencies, images, actions of a build, commands.
 
-Whoever names one of these says whose code runs, as whoever names a host says where a text leads.
+Naming one of these says whose code runs, as naming a host says where text leads.
 """
 
 import re
@@ -30,9 +30,9 @@ _BEFORE, _BEHIND = "\"'([ \t\r\n", "\"'.,:)] \t\r\n"
 
 
 def installed_by(text: str, beside: Iterable[Any]) -> list[str]:
-    """Return the names of what a text gets installed; `beside` holds the other arguments, one of which may name a file.
+    """Return the names of what a string gets installed; `beside` holds the other arguments, which may name a file.
 
-    What is named by a path of the same machine is left out.
+    Anything named by a path of the same machine is left out.
     """
     found = (_bare(name) for name in _named_in(text[:MOST_LETTERS] if len(text) > MOST_LETTERS else text, beside))
     return list(islice(dict.fromkeys(name for name in found if name and name.lower() not in _KEYS), MOST_WITHIN))
@@ -62,7 +62,7 @@ def _patterns_of(path: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _after_command(rest: str) -> Iterator[str]:
-    """Yield the names that stand behind a command, up to a word of a sentence."""
+    """Yield the names that are behind a command, up to a word of a sentence."""
     for token in rest.split():
         if token.lower() in _SENTENCE:
             return

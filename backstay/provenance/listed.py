@@ -1,7 +1,7 @@
 """Remember the identifiers that tools list, so that other tools of the same provider may take them.
 
 An identifier is the whole value of a field such as `id`, `name`, `user` or `channel`, or an element of a list of these.
-What stands elsewhere in the same answer as well, such as in a text, is none: a text may tell a model which one to take.
+What stands elsewhere in the same answer as well, such as in a string, is none: text may tell a model which one to take.
 The whole values of other fields are remembered with the words of their names: `stage` may take what a `stage` was.
 """
 
@@ -21,9 +21,9 @@ from backstay.provenance.words import BORDER, differ_in_one, marks, name_words, 
 LONGEST = 64
 MOST_WORDS = 4
 MOST_OF_A_FIELD = 6
-"""A field of more words is a text, in which anything may be told."""
+"""A field of more words is prose, in which anything may be told."""
 MOST = 2000
-"""So many identifiers of one answer are remembered, and so many other fields."""
+"""At most this many identifiers of one answer are remembered, and as many other fields."""
 _NAMES, _CONTAINERS, _USERS = (frozenset[str](names.split()) for names in data_beside(__file__).values())
 _DOTTED = re.compile(r"[a-z]\w*\.([a-z]\w+)", re.ASCII)
 """The name of a user such as `p.olm`. With the last label of a host, it could be that."""
@@ -45,7 +45,7 @@ def _is_dotted(value: str) -> bool:
 
 
 class _FieldName(str):
-    """Hold the name of a field, which is no value of one."""
+    """Hold the name of a field, which is not a value of one."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class Listed:
         self._names: dict[tuple[str, str], set[int]] = {}
         """By provider and name of a field: the answers that have such a field, and tell its name in no text."""
         self._numbers: dict[int, tuple[Numbers, ...]] = {}
-        """By source: the short numbers that stand in its answers."""
+        """By source: the short numbers that are in its answers."""
 
     def add(self, number: int, code: str, payload: Any) -> None:
         """Add what an answer of one source lists."""
@@ -85,7 +85,7 @@ class Listed:
         """Return the sources in which other tools of the provider of a tool list a value; none when none does.
 
         They do as an identifier, or in a field that is called as the argument is; `named` are the words of its name.
-        A field that only shares a word with it may be a text about it.
+        A field that only shares a word with it may be text about it.
         """
         key, wanted = (tool.partition(".")[0], _key(value)), _singular(named)
         fields = self._fields.get(key, {})
@@ -106,7 +106,7 @@ class Listed:
 
     @staticmethod
     def may_have(in_order: list[str], named: frozenset[str]) -> bool:
-        """Return whether so many words can be a value in a field, or of `field` the name of one."""
+        """Return whether this many words can be a value in a field, or of `field` the name of one."""
         return len(in_order) <= MOST_OF_A_FIELD or not _FIELDS.isdisjoint(named)
 
     def fields_with(self, tool: str, value: str) -> frozenset[int]:
@@ -202,7 +202,7 @@ def _sorted(leaves: Iterable[Leaf]) -> _Sorted:
         if not is_text:
             continue
         if address_in(value):
-            # Whoever is called Ana may have an address with that name in it.
+            # A person who is called Ana may have an address with that name in it.
             addresses.append(value)
         elif in_order := [] if holds_texts(name) else _short(value):
             key = " ".join(in_order)
@@ -249,7 +249,7 @@ def _identifier(name: str, value: Any) -> list[str]:
 
 
 def _short(value: str) -> list[str]:
-    """Return the words of a value that is no longer than what an argument takes by name; nothing of a text."""
+    """Return the words of a value that is no longer than what an argument takes by name; nothing of a string."""
     in_order = words(value) if len(value) <= LONGEST else []
     return in_order if len(in_order) <= MOST_OF_A_FIELD else []
 
@@ -268,7 +268,7 @@ def _leaves(payload: Any) -> Iterator[Leaf]:
             case dict():
                 waiting += [(str(key), value) for key, value in item.items()]
                 names.update(item)
-                # Things by name: what names a thing in a list of things is its key here.
+                # Things by name: a field that names a thing in a list of things is its key here.
                 waiting += [("id", str(key)) for key, value in item.items() if _names_a_thing(str(key), of=value)]
             case list() | tuple():
                 within = name.lower() in _CONTAINERS or _are_codes(name, item)
@@ -293,7 +293,7 @@ def _names_a_thing(key: str, *, of: Any) -> bool:
 
 
 def _row(in_order: list[str]) -> set[str]:
-    """Return the marks by which words would be found in a text."""
+    """Return the marks by which words would be found in a string."""
     return {first + second for first, second in pairwise(in_order)} or set(in_order)
 
 

@@ -53,7 +53,7 @@ from backstay.provenance.targets import (
 from backstay.provenance.words import BORDER, run_of, spellings, squeezed, words
 
 MOST_TARGETS = 100
-"""So many targets of a call are looked at closely, and of further ones somebody must vouch for every part."""
+"""At most this many targets of a call are looked at closely, and of further ones somebody must vouch for every part."""
 LONGEST_PAGE = 2000
 
 
@@ -121,7 +121,7 @@ class Lookup(Composition):
         return "other" if is_removed(name) and self._stood_in_file(value, tool, file_named_in(arguments)) else shape
 
     def _stood_in_file(self, value: str, tool: str, path: str) -> bool:
-        """Return whether a text stands as a whole in a file that was read by its path, and others told it nowhere."""
+        """Return whether a string stands as a whole in a file that was read by its path, and others told it nowhere."""
         in_order = words(value)
         end, found = self._longest(in_order, 0) if in_order and path else (0, NOBODY)
         if not found or end < len(in_order) or len(found) >= MOST_PLACES:
@@ -182,7 +182,7 @@ class Lookup(Composition):
     def _doubt(
         self, value: Any, parts: list[Part], shape: Shape, *, tool: str, arguments: dict[str, Any]
     ) -> _Doubt | None:
-        """Return why nobody vouches for an address of a value, or for what a text leads to or gets installed."""
+        """Return why nobody vouches for an address of a value, or for what a string leads to or gets installed."""
         if shape == "atom":
             why = self._doubt_of_records(value, parts)
             return _Doubt(why) if why else None
@@ -204,14 +204,14 @@ class Lookup(Composition):
         return None
 
     def _theirs(self, name: str, shape: Shape) -> tuple[str, ...]:
-        """Return where others wrote a name that a text has, and for which nobody vouches."""
+        """Return where others wrote a name that a string has, and for which nobody vouches."""
         parts = self.parts_of(name, "atom")
         if not comes_from_others(parts, shape) or self._joined_by_trusted(parts, "atom"):
             return ()
         return tuple(dict.fromkeys(code for part in parts if part.others for code in part.codes))
 
     def _earlier_versions(self, text: str, tool: str) -> frozenset[int]:
-        """Return the sources in which a file stood that a text changes.
+        """Return the sources in which a file stood that a string changes.
 
         These are answers of the same provider that hold at least half of the text, and were read as a file.
         """
@@ -252,7 +252,7 @@ class Lookup(Composition):
         parts = self.parts_of(address, "atom")
         if comes_from_others(parts, "atom"):
             return not self._joined_by_trusted(parts, "atom")
-        # What stands nowhere may have been hidden in what others wrote.
+        # A value that is found nowhere may have been hidden in what others wrote.
         return self.index.others and not (parts and all(part.trusted for part in parts))
 
     def _is_listed(self, value: Any, tool: str, name: str) -> bool:
@@ -312,9 +312,9 @@ class Lookup(Composition):
     def _dictated(
         self, value: str, parts: list[Part], *, tool: str, name: str, closely: bool
     ) -> tuple[list[Part], Shape]:
-        """Return the parts of what a call acts on, and whether others wrote it in a text: then its shape is `name`.
+        """Return the parts of what a call acts on, and whether others wrote it in text: then its shape is `name`.
 
-        What stands nowhere as it is, is looked at closely. A field of the provider may say it.
+        A value that is found nowhere as it is, is looked at closely. A field of the provider may say it.
         """
         trusted = sum(part.letters for part in parts if part.trusted)
         if not self.index.others or 3 * trusted > len(run_of(value)):
@@ -337,7 +337,7 @@ class Lookup(Composition):
     ) -> bool:
         """Return whether what others wrote names an identifier elsewhere: as it is, spelled otherwise or in two.
 
-        As it is, it may also stand in other fields of the provider of a tool.
+        As it is, it may also be in other fields of the provider of a tool.
         """
         run = squeezed(in_order)
         listing = self.index.listed("" if is_short_number(" ".join(in_order)) else tool, self._holding(in_order))

@@ -13,11 +13,11 @@ LEAST_PIECE = 4
 LEAST_PHRASE = 6
 """How many letters words in a row must have together, so that others' words make a path, URL or command theirs."""
 LONG_RUN = 6
-"""So many words in a row are told of also where they are a part of a text that says nothing of where a call goes."""
+"""This many words in a row are told of also as a part of a string that says nothing of where a call goes."""
 
 
 class Part(NamedTuple):
-    """Hold one part of a value: its words in a row, and the codes of the places where they stand in a row."""
+    """Hold one part of a value: its words in a row, and the codes of the places where they are in a row."""
 
     words: tuple[str, ...]
     codes: tuple[str, ...]
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
     @property
     def digits(self) -> bool:
-        """Return whether it has a digit, so that it is no common word."""
+        """Return whether it has a digit, so that it is not a common word."""
         return any(map(str.isdigit, "".join(self.words)))
 
     @property
@@ -50,11 +50,11 @@ class Part(NamedTuple):
 
     @property
     def others(self) -> bool:
-        """Return whether it stands in what others wrote."""
+        """Return whether it is in what others wrote."""
         return any(map(is_others, self.codes))
 
 
-# Many parts stand in the same few places.
+# Many parts are in the same few places.
 _is_trusted = lru_cache(maxsize=1024)(vouched)
 
 

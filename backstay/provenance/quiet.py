@@ -21,7 +21,7 @@ _HEADED = re.compile(r"^([^\S\n]{0,20}([A-Za-z]{3,20})[^\S\n])(\d{1,3})([.:)])",
 
 
 def is_short_number(value: str) -> bool:
-    """Return whether a value is a number that also stands in texts that are about something else."""
+    """Return whether a value is a number that also is in texts that are about something else."""
     return _SHORT_NUMBER.fullmatch(value) is not None
 
 
@@ -33,14 +33,14 @@ class Numbers:
         self._fields: list[tuple[str, Any, bool]] = []
 
     def add(self, name: str, value: Any, *, is_text: bool) -> None:
-        """Add a field; a text and every name tell their numbers, and a moment or an amount does not."""
+        """Add a field; a string and every name tell their numbers, and a moment or an amount does not."""
         self._fields.append((name, value, is_text))
 
     @cached_property
     def quiet(self) -> frozenset[str]:
         """Return those that are not told.
 
-        What is coded in a text tells its numbers, and so do two digits beside each other.
+        Codes in a string tell their numbers, and so do two digits beside each other.
         """
         seen: set[str] = set()
         telling: list[str] = []
@@ -58,12 +58,12 @@ class Numbers:
 
 
 def _tells(text: str) -> bool:
-    """Return whether a text may tell a number: it has a digit, or a long run that may be coded."""
+    """Return whether a string may tell a number: it has a digit, or a long run that may be coded."""
     return _DIGIT.search(text) is not None or may_be_coded(text)
 
 
 def _without_numbering(text: str) -> str:
-    """Return a text without the numbers of lines that count up from one."""
+    """Return a string without the numbers of lines that count up from one."""
     if "\n" not in text:
         return text
     # The first line is kept: a list of one line may tell its number.
@@ -80,7 +80,7 @@ def _without_numbering(text: str) -> str:
 
 
 def _without_headings(text: str) -> str:
-    """Return a text without the numbers of headings that count up from one, unless they are called as a thing is."""
+    """Return a string without the numbers of headings that count up from one, unless they are called as a thing is."""
     if "\n" not in text:
         return text
     following: dict[str, int] = {}

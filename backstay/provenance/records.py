@@ -18,18 +18,18 @@ from backstay.provenance.targets import address_in, words_of
 from backstay.provenance.words import differ_in_one, name_words, remembered_of_names, run_of, words
 
 MOST = 5000
-"""So many records are remembered; in a run that has read more, none counts as named."""
+"""At most this many records are remembered; in a run that has read more, none counts as named."""
 MOST_WORDS = 16
-"""A longer title is a text."""
+"""A longer title is prose."""
 LEAST_SAID = 2
-"""A task names a record by so many words of its title in a row, which are at least half of them."""
+"""A task names a record by this many words of its title in a row, which are at least half of them."""
 LEAST_LETTERS = 6
 LONGEST_TITLE = 200
 """Of a longer title only the first words are kept."""
 MOST_CALLED = 20
 """Who has more names than these is not known by any."""
 LEAST_QUOTED = 3
-"""A title of so many words that stands in the task as a whole is quoted: others that share words are not meant."""
+"""A title of this many words that is in the task as a whole is quoted: others that share words are not meant."""
 _TITLES, _OWN, _MESSAGES, _SENDERS, _ANSWERED, _ANSWERING, _GENERIC = (
     frozenset[str](names.split()) for names in data_beside(__file__).values()
 )
@@ -116,7 +116,7 @@ class Records:
             item = waiting.pop()
             match item:
                 case dict():
-                    # A text that looks like a listing may be that of one message.
+                    # A string that looks like a listing may be that of one message.
                     self._add(tool, item, may_be_message=text is None)
                     waiting += item.values()
                 case list() | tuple():

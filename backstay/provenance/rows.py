@@ -1,7 +1,7 @@
 """Read the rows of a listing that a tool answers as text, so that what it lists counts as it does in fields.
 
 Only the answers of tools that are named for it are read so, and only up to the first text that may hold lines of its
-own: behind it, a row may have been forged. Within a line, what stands behind a text is not read either.
+own: behind it, a row may have been forged. Within a line, what is behind a string is not read either.
 """
 
 import json
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"(['\"])(.*)\1")
 _TITLE = re.compile(r"\S+(?: \S+)*")
 _CELL = re.compile(r"\S+")
 LEAST_COLUMNS = 3
-"""A text of fewer words a line could as well be prose."""
+"""A string of fewer words a line could as well be prose."""
 Leaf = tuple[str, Any]
 
 
@@ -46,7 +46,7 @@ def may_answer_a_table(tool: str) -> bool:
 
 
 def is_table(text: str) -> bool:
-    """Return whether a text is a table and nothing else: a line of titles, and rows whose cells stand below these."""
+    """Return whether a string is a table and nothing else: a line of titles, and rows whose cells are below these."""
     head, *rows = text.rstrip().splitlines()[: MOST_LINES + 1] or [""]
     starts = [title.start() for title in _TITLE.finditer(head)]
     if len(starts) < LEAST_COLUMNS or head != head.upper() or not rows or len(rows) >= MOST_LINES:
@@ -69,7 +69,7 @@ def only_text(payload: Any) -> str | None:
 
 
 def parsed(text: str) -> Any:
-    """Return what a text says as JSON; None where it is none."""
+    """Return what a string says as JSON; None where it is none."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -79,7 +79,7 @@ def parsed(text: str) -> Any:
 
 
 def leaves_of_rows(text: str) -> Iterator[Leaf]:
-    """Yield the fields of the rows of a text with their names; what is none bears the name `text`."""
+    """Yield the fields of the rows of a string with their names; anything else bears the name `text`."""
     lines = text.splitlines()
     if len(lines) < MOST_LINES and all(map(_BULLET.fullmatch, lines)):
         # Nothing but names, such as those of channels.
@@ -136,7 +136,7 @@ def _row(cells: list[str]) -> Iterator[Leaf]:
 
 
 def _may_go_on(line: str) -> bool:
-    """Return whether a line is the beginning of a text that may have lines of its own."""
+    """Return whether a line is the beginning of a string that may have lines of its own."""
     if len(line.split()) > MOST_WORDS:
         return True
     field = _FIELD.fullmatch(line)

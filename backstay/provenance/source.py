@@ -39,7 +39,7 @@ class Source(Frozen):
     content: Content | None = None
     """Whose words a tool's answer holds; None where nobody but the kind itself speaks."""
     part: bool = Field(default=False, exclude_if=lambda part: not part)
-    """Whether only a part of the value stood there."""
+    """Whether only a part of the value was there."""
     by: str | None = Field(default=None, exclude_if=lambda by: by is None)
     """Which person gave the value in the request itself."""
     why: str | None = Field(default=None, exclude_if=lambda why: why is None)
@@ -85,7 +85,7 @@ def doubted(code: str) -> str:
 
 
 def is_others(code: str) -> bool:
-    """Return whether strangers may have written what stood there."""
+    """Return whether strangers may have written what was there."""
     return code.startswith((_OTHERS, _PROGRAM + _OTHERS))
 
 
@@ -95,7 +95,7 @@ def is_computed(code: str) -> bool:
 
 
 def vouched(codes: Sequence[str]) -> bool:
-    """Return whether the task, a person, the operator or an own record vouches for what stood in these places."""
+    """Return whether the task, a person, the operator or an own record vouches for what was in these places."""
     if any(code != MODEL and not is_others(code) and not is_computed(code) for code in codes):
         return True
     computed = [code for code in codes if is_computed(code)]
@@ -106,7 +106,7 @@ class Sources(Message):
     """Hold where the arguments of one call came from, in short codes."""
 
     by: dict[str, Parts] = Field(default_factory=dict)
-    """By JSON pointer; what holds for all that is below a pointer stands there once."""
+    """By JSON pointer; what holds for all that is below a pointer is there once."""
     foreign: tuple[str, ...] = ()
     """Pointers of addresses, accounts, paths, URLs and commands that come from what others wrote only."""
     reaching: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class Sources(Message):
     def given_by(self, people: Mapping[str, str]) -> "Sources":
         """Return the sources after people have given arguments other values; `people` says who, by pointer.
 
-        What a value refers to is not known, whoever referred to it.
+        The target of a reference is not known, whoever referred to it.
         """
         known = [at for at in people if not any(among(other, [at]) for other in self.refers)]
         by = {at: parts for at, parts in self.by.items() if not among(at, known)}
@@ -164,7 +164,7 @@ class Sources(Message):
         return {at: by for at, by in self.given.items() if not any(among(other, [at]) for other in self.refers)}
 
     def of_leaves(self, arguments: dict[str, Any], most: int = 8) -> dict[str, tuple[Source, ...]]:
-        """Return the sources of so many leaves in full, as requests tell of them; first where only others vouch."""
+        """Return the sources of `most` leaves in full, as requests tell of them; first where only others vouch."""
         shown: dict[str, tuple[Source, ...]] = {}
         for pointer, _ in sorted(leaves(arguments), key=lambda leaf: leaf[0] not in self.foreign):
             if len(shown) >= most:
@@ -183,7 +183,7 @@ class Sources(Message):
         )
         if people:
             return (*people, *steps)
-        # What is told of a key holds for all that stands below it.
+        # A statement about a key holds for everything below it.
         partly = [code for at, codes in self.partly.items() if among(pointer, [at]) for code in codes]
         if steps or partly:
             return (*steps, *_shown(dict.fromkeys(partly), part=True))

@@ -19,7 +19,7 @@ what a call acts on, or makes of it, in a few words."""
 SHORT = 200
 """In a longer text, or one of several lines, an address that stands somewhere makes no target."""
 MOST_NAMED = 12
-"""A value of more words is a text, and names nothing."""
+"""A value of more words is prose, and names nothing."""
 _LONGEST_NAME = 120
 (
     _ATOM_NAMES,
@@ -83,7 +83,7 @@ _MONTH_NAME = re.compile(rf"\b{_MONTHS}\b")
 _MOMENT_SIGNS = re.compile(r"[\W\d_tzapm]*", re.IGNORECASE)
 """Nothing with another letter is a date or a time; this is seen faster."""
 MOST_WITHIN = 100
-"""So many addresses and hosts within one value are looked at by themselves; of more, somebody must vouch for all."""
+"""At most this many addresses and hosts in one value are looked at alone; of more, somebody must vouch for all."""
 _OF_THINGS = frozenset({"email", "mail", "source", "target", "destination", "dest"})
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 _WALLET = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{25,100}")
@@ -99,7 +99,7 @@ _HOST_AFTER = (
     re.compile(r"www\.([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
     re.compile(r"//(?<!:\/\/)(?<![\w/]//)([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
 )
-"""The host of an e-mail address is none that a text leads to: whoever quotes a mail has many of these."""
+"""The host of an e-mail address is none that a string leads to: whoever quotes a mail has many of these."""
 _IN_NAMES = re.compile(r"[^\W_]+")
 
 
@@ -125,7 +125,7 @@ def shape_of(name: str, value: str) -> Shape:
     if last in _QUANTITIES:
         return "other"
     if last == "topic" and len(text.split()) > _TOPIC:
-        # What a channel is about; a topic that messages are sent to is one name.
+        # The topic of a channel; a topic that messages are sent to is one name.
         return "other"
     if named & _PLACE_NAMES or _HOST_NAME.fullmatch(text):
         return "place"
@@ -139,7 +139,7 @@ def _names_something(last: str, text: str) -> bool:
     if len(text) > _LONGEST_NAME or "\n" in text or not any(map(str.isalpha, text)):
         return False
     found = _IN_NAMES.findall(text)
-    # One letter stands in every text.
+    # One letter is in every text.
     return (
         text[1:2] != ""
         and len(found) <= MOST_NAMED
@@ -177,7 +177,7 @@ def _holds_a_url(text: str) -> bool:
 
 
 def split_path(text: str) -> tuple[str, str] | None:
-    """Return the folder and the name, without its ending, of the file that a path names; None for what is no path."""
+    """Return the folder and the name, without its ending, of the file that a path names; None for anything else."""
     if len(text) > SHORT or not _FILE.fullmatch(text):
         return None
     folder, _, name = text.replace("\\", "/").rpartition("/")
@@ -198,7 +198,7 @@ def address_in(text: str) -> str:
 
 
 def without_moments(text: str) -> str:
-    """Return a text without the dates and times in it."""
+    """Return a string without the dates and times in it."""
     if _LIKE_MOMENT.search(text):
         text = _MOMENT.sub(" ", text)
     return _DAY_OF_MONTH.sub(" ", text) if _MONTH_NAME.search(text) else text
@@ -259,7 +259,7 @@ def takes_identifiers(name: str, value: str) -> bool:
     named = _named(name)[1]
     if not is_identifier_name(name) and named & _RECEIVERS and (is_address(value) or _WALLET.fullmatch(value)):
         return False
-    # The number of a mail is no address, the id of a target is an id, and a commit is nothing else.
+    # The number of a mail is not an address, the id of a target is an id, and a commit is nothing else.
     things = _OF_THINGS if is_identifier_name(name) or _COMMIT.fullmatch(value) else frozenset[str]()
     if _named(name)[0] in {"id", "ids"}:
         # Also a thing on a board, and an address that is on file; the number of a card is that of a bank.
@@ -311,14 +311,14 @@ def hosts_in(value: str) -> list[str]:
 
 
 def links_in(text: str) -> list[str]:
-    """Return the hosts to which a text leads whoever reads it, with or without a scheme."""
+    """Return the hosts to which a string leads whoever reads it, with or without a scheme."""
     if "." not in text and "//" not in text:
         return []
     lowered = text.lower()
     after = (host for pattern in _HOST_AFTER for host in pattern.findall(lowered))
     bare = (host for found in _DOMAIN.finditer(text) if (host := _bare_host(text, found)))
     found = dict.fromkeys((*hosts_in(text), *after, *bare))
-    # What stands after `www.` is looked up by itself, and with it once more would find the same.
+    # A name after `www.` is looked up by itself, and with it once more would find the same.
     return list(islice((host for host in found if _without_www(host) not in found), MOST_WITHIN))
 
 

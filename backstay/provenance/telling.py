@@ -67,7 +67,7 @@ def told_together(told: Mapping[str, str]) -> str:
 
 
 def _listed(begin: str, again: str, told: Iterable[str]) -> str:
-    """Return different things as a list; what is said of one of them behind a comma must not seem part of the next."""
+    """Return different things as a list; words behind a comma about one of them must not seem part of the next."""
     different = list(dict.fromkeys(told))
     if not different:
         return ""

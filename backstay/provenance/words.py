@@ -1,4 +1,4 @@
-"""Take a text apart into the marks by which it is found again: its words, and each two words that follow each other.
+"""Take a string apart into the marks by which it is found again: its words, and each two words that follow each other.
 
 A word is a run of letters and digits; case, width, space, punctuation and invisible marks do not count. So
 `Ana.Keller@Nordwind.example` and `ana keller (at nordwind)` share the words `ana`, `keller` and `nordwind`, and the
@@ -33,23 +33,23 @@ _SIGN = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 _ENTITY = re.compile(r"&#(?:\d{2,6}|[xX][0-9A-Fa-f]{2,5});")
 _PUNYCODE = re.compile(r"(?<![\w.-])(?:[a-z0-9-]{1,63}\.){0,8}xn--[a-z0-9-]{1,59}(?:\.[a-z0-9-]{1,63}){0,8}")
 _AROUND = 80
-"""Characters before and after a coded sign that are read with it."""
+"""Characters before and after a coded character that are read with it."""
 # Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _DIGITS_OF_CODE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 _AS_CODE = bytes(120 if code in _DIGITS_OF_CODE else 32 for code in range(256))
 _LONG_CODE = b"x" * 24
-"""A text without so many of these digits in a row has no such run; this is seen faster."""
+"""A string without this many of these digits in a row has no such run; this is seen faster."""
 _BASE32 = re.compile(r"[A-Z2-7]+=*|[a-z2-7]+=*")
 _USUAL_NAME = 64
-"""Of names of fields and tools with so many characters at most it is remembered what was found in them."""
+"""Of names of fields and tools with at most this many characters it is remembered what was found in them."""
 _LONG = 12
 """Where no word is that long, nothing is written in base64 or hexadecimal."""
 _CODED_LEAF = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _LETTERS = re.compile(rf" [^ {BORDER}](?: [^ {BORDER}]){{3,}}(?= )")
 _AS_LETTER = bytes(code if chr(code) in f" {BORDER}" else 120 for code in range(256))
 _FOUR_LETTERS = re.compile(b" x x x x ")
-"""In a text in ASCII, each such run begins with these; they are found faster, too."""
+"""In a string in ASCII, each such run begins with these; they are found faster, too."""
 _ESCAPED = re.compile(r"\\[nrtbf]([^\W_]+)")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:[.,]\d{1,6})?|\d{1,3}(?:[., ']\d{3})+(?:[.,]\d{1,6})?")
 _INVISIBLE = ((0xAD, 0xAD), (0x34F, 0x34F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0xFE00, 0xFE0F),
@@ -58,7 +58,7 @@ _UNSEEN = dict.fromkeys(code for first, last in _INVISIBLE for code in range(fir
 
 
 def remembered_of_names(most: int) -> Callable[[Callable[[str], Found]], Callable[[str], Found]]:
-    """Remember what is found in so many usual names, which come again with each call; no longer text is kept."""
+    """Remember what is found in `most` usual names, which come again with each call; no longer text is kept."""
 
     def remembering(find: Callable[[str], Found]) -> Callable[[str], Found]:
         remembered = lru_cache(maxsize=most)(find)
@@ -79,7 +79,7 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def normalise(text: str) -> str:
-    """Return a text as it is compared: compatible forms folded into one, invisible marks gone, small letters."""
+    """Return a string as it is compared: compatible forms folded into one, invisible marks gone, small letters."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKC", text).translate(_UNSEEN).casefold()
@@ -87,7 +87,7 @@ def normalise(text: str) -> str:
 
 
 def _in_order(text: str) -> list[str]:
-    """Return the words and borders of a text, in order."""
+    """Return the words and borders of a string, in order."""
     if not text.isascii():
         return _WORD.findall(normalise(text))
     # A table does in one pass what is slow as an expression.
@@ -96,7 +96,7 @@ def _in_order(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, in order."""
+    """Return the words of a string, in order."""
     if BORDER in text:
         return [word for word in _in_order(text) if word != BORDER]
     return text.encode().translate(_PLAIN).decode().split() if text.isascii() else _in_order(text)
@@ -108,19 +108,19 @@ def squeezed(in_order: list[str]) -> str:
 
 
 def run_of(text: str) -> str:
-    """Return the words of a text as one run of letters and digits."""
+    """Return the words of a string as one run of letters and digits."""
     return text.encode().translate(_PLAIN, _BETWEEN).decode() if text.isascii() else squeezed(words(text))
 
 
 def differ_in_one(word: str, other: str) -> bool:
-    """Return whether two words differ in one sign, as with a zero for an O or a letter of another script."""
+    """Return whether two words differ in one character, as with a zero for an O or a letter of another script."""
     return len(word) == len(other) >= LEAST_ALIKE and sum(map(str.__ne__, word, other)) == 1
 
 
 def marks(text: str) -> set[str]:
-    """Return the words and pairs of words of a text, those of what is coded in it included."""
+    """Return the words and pairs of words of a string, those of what is coded in it included."""
     in_order = _in_order(text)
-    # A border is no word, and with a word before or after it makes that word again.
+    # A border is not a word, and with a word before or after it makes that word again.
     single = ["" if word == BORDER else word for word in in_order] if BORDER in text else in_order
     found = set(single)
     coded = max(map(len, found), default=0) >= _LONG
@@ -146,7 +146,7 @@ def _letters_in(row: str) -> Iterator[str]:
 
 
 def _decoded(text: str, *, coded: bool) -> Iterator[str]:
-    """Yield what stands in a text in another coding."""
+    """Yield what is in a string in another coding."""
     if "%" in text:
         yield from map(unquote, _around(_PERCENT, text))
     if "\\" in text:
@@ -162,7 +162,7 @@ def _decoded(text: str, *, coded: bool) -> Iterator[str]:
 
 
 def may_be_coded(text: str) -> bool:
-    """Return whether a text has a run so long that something may be coded in it."""
+    """Return whether a string has a run so long that something may be coded in it."""
     return len(text) >= len(_LONG_CODE) and _LONG_CODE in text.encode(errors="replace").translate(_AS_CODE)
 
 
@@ -179,7 +179,7 @@ def _punycoded(name: str) -> str:
 
 
 def _around(coded: re.Pattern[str], text: str) -> Iterator[str]:
-    """Yield the parts of a text in which signs are coded, with what stands before and after them."""
+    """Yield the parts of a string in which characters are coded, with what is before and after them."""
     start = end = 0
     for found in coded.finditer(text):
         if found.start() - _AROUND > end:
@@ -220,15 +220,15 @@ def _readable(data: bytes) -> str | None:
 
 
 def coded_in(leaf: str) -> list[str]:
-    """Return the texts that stand in a leaf in base64 or hexadecimal."""
+    """Return the texts that are in a leaf in base64 or hexadecimal."""
     runs = [] if len(leaf) > 4096 else _CODED_LEAF.findall(leaf)
     return [text for text in map(decoded, runs) if text is not None]
 
 
 def spellings(leaf: str, known: Mapping[str, Any] | None = None) -> Iterator[list[str]]:
-    """Yield the words of a leaf as an enemy may have spelled it: backwards, coded, turned, or sign by sign.
+    """Yield the words of a leaf as an enemy may have spelled it: backwards, coded, turned, or character by character.
 
-    With what is known of marks, those are left out that begin with two signs which stand nowhere.
+    With what is known of marks, those are left out that begin with two characters which stand nowhere.
     """
     data = leaf.encode("utf-8", "replace")
     yield words(leaf[::-1])
@@ -243,7 +243,7 @@ def spellings(leaf: str, known: Mapping[str, Any] | None = None) -> Iterator[lis
 
 
 def numbers(value: Any) -> list[list[str]]:
-    """Return how a number may be written, each way as its words; nothing for what is no number.
+    """Return how a number may be written, each way as its words; nothing for what is not a number.
 
     1250.5 is also 1,250.50 and 1.250,50.
     """
@@ -267,7 +267,8 @@ def _number(text: str) -> float | None:
     return float(plain.replace(".", "").replace(",", ""))
 
 
-# One sign after the other: `53 45`, `83 69`, `123 105`, eight bits each, backslash and `u0053`, backslash and `x53`.
+# One character after the other: `53 45`, `83 69`, `123 105`, eight bits each, backslash and `u0053`, backslash and
+# `x53`.
 _SIGNS = tuple(
     [form.format(sign) for sign in range(256)] for form in ("{:02x}", "{}", "{:03o}", "{:08b}", "u{:04x}", "x{:02x}")
 )

@@ -1,4 +1,4 @@
-"""What a tool in Python may know of its call and do in it, and the errors by which it answers."""
+"""The call that a tool in Python is in: what it may know and do, and the errors by which it answers."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar, overload

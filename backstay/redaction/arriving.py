@@ -1,6 +1,6 @@
-"""Show a text while it arrives, so that no secret in it is shown, wherever the pieces are cut.
+"""Show text while it arrives, so that no secret in it is shown, wherever the pieces are cut.
 
-What a redactor makes of a text is only certain when the text is whole: a name far behind may say that a word was a
+What a redactor makes of a string is only certain when the text is whole: a name far behind may say that a word was a
 password. So a piece is shown as soon as nothing that can follow makes a secret of it. That holds for most texts to
 their end. From the first thing on that names a secret, or looks like one, the rest is held back until the text is
 whole, and is then redacted as a whole.
@@ -21,11 +21,11 @@ _BEFORE = 600
 _LONGEST = 300
 _WORDS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~+/=:@$!%^-]{7,}")
 _END = re.compile("[\\s\u2e80-\U0003ffff]")
-"""Behind white space, and behind each sign of scripts that are written without it, no word goes on."""
+"""Behind white space, and behind each character of scripts that are written without it, no word goes on."""
 
 
 class ArrivingText:
-    """Take a text piece by piece, and give out what may be shown of it."""
+    """Take a string piece by piece, and give out what may be shown of it."""
 
     def __init__(self, redactor: Redactor) -> None:
         """Hold back what this redactor would mask."""

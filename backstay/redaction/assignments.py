@@ -1,4 +1,4 @@
-"""Find secrets that stand beside a sensitive name: in settings, code, markup, commands and sentences.
+"""Find secrets that are beside a sensitive name: in settings, code, markup, commands and sentences.
 
 The name is found first; a secret is only looked for around it. Right behind an equals sign or in quotes, nearly
 anything is a secret. The farther away a value is, the more it must look like a secret.
@@ -35,7 +35,7 @@ _WHOLE_LINE = frozenset(("authorization", "cookie", "session_cookie"))
 
 
 def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[int, int]:
-    """Return where the value behind a sign begins and ends."""
+    """Return where the value behind an operator begins and ends."""
     opening = _OPENING.match(text, at)
     if opening is None:
         bare = (_REST_OF_LINE if whole_line else _CHOSEN if chosen else _BARE).match(text, at)
@@ -43,7 +43,7 @@ def _value_at(text: str, at: int, *, whole_line: bool, chosen: bool) -> tuple[in
         return at, end
     quote, start = opening.group(), opening.end()
     if text.startswith(quote * 2, start) and len(quote) == 1:
-        # Three quotes hold a text of many lines.
+        # Three quotes hold a string of many lines.
         start += 2
         end = text.find(quote * 3, start)
         return start, end if end >= 0 else len(text)
@@ -123,7 +123,7 @@ _OTHER_THINGS = frozenset[str](_LISTS["other_things"].split())
 
 
 class _Name(NamedTuple):
-    """A sensitive name in a text: its spelling, its position, the kind of its secret, and whether that is certain."""
+    """A sensitive name in a string: its spelling, its position, the kind of its secret, and whether that is certain."""
 
     text: str
     start: int
@@ -133,7 +133,7 @@ class _Name(NamedTuple):
 
 
 def first_name(text: str, names: SensitiveNames) -> int | None:
-    """Return where the first name of a secret begins in a text, if there is any."""
+    """Return where the first name of a secret begins in a string, if there is any."""
     lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
     found = (_name_at(text, *cue.span(), names) for cue in names.cue.finditer(lowered))
     return next((name.start for name in found if name is not None), None)
@@ -188,7 +188,7 @@ def _named_by(text: str, name: _Name, names: SensitiveNames) -> Iterator[tuple[i
         if end > start:
             if not _is_harmless(text, start, end, name, names, spaced=spaced):
                 yield start, end
-            # A value right behind the sign is the only one that is meant.
+            # A value right behind the operator is the only one that is meant.
             return
     for form in (_QUOTED, _FORM_PART, _CELL):
         found = form.match(text, name.end)
@@ -295,7 +295,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_harmless(text: str, start: int, end: int, name: _Name, names: SensitiveNames, *, spaced: bool) -> bool:
-    """Return whether the value behind a sign is no secret but code, a reference, a label or a setting."""
+    """Return whether the value behind an operator is not a secret but code, a reference, a label or a setting."""
     value = text[start:end].strip()
     quoted = text[start - 1] in "\"'`"
     word = value.rstrip(_AFTER_WORD)

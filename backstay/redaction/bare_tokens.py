@@ -1,4 +1,4 @@
-"""Find secrets that stand in a sentence without a name: by how unlike words they are, and by the words around them.
+"""Find secrets that are in a sentence without a name: by how unlike words they are, and by the words around them.
 
 An identifier looks the same. So what a sentence calls an order, a file or an event is left alone, and so is what is
 also a field of its own beside the sentence. A UUID, or what has a line for itself, is taken only from whole sentences,
@@ -40,7 +40,7 @@ _BARE = re.compile(
     r"(?![\w/+=@#%&~$|\\-]|[.:][\w/])"
 )
 _ENCODED = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=[^0-9]*[0-9])(?:[A-Za-z0-9]{0,40}[_+/=-])*?[A-Za-z0-9]{12}")
-"""Base64 has capital letters, small letters and digits, and few signs between them."""
+"""Base64 has capital letters, small letters and digits, and few characters between them."""
 _PUBLIC = re.compile(r"AAAA[BCE]3|sha[0-9]{1,3}-|h1-|iVBOR|ey[IJ]|(?:.{0,80}?[/_-])??[A-Z]?[a-z]{3,}[/_-]")
 """Public keys, digests, pictures, what carries claims in the open, paths, and names of words."""
 _IDENTIFYING = re.compile(
@@ -78,7 +78,7 @@ def is_drawn(word: str) -> bool:
 
 
 class _Around(NamedTuple):
-    """What stands before and behind a token, and whether it has its line for itself; then the lines beside it."""
+    """The text before and behind a token, and whether it has its line for itself; then the lines beside it."""
 
     before: str
     behind: str
@@ -86,9 +86,9 @@ class _Around(NamedTuple):
 
 
 def bare_tokens_in(text: str, runs: list[tuple[int, int]], is_field: Callable[[str], bool]) -> Iterator[Span]:
-    """Yield tokens in sentences; `is_field` says whether a text is also a field of its own beside this one."""
+    """Yield tokens in sentences; `is_field` says whether a string is also a field of its own beside this one."""
     for at, (start, end) in enumerate(runs):
-        # Behind a run only one sign more has to be seen.
+        # Behind a run only one character more has to be seen.
         found = _BARE.search(text, start, end + 2) if _SHORTEST <= end - start < len(text) - _LEAST_WORDS else None
         sort = None if found is None or _is_in_block(text, runs, at) else _sort_of(found)
         if found is None or sort is None:
@@ -112,7 +112,7 @@ def _is_code(around: _Around) -> bool:
 
 
 def _sort_of(found: re.Match[str]) -> Literal["uuid", "identifying", "drawn"] | None:
-    """Return which sort of token was found; None if its signs follow each other as in words, or can be read."""
+    """Return which sort of token was found; None if its characters follow each other as in words, or can be read."""
     token = found.group()
     if found["uuid"]:
         return "uuid"
@@ -123,7 +123,7 @@ def _sort_of(found: re.Match[str]) -> Literal["uuid", "identifying", "drawn"] | 
 
 
 def _is_encoded(token: str) -> bool:
-    """Return whether the signs of a token are mixed as in base64, and not as in paths and slugs."""
+    """Return whether the characters of a token are mixed as in base64, and not as in paths and slugs."""
     plain = sum(map(str.isalnum, token))
     return plain >= _FEWEST_PLAIN * len(token) and _ENCODED.match(token) is not None and not is_worded(token)
 
@@ -169,7 +169,7 @@ def _is_secret(sort: str, around: _Around) -> bool:
         told = _is_said_to_be_secret(behind)
     if told is not None or not (around.has_line or sort == "uuid"):
         return told is not False
-    # Of log lines and tables, which are no sentences, a UUID is an ordinary part, and of lists what has its own line.
+    # Of log lines and tables, which are not sentences, a UUID is an ordinary part, and of lists what has its own line.
     is_sentence = len(before) + len(behind) >= _LEAST_OF_SENTENCE and not _FUNCTION_WORDS.isdisjoint(before + behind)
     named = [*takewhile(lambda word: word not in _PLACING, behind)]
     return is_sentence and _THINGS.isdisjoint(before) and _NO_HOLDERS.isdisjoint(named)

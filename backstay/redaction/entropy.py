@@ -1,4 +1,4 @@
-"""Judge by its characters whether a text may be a secret: random, chosen by a person, or plain words."""
+"""Judge by its characters whether a string may be a secret: random, chosen by a person, or plain words."""
 
 import re
 from itertools import pairwise
@@ -25,7 +25,7 @@ _COST_OF = {
     for behind, cost in zip(_COSTS["signs"], row, strict=True)
 }
 _DEAR = 4.85
-"""Words and names cost less for each sign, random texts of letters and digits more."""
+"""Words and names cost less for each character, random texts of letters and digits more."""
 _CLASSES = {
     place: "0" if chr(place).isdecimal() else chr(place).lower() if chr(place).isalpha() else " "
     for place in range(128)
@@ -35,7 +35,7 @@ _MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 def is_random(text: str) -> bool:
-    """Return whether a text looks random: letters and digits alternate far more often than in names."""
+    """Return whether a string looks random: letters and digits alternate far more often than in names."""
     length = len(text)
     if length < _LEAST_RANDOM or _ALPHABET.fullmatch(text) is None or _is_figure(text):
         return False
@@ -47,23 +47,23 @@ def is_random(text: str) -> bool:
 
 
 def is_worded(text: str) -> bool:
-    """Return whether the signs of a text follow each other as in words and names; it may be a digest too."""
+    """Return whether the characters of a string follow each other as in words and names; it may be a digest too."""
     signs = f" {text} ".translate(_CLASSES)
     return sum(_COST_OF.get(pair, 0) for pair in pairwise(signs)) < _DEAR * (len(signs) - 1)
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID, which is more often an identifier than a secret."""
+    """Return whether a string is a UUID, which is more often an identifier than a secret."""
     return _UUID.fullmatch(text) is not None
 
 
 def is_version(text: str) -> bool:
-    """Return whether a text is the version of a program, or a range of versions."""
+    """Return whether a string is the version of a program, or a range of versions."""
     return _VERSION.fullmatch(text.lstrip("^~<>=! ")) is not None
 
 
 def is_telling(text: str) -> bool:
-    """Return whether a text is too mixed to be a word, a number, a date, an address or the name of something."""
+    """Return whether a string is too mixed to be a word, a number, a date, an address or the name of something."""
     if (
         len(text) < _LEAST_TELLING
         or " " in text
@@ -77,23 +77,23 @@ def is_telling(text: str) -> bool:
 
 
 def looks_secret(text: str) -> bool:
-    """Return whether a text looks random or too mixed to be a word, a number, a date, an address or a name."""
+    """Return whether a string looks random or too mixed to be a word, a number, a date, an address or a name."""
     return is_telling(text) or is_random(text)
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is made of words and short numbers, as names, paths and labels are."""
+    """Return whether a string is made of words and short numbers, as names, paths and labels are."""
     odd = [part for part in _CUT.split(text) if part and _WORD.fullmatch(part) is None]
     return not odd or (len(odd) * 2 < len(_CUT.split(text)) + 1 and all(map(_ODD.fullmatch, odd)))
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text is the path of a file in words."""
+    """Return whether a string is the path of a file in words."""
     rooted = text.startswith(("/", "./", "../", "~/", "file:", "\\\\")) or text[1:3] in (":\\", ":/")
     inner = text[2:] if text[1:2] == ":" else text
     return (rooted or ":/" in text) and "://" not in text and is_name(inner.replace("~", ""))
 
 
 def _is_figure(text: str) -> bool:
-    """Return whether a text is a number with its unit, a version, a date or a time."""
+    """Return whether a string is a number with its unit, a version, a date or a time."""
     return bool(_NUMBER.fullmatch(text) or _VERSION.fullmatch(text) or _DATE.match(text) or _MAIL.fullmatch(text))

@@ -1,6 +1,7 @@
-"""Reduce a text to its letters and digits, so that a secret is found however it is set apart, escaped or styled.
+"""Reduce a string to its letters and digits, so that a secret is found however it is set apart, escaped or styled.
 
-Folded, `S-e c%72 ⓔt` is `secret`: without case, accents, separators and invisible signs, and with escapes resolved.
+Folded, `S-e c%72 ⓔt` is `secret`: without case, accents, separators and invisible characters, and with escapes
+resolved.
 """
 
 import re
@@ -41,7 +42,7 @@ _NEITHER = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 class _Folding(dict[int, str]):
-    """Give the folded form of each sign; those that were met are remembered."""
+    """Give the folded form of each character; those that were met are remembered."""
 
     def __missing__(self, code: int) -> str:
         folded = "".join(sign for sign in normalize("NFKD", chr(code)).casefold() if sign.isalnum())
@@ -51,19 +52,19 @@ class _Folding(dict[int, str]):
 
 
 BARRIER = "\udfff"
-"""A sign that no clean text has, nor any spelling of a secret; it stays when a text is folded."""
+"""A sign that no clean text has, nor any spelling of a secret; it stays when a string is folded."""
 _FOLDING = _Folding({ord(BARRIER): BARRIER})
 
 
 def fold(text: str) -> str:
-    """Return the letters and digits of a text, without case and accents."""
+    """Return the letters and digits of a string, without case and accents."""
     if text.isascii():
         return text.encode().translate(_LOWER, _NEITHER).decode()
     return text.translate(_FOLDING)
 
 
 def plain_forms(text: str) -> Iterator[str]:
-    """Yield a text as it stands, and after each round of resolving escapes."""
+    """Yield a string as it stands, and after each round of resolving escapes."""
     yield text
     for _ in range(_ROUNDS):
         if _HINT.search(text) is None or (plain := _ESCAPE.sub(_resolved, text)) == text:
@@ -73,7 +74,7 @@ def plain_forms(text: str) -> Iterator[str]:
 
 
 class Form:
-    """A text folded after some rounds of resolving escapes, which knows where its signs stand in the text."""
+    """A string folded after some rounds of resolving escapes, which knows where its characters are in the text."""
 
     def __init__(self, text: str, before: "Form | None" = None) -> None:
         """Resolve the escapes of the form before, or none."""
@@ -110,7 +111,7 @@ class Form:
         return "".join((*parts, text[at:]))
 
     def _unfolded(self, at: int) -> int:
-        """Return the place of the sign that the one at a place of the folded form comes from."""
+        """Return the place of the character that the one at a place of the folded form comes from."""
         if not self._sums:
             chunks = range(0, len(self.text), _CHUNK)
             self._sums = [*accumulate((len(fold(self.text[start : start + _CHUNK])) for start in chunks), initial=0)]
@@ -122,7 +123,7 @@ class Form:
         return number * _CHUNK + self._chunk[1][at - self._sums[number]]
 
     def source(self, at: int) -> tuple[int, int]:
-        """Return where in the text stands what a sign comes from, through all rounds."""
+        """Return where in the text stands what a character comes from, through all rounds."""
         if self._before is None:
             return at, at + 1
         number = bisect_right(self.escapes, at, key=itemgetter(0)) - 1

@@ -46,19 +46,19 @@ def handle_for(key: bytes, provider: str, label: str, value: Any) -> str:
 
 
 def provider_of(handle: str) -> str:
-    """Return the provider a handle belongs to; empty when the text is no handle."""
+    """Return the provider a handle belongs to; empty when the text is not a handle."""
     parsed = _parse(handle)
     return parsed.provider if parsed else ""
 
 
 def label_of(handle: str) -> str:
-    """Return the kind of secret a handle stands for; empty when the text is no handle."""
+    """Return the kind of secret a handle stands for; empty when the text is not a handle."""
     parsed = _parse(handle)
     return parsed.label if parsed else ""
 
 
 def handle_named(text: str) -> str:
-    """Return the handle that a person names with or without its brackets; a text that is none stays as it is."""
+    """Return the handle that a person names with or without its brackets; a string that is none stays as it is."""
     bare = text.strip().removeprefix("⟦").removeprefix("secret:").removesuffix(_END)
     handle = f"{MARK}{bare}{_END}"
     return handle if _parse(handle) else text
@@ -103,10 +103,10 @@ def replace_handles(value: Any, mapping: Mapping[str, Any]) -> Any:
 
 
 def escape_lookalikes(value: Any, known: Container[str], simulated: Container[int] = ()) -> Any:
-    """Return a JSON value in which only known handles are handles: in any other, an invisible sign follows the bracket.
+    """Return a JSON value in which only known handles are handles: others get an invisible character in them.
 
-    Marks of simulated values are none but those of the calls that are simulated. What looked like that already gets
-    another sign, so that `unescape_lookalikes` gives back what stood there.
+    Marks of simulated values are none but those of the calls that are simulated. Text that looked like that already
+    gets another character, so that `unescape_lookalikes` gives back the original.
     """
     return _changed(value, lambda text: _with_signs(text, lambda part: _is_foreign(part, known, simulated)))
 
@@ -117,7 +117,7 @@ def unescape_lookalikes(value: Any) -> Any:
 
 
 def split_lookalikes(text: str) -> list[tuple[str, bool]]:
-    """Cut a text at what looks like a handle and is escaped; joined, the parts are the text."""
+    """Cut a string at what looks like a handle and is escaped; joined, the parts are the text."""
     parts: list[tuple[str, bool]] = []
     plain_from = at = 0
     while (at := text.find(_OPEN + JOINER, at)) >= 0:
@@ -147,7 +147,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _with_signs(text: str, foreign: Callable[[str], bool] | None = None) -> str:
-    """Return a text with one sign more after the brackets of lookalikes, or, where none is foreign, with one less."""
+    """Return a string with one character more after the brackets of lookalikes, or one less where none is foreign."""
     first, *parts = text.split(_OPEN)
     said = [first]
     for part in parts:
@@ -171,7 +171,7 @@ def _is_foreign(rest: str, known: Container[str], simulated: Container[int]) -> 
 
 
 def split_handles(text: str) -> list[tuple[str, SecretHandle | None]]:
-    """Cut a text into plain parts and handles, in order; joined, the parts are the text."""
+    """Cut a string into plain parts and handles, in order; joined, the parts are the text."""
     parts: list[tuple[str, SecretHandle | None]] = []
     plain_from = at = 0
     while (at := text.find(MARK, at)) >= 0:
@@ -214,7 +214,7 @@ def _parse(text: str) -> SecretHandle | None:
 
 
 def _name(provider: str) -> str:
-    """Return the provider's name as it stands in handles; names that had to be changed stay distinct."""
+    """Return the provider's name as it is in handles; names that had to be changed stay distinct."""
     cleaned = _clean(provider)
     if cleaned == provider and 0 < len(provider) <= _LABEL:
         return provider

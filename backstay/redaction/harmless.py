@@ -1,4 +1,4 @@
-"""Recognise values that stand in place of a secret: placeholders, references, labels, sentences, states."""
+"""Recognise values that are in place of a secret: placeholders, references, labels, sentences, states."""
 
 import re
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _SCHEMA_WORDS = frozenset((
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text is a reference, a form to fill in or a mask."""
+    """Return whether a string is a reference, a form to fill in or a mask."""
     bare = text.strip()
     scheme = _SCHEME.match(bare)
     return _REFERENCE.fullmatch(bare, scheme.end() if scheme else 0) is not None
@@ -70,7 +70,7 @@ def is_sentence(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text names a secret on a form, in one of several languages: `Forgot your password?`."""
+    """Return whether a string names a secret on a form, in one of several languages: `Forgot your password?`."""
     words = [word.strip(_MARKS + "*").lower() for word in text.replace("-", " ").split()]
     if not 0 < len(words) <= _MOST_LABEL_WORDS or words == ["pin"]:
         return False
@@ -79,7 +79,7 @@ def is_label(text: str) -> bool:
 
 
 def is_state(text: str) -> bool:
-    """Return whether a text is a word for a state, a type or a choice."""
+    """Return whether a string is a word for a state, a type or a choice."""
     return text.lower() in _STATES
 
 
@@ -117,7 +117,7 @@ _ADDRESSES = ("webhook_url", "connection_string", "dsn")
 _PUBLIC = ("ssh-rsa ", "ssh-ed25519 ", "ssh-dss ", "ecdsa-sha2-", "sk-ssh-", "-----BEGIN CERT", "-----BEGIN PUBLIC",
            "-----BEGIN RSA PUBLIC", "-----BEGIN SSH2 PUBLIC", "-----BEGIN PGP PUBLIC", "SHA256:")  # fmt: skip
 _OF_LANGUAGE = frozenset[str](_LISTS["of_language"].split())
-"""Keys beside a token of a text or of a currency, never beside a token that grants access."""
+"""Keys beside a token of text or of a currency, never beside a token that grants access."""
 _LONGEST_WORD = 20
 _LEAST_KEY = 20
 
@@ -141,7 +141,7 @@ def is_harmless_leaf(text: str, kind: str, names: SensitiveNames) -> bool:
 
 
 def is_doubtful(text: str, kind: str) -> bool:
-    """Return whether the value of an ambiguous name is no secret."""
+    """Return whether the value of an ambiguous name is not a secret."""
     if kind == "key":
         # A name such as `mailer_key`: its value may also be a digest or an identifier.
         return not is_random(text) or len(text) < _LEAST_KEY or is_uuid(text) or is_path(text)
@@ -149,6 +149,6 @@ def is_doubtful(text: str, kind: str) -> bool:
 
 
 def is_other_meaning(kind: str | None, text: str, beside: Mapping[str, Any]) -> bool:
-    """Return whether a token is a word of a text or the symbol of a currency, judged by the keys beside it."""
+    """Return whether a token is a word of text or the symbol of a currency, judged by the keys beside it."""
     word = len(text) <= _LONGEST_WORD and not any(map(str.isdecimal, text))
     return kind == "token" and word and not _OF_LANGUAGE.isdisjoint(map(str.lower, beside))

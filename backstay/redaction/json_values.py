@@ -106,7 +106,7 @@ class JsonRedactor:
             if columns and key.plain in ROW_FIELDS and isinstance(item, list) and not key.kind:
                 redacted[shown] = [self._row(row, columns, depth + 1) for row in item]
             elif key.plain in _SEALED and isinstance(item, dict):
-                # What is encrypted may be read by anybody.
+                # Encrypted text may be read by anybody.
                 redacted[shown] = {self._key(k).shown: self.value(v, None, depth + 1) for k, v in item.items()}
             elif kind and not key.kind:
                 redacted[shown] = self.value(item, None if key.describes else kind, depth)
@@ -230,7 +230,7 @@ class JsonRedactor:
         return [self.value(row[at], columns[at], depth) if at in columns else cell for at, cell in enumerate(shown)]
 
     def _whole(self, text: str, kind: str, depth: int) -> str:
-        """Replace a text that is a secret as a whole, except what is replaced already."""
+        """Replace a string that is a secret as a whole, except what is replaced already."""
         parts = self.texts.split(text)
         if len(parts) == 1 and not parts[0][1] and is_harmless_leaf(text, kind, self.texts.names):
             shown = self._leaf(text, depth)
@@ -245,7 +245,7 @@ class JsonRedactor:
         )
 
     def _leaf(self, text: str, depth: int) -> str:
-        """Replace the secrets in a text, which may itself be JSON."""
+        """Replace the secrets in a string, which may itself be JSON."""
         stripped = text.strip()
         if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]") and depth < DEEPEST:
             redacted = self._json(stripped, depth)
@@ -276,5 +276,5 @@ class JsonRedactor:
 
 
 def _is_chosen(item: Any) -> bool:
-    """Return whether a person may have chosen a text for a secret, so that it is no second name in a list of names."""
+    """Return whether a person may have chosen a string as a secret, so that it is not a second name in a list."""
     return isinstance(item, str) and len(item) >= _LEAST_CHOSEN and any(map(str.isdecimal, item))

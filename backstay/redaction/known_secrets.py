@@ -18,11 +18,11 @@ _SHORTEST_NUMBER = 6
 _LEAST_DIGITS = 12
 """Shorter numbers, if they were taken apart, would be found in dates and telephone numbers."""
 _LONGEST = 16_384
-"""Of a longer secret only so many letters are known."""
+"""Of a longer secret only this many letters are known."""
 _PIECE = 192
 """A long secret is found by its pieces."""
 _BLOCK = 6 * 1024 * 128
-"""How much of a text is cut into keys at once; a multiple of each stride."""
+"""How much of a string is cut into keys at once; a multiple of each stride."""
 _CROWDED = 16
 _IN_ALL_SPELLINGS = 500
 _IN_LETTERS = 5000
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W_]+")
 _HALF_ESCAPE = re.compile(r"(?:[%\\&=][^\s%\\&=]{0,11}|=\r?)\Z")
 
 Place = tuple[int, int]
-"""Where a secret begins and ends in a text."""
+"""Where a secret begins and ends in a string."""
 
 
 class _Index:
@@ -52,7 +52,7 @@ class _Index:
         return more
 
     def enter(self, text: str) -> None:
-        """Enter a text under the keys at its beginning or, where many others have those too, further on."""
+        """Enter a string under the keys at its beginning or, where many others have those too, further on."""
         starts = range(0, len(text) - self.shortest + 1, self._stride)
         crowds = ((self._crowd(text, start), start) for start in starts)
         start = next((start for crowd, start in crowds if not crowd), None)
@@ -103,8 +103,8 @@ class KnownSecrets:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """Take the secrets; those that would be found in ordinary words are left out."""
         self.spelled: dict[str, tuple[str, str, bool]] = {}
-        """Folded spellings, with the signs of the secret before its first and after its last letter, and whether they
-        count only without anything between them."""
+        """Folded spellings, with the characters of the secret before its first and after its last letter, and
+        whether they count only without anything between them."""
         self.indexes = _Index(6, 6), _Index(5, 4)
         """Of the longer spellings, which are most, and of the shorter ones, which take more keys."""
         self.words: frozenset[str] = frozenset()
@@ -128,11 +128,11 @@ class KnownSecrets:
         return more
 
     def occur_in(self, text: str) -> bool:
-        """Return whether there may be a known secret in a text; False is certain."""
+        """Return whether there may be a known secret in a string; False is certain."""
         return bool(self) and any(map(self._may_hold, plain_forms(text)))
 
     def places_in(self, text: str) -> list[Place]:
-        """Return where known secrets are in a text, in order; they may overlap."""
+        """Return where known secrets are in a string, in order; they may overlap."""
         if not self.occur_in(text):
             return []
         return sorted(
@@ -144,14 +144,14 @@ class KnownSecrets:
         )
 
     def opening_in(self, text: str) -> int:
-        """Return where, at the end of a text, the beginning of a known secret stands; the text's length if nowhere.
+        """Return where, at the end of a string, the beginning of a known secret stands; the text's length if nowhere.
 
         The secret may go on in what follows, in any spelling.
         """
         first = len(text)
         spelled = self._in_order()
         for form in forms_of(text) if spelled else ():
-            # What is only the beginning of an escape may become any letter.
+            # The beginning of an escape alone may become any letter.
             half = _HALF_ESCAPE.search(form.text)
             behind = len(fold(half.group())) if half else 0
             for end in {len(form.folded), len(form.folded) - behind}:
@@ -254,7 +254,7 @@ def _looks_escaped(secret: str) -> bool:
 
 
 def _pieces(secret: str) -> Iterator[str]:
-    """Yield a secret in pieces; what is left over at the end is no piece of its own, since it may be too short."""
+    """Yield a secret in pieces; the rest at the end is not a piece of its own, since it may be too short."""
     secret, start = secret[:_LONGEST], 0
     while len(secret) - start >= 2 * _PIECE:
         yield secret[start : start + _PIECE]
@@ -263,6 +263,6 @@ def _pieces(secret: str) -> Iterator[str]:
 
 
 def _edges(secret: str) -> tuple[str, str]:
-    """Return the signs before the first and after the last letter or digit."""
+    """Return the characters before the first and after the last letter or digit."""
     kept = [at for at, sign in enumerate(secret) if fold(sign)]
     return secret[: kept[0]], secret[kept[-1] + 1 :]

@@ -10,7 +10,7 @@ from backstay.redaction.folding import BARRIER
 from backstay.redaction.known_secrets import KnownSecrets
 
 Split = Callable[[str], list[tuple[str, bool]]]
-"""Cuts a text into parts that are handles or masks already, and parts that are not."""
+"""Cuts a string into parts that are handles or masks already, and parts that are not."""
 
 
 _NUMBERS = frozenset((int, float))

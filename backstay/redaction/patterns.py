@@ -83,7 +83,7 @@ def _before_hosts(text: str) -> Iterator[Span]:
 
 
 def schemes_in(text: str, lowered: str) -> Iterator[Span]:
-    """Yield what follows `Bearer`, `Basic` and other schemes where it is no ordinary word."""
+    """Yield what follows `Bearer`, `Basic` and other schemes where it is not an ordinary word."""
     if not any(sign in lowered for sign in _SCHEME_SIGNS):
         return
     for found in _SCHEME.finditer(lowered):

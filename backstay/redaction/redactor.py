@@ -17,14 +17,14 @@ from backstay.shown import CLIPPED
 from backstay.strict_json import clean_json, clean_text
 
 _TELLING_OPENING = 4
-"""So many characters of a secret say something of it."""
+"""This many characters of a secret say something of it."""
 
 
 def redact_payload(payload: Any, sensitive_keys: Iterable[str] = DEFAULT_SENSITIVE_KEYS) -> Any:
     """Return the payload with every secret masked as `[REDACTED:<kind>]`.
 
-    A secret is the value of a sensitive name at any depth and in any spelling, or a text that looks like a token, a key
-    or a password. Total and idempotent.
+    A secret is the value of a sensitive name at any depth and in any spelling, or a string that looks like a token, a
+    key or a password. Total and idempotent.
     """
     return Redactor((), sensitive_keys).redact(payload)
 
@@ -59,7 +59,7 @@ class Redactor:
         return self.replace(payload, mask)
 
     def without_known(self, payload: Any) -> Any:
-        """Return strict JSON with a mask for each known secret; what only looks like a secret stays."""
+        """Return strict JSON with a mask for each known secret; a string that only looks like a secret stays."""
         if not self.known or not may_hold(payload, self.known):
             return payload
         texts = TextRedactor(self.names, self.known, self.handles, mask)
@@ -70,7 +70,7 @@ class Redactor:
         return str(self.replace(clean_text(text), mask))
 
     def clipped_text(self, text: str) -> str:
-        """Return a text as `text` does that was clipped before: where it is, the beginning of a secret may be left."""
+        """Return a string as `text` does that was clipped before: there, the beginning of a secret may be left."""
         parts = self.text(text).split(CLIPPED)
         return CLIPPED.join([*map(self._without_opening, parts[:-1]), parts[-1]])
 
@@ -79,7 +79,7 @@ class Redactor:
         return f"{part[:at]}{KNOWN_MASK}" if len(part) - at >= _TELLING_OPENING else part
 
     def secret_in(self, text: str) -> Span | None:
-        """Return the first secret in a text that is known or has a format of its own; names are ignored.
+        """Return the first secret in a string that is known or has a format of its own; names are ignored.
 
         For programs: in code, the value beside a sensitive name is mostly an expression and no secret.
         """

@@ -36,7 +36,7 @@ class SensitiveNames:
         self._kinds = {_compact(name): _kind(name) for name in given}
         self._usual = "apikey" in self._kinds
         self.read = lru_cache(_MOST_REMEMBERED)(self._read)
-        """Returns which kind of secret stands under a name, and whether the name says so to its end.
+        """Returns which kind of secret is under a name, and whether the name says so to its end.
 
         `api_token` names a token; `token_bucket` may name anything that concerns tokens.
         """
@@ -45,7 +45,7 @@ class SensitiveNames:
         """Finds where a name might be in a lower-case text; most texts have none and are done with then."""
 
     def is_given(self, name: str) -> bool:
-        """Return whether a text is one of the names themselves, in any spelling."""
+        """Return whether a string is one of the names themselves, in any spelling."""
         return _compact(name[:200]) in self._kinds
 
     def tells_about(self, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Write a secret in the spellings that could carry it past somebody who looks for it as it is.
 
-What `backstay.redaction.folding` undoes is not listed here: case, separators between letters, invisible signs, escapes
-of addresses, code and markup, and letters in another style.
+What `backstay.redaction.folding` undoes is not listed here: case, separators between letters, invisible characters,
+escapes of addresses, code and markup, and letters in another style.
 """
 
 import base64
@@ -86,7 +86,7 @@ def _encoded(secret: str) -> list[bytes]:
 def _anywhere(data: bytes, encode: Callable[[bytes], bytes], *, bits: int, group: int) -> Iterator[str]:
     """Yield what an encoding makes of data wherever in a longer text it begins.
 
-    The signs at both ends that also depend on what stands beside it are left out.
+    The characters at both ends that also depend on what is beside it are left out.
     """
     for before in range(group):
         coded = encode(bytes(before) + data).decode()

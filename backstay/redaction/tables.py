@@ -53,7 +53,7 @@ def _tables(text: str, cues: list[tuple[int, int]], names: SensitiveNames) -> It
     for cue, _ in cues:
         if cue < done:
             continue
-        # A longer line is no header.
+        # A longer line is not a header.
         start = text.rfind("\n", max(cue - _LONGEST_HEADER, 0), cue) + 1
         done = _line_end(text, cue)
         short = done - start <= _LONGEST_HEADER

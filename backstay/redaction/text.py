@@ -44,7 +44,7 @@ class TextRedactor:
         self._harmless: set[str] = set()
 
     def beside(self, payload: Any) -> None:
-        """Take a payload whose texts are to be redacted: what is a field of its own there is an identifier."""
+        """Take a payload whose texts are to be redacted: a field of its own there is an identifier."""
         self._beside.append(payload)
         self._fields = None
 
@@ -65,11 +65,11 @@ class TextRedactor:
         return payload if self.known is None else mask_spread(payload, self.known, self.split, KNOWN_MASK)
 
     def knows(self, text: str) -> bool:
-        """Return whether a known secret stands in a text."""
+        """Return whether a known secret is in a string."""
         return self.known is not None and bool(self.known.places_in(text))
 
     def replaced(self, text: str) -> str:
-        """Return a text with its secrets replaced, searched until nothing more is found."""
+        """Return a string with its secrets replaced, searched until nothing more is found."""
         if len(text) < _SHORTEST and self.known is None and "=" not in text and ":" not in text and "--" not in text:
             return text
         if text in self._harmless:
@@ -89,16 +89,17 @@ class TextRedactor:
         return text
 
     def read(self, name: str) -> tuple[str | None, bool]:
-        """Return the kind of a name and whether it is certain; what was replaced in the name is not read."""
+        """Return the kind of a name and whether it is certain; the replaced part of the name is not read."""
         if "[" not in name and "⟦" not in name:
             return self.names.read(name)
         found = (self.names.read(part) for part, is_done in self.split(name) if not is_done)
         return next((kind for kind in found if kind[0]), (None, False))
 
     def split(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text into parts that are handles or masks already, and parts that are not."""
+        """Cut a string into parts that are handles or masks already, and parts that are not."""
         if JOINER in text:
-            # What was told apart from a handle is none, and no secret either, unless one is known to stand in it.
+            # A part that was told apart from a handle is not a handle, and not a secret either, unless one is known to
+            # be in it.
             apart = split_lookalikes(text)
             if len(apart) > 1 or apart[0][1]:
                 return [found for part, done in apart for found in self._split_one(part, done=done)]
@@ -137,7 +138,7 @@ class TextRedactor:
         )
 
     def _once(self, text: str) -> list[tuple[str, bool]]:
-        """Cut a text at every secret in it; secrets that overlap count as one."""
+        """Cut a string at every secret in it; secrets that overlap count as one."""
         found = deque(sorted(self._found_in(text), key=lambda span: (span[0], -span[1])))
         parts: list[tuple[str, bool]] = []
         at = 0

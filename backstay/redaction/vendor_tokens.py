@@ -35,7 +35,7 @@ _LEAST_BEHIND_ANY_PREFIX = 32
 
 
 def runs_in(text: str) -> list[tuple[int, int]]:
-    """Return where the long runs of the signs of tokens are; few texts have any, so most are done with here."""
+    """Return where the long runs of the characters of tokens are; few texts have any, so most are done with here."""
     return [found.span() for found in _RUN.finditer(text)]
 
 

@@ -23,7 +23,7 @@ class Attachment(PublicInput):
     ref: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
     """Under which the client has stored the bytes for the run of this id; `start` and `backstay run` fill it in."""
     data: str | None = Field(default=None, min_length=1)
-    """The bytes in base64, for a client that has no store; they stand in history, and count for the size of a task."""
+    """The bytes in base64, for a client that has no store; they are in history, and count for the size of a task."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -34,7 +34,7 @@ class Attachment(PublicInput):
         return self
 
     def decoded(self) -> bytes:
-        """Return the bytes that are given here; raises ValueError for what is no base64."""
+        """Return the bytes that are given here; raises ValueError for what is not base64."""
         try:
             return base64.b64decode("".join((self.data or "").split()), validate=True)
         except (binascii.Error, ValueError):

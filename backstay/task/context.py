@@ -1,4 +1,4 @@
-"""What is added to the model's view of a run; the whole transcript lives in the store, history holds one ref."""
+"""The additions to the model's view of a run; the whole transcript lives in the store, history holds one ref."""
 
 import json
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ KEEP_LAST = 2
 MEDIA = "media"
 """Where an item names the pictures and PDFs that it shows, each with the tokens that it usually takes."""
 SENT = "sent"
-"""Marks, for one request, what stood beside a message that is sent with it: it belongs to the model that is asked."""
+"""Marks, for one request, what was beside a message that is sent with it: it belongs to the model that is asked."""
 
 
 def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def as_earlier(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def weight(item: Any) -> int:
-    """Return the bytes that an item, or several, take in a request, with what stood beside it where that is sent."""
+    """Return the bytes that an item, or several, take in a request, with what was beside it where that is sent."""
     apart = item.get("opaque") if isinstance(item, dict) else None
     beside = apart["bytes"] if apart is not None and apart.get(SENT) else 0
     shown = item.get(MEDIA, ()) if isinstance(item, dict) else ()
@@ -101,7 +101,7 @@ def trim(
 
 
 def shorten(items: list[dict[str, Any]], cap: int, total: int) -> tuple[list[dict[str, Any]], int, bool]:
-    """Return what fits into so many bytes, how many items were dropped or cut, and whether cutting was enough.
+    """Return what fits into `cap` bytes, how many items were dropped or cut, and whether cutting was enough.
 
     To shorten what was shortened to a larger cap leads to the same.
     """
@@ -141,7 +141,7 @@ def _clipped(items: list[dict[str, Any]], cap: int) -> list[dict[str, Any]]:
 def without_oldest(items: list[dict[str, Any]], excess: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the items without as many of the oldest exchanges as weigh the excess, and those that are gone.
 
-    What is pinned stays, and the last exchange.
+    Pinned items stay, and so does the last exchange.
     """
     starts = [index for index, item in enumerate(items) if item["kind"] in _BEGINS]
     stay: list[dict[str, Any]] = items[: starts[0]] if starts else []

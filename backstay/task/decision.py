@@ -158,7 +158,7 @@ class Finish(_Act):
     output: Any = None
     """The value that the task wants, checked against its schema."""
     output_ref: str | None = None
-    """Where the value is stored, when it is too large to stand here."""
+    """Where the value is stored, when it is too large to be here."""
     success: bool = True
 
 

@@ -1,4 +1,4 @@
-"""What happened in a run, in user words."""
+"""The events of a run, in user words."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

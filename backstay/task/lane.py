@@ -50,6 +50,6 @@ def job_id(queue: str, name: str | int) -> str:
 
 
 def job_tool(task: Task) -> str:
-    """Return the one tool that a job calls; empty for a task that is no job."""
+    """Return the one tool that a job calls; empty for a task that is not a job."""
     steps = task.plan.steps if task.plan is not None else ()
     return steps[0].tool if len(steps) == 1 and METADATA in task.metadata else ""

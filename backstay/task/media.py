@@ -192,7 +192,7 @@ def media_in(files: Mapping[str, bytes], claims: Mapping[str, str], refs: Mappin
 
 
 def within(listed: Iterable[Media], most_tokens: int) -> list[dict[str, Any]]:
-    """Return what is shown as a transcript keeps it; what has no room beside the others says so."""
+    """Return what is shown as a transcript keeps it; a file that has no room beside the others says so."""
     found: list[dict[str, Any]] = []
     left = most_tokens
     for media in listed:

@@ -26,21 +26,22 @@ def _signs(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Part(NamedTuple):
-    """Hold a piece of a text as a plan writes it: what a reference names, or text that stands for itself."""
+    """Hold a piece of a string as a plan writes it: what a reference names, or text that stands for itself."""
 
     is_reference: bool
     text: str
 
 
 def _parts(text: str) -> list[_Part]:
-    """Take a text apart in linear time; a text without any reference is one part."""
+    """Take a string apart in linear time; a string without any reference is one part."""
     return [*_parts_of(text)] or [_Part(False, text)]
 
 
 def _parts_of(text: str) -> Iterator[_Part]:
-    """Yield the parts of a text: `${` begins a reference, and `$${` stands for `${` itself.
+    """Yield the parts of a string: `${` begins a reference, and `$${` stands for `${` itself.
 
-    Of the dollar signs right before a brace each pair stands for one, so that `$$${input.x}` is a sign and a reference.
+    Of the dollar signs right before a brace each pair stands for one, so that `$$${input.x}` is a dollar sign and a
+    reference.
     """
     plain, end, last = "", 0, text.rfind("}")
     for begin, signs in _signs(text):
@@ -101,7 +102,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def is_reference(value: Any) -> bool:
-    """Return whether a value is a text that is one reference and nothing else."""
+    """Return whether a value is a string that is one reference and nothing else."""
     return isinstance(value, str) and "${" in value and _is_reference(_parts(value))
 
 
@@ -124,9 +125,9 @@ Missing = Callable[[str], Any]
 def resolve(value: Any, scope: dict[str, Any], missing: Missing = lambda _: None) -> Any:
     """Return what a plan's arguments say: references are replaced by what they name in `scope`, `$${` by `${`.
 
-    What they name is data, in which nothing is read as a reference. A string that is exactly one reference becomes the
-    value itself. Raises ArgumentsInvalid when a path leads nowhere, and nothing stands for what is `missing` there, and
-    when the result would be larger or deeper than arguments may be.
+    The values that they name are data, in which nothing is read as a reference. A string that is exactly one reference
+    becomes the value itself. Raises ArgumentsInvalid when a path leads nowhere, and nothing stands for what is
+    `missing` there, and when the result would be larger or deeper than arguments may be.
     """
     refuse_many_references(value)
     return _Filling(scope, missing).filled(value)
@@ -222,7 +223,7 @@ class _Filling:
     def _size_of(self, path: str, *, whole: bool) -> int:
         if (path, whole) not in self._sizes:
             named = self._named(path)
-            # Within a text stands what Python writes, which may be longer than JSON.
+            # Within a string stands what Python writes, which may be longer than JSON.
             self._sizes[path, whole] = size_of(named if whole else str(named))
         return self._sizes[path, whole]
 

@@ -24,9 +24,9 @@ class Reading(Frozen):
     path: str = Field(default="", max_length=1000)
     """Where in the payload, such as `invoices.3.total`."""
     as_text: bool = Field(default=False, strict=True)
-    """Whether to read the JSON text of what is there, whatever it is; a text is read as it is."""
+    """Whether to read the JSON text of what is there, whatever it is; a string is read as it is."""
     offset: int = Field(default=0, strict=True, ge=0, le=MOST)
-    """The first item of a list, or the first character of a text."""
+    """The first item of a list, or the first character of a string."""
     limit: int | None = Field(default=None, strict=True, ge=1, le=MOST)
     """The most items or characters; a page holds 100 KiB at most all the same."""
 
@@ -47,7 +47,7 @@ class Page(Frozen):
     messages: tuple[dict[str, Any], ...] = ()
     """As Chat Completions writes them, with `step`; a long answer has its ref as `content_ref` instead of `content`."""
     total: int = 0
-    """Of a list, its items; of a text, its characters; of events and messages, the highest number of an event."""
+    """Of a list, its items; of a string, its characters; of events and messages, the highest number of an event."""
     next: int | None = None
     """The `offset`, `after` or `messages` of the next page; null on the last one."""
 
@@ -59,7 +59,7 @@ class Page(Frozen):
 
 
 def at_path(value: Any, path: str) -> Any:
-    """Return what stands at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there."""
+    """Return what is at a path such as `invoices.3.total`; raises ArgumentsInvalid naming what is there."""
     for key in [key for key in path.replace("[", ".").replace("]", "").split(".") if key and key != "$"]:
         if isinstance(value, dict) and key in value:
             value = value[key]

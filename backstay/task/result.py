@@ -57,7 +57,7 @@ class Result(Frozen):
     output: Any = None
     """The value that the task wants, checked against its output schema."""
     output_ref: str | None = None
-    """Where the value is stored, when it is too large to stand here."""
+    """Where the value is stored, when it is too large to be here."""
     usage: dict[str, Any] = Field(default_factory=dict)
     """steps, tool_calls, code_runs, llm_cost_usd, models by name."""
     budget: Budget = Budget()

@@ -55,7 +55,7 @@ class Times(PublicInput):
     every: Seconds | None = Field(default=None, ge=1, multiple_of=1)
     """A duration of whole seconds, such as 15m; counted from the beginning of 1970."""
     jitter: float = Field(default=0, ge=0, le=_DAY, allow_inf_nan=False)
-    """Each start is put off by a random time of so many seconds at most."""
+    """Each start is put off by a random time of at most this many seconds."""
     overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"] = "skip"
     """What happens when the run before has not ended."""
     catch_up: Seconds = Field(default=3600, ge=10)

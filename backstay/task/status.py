@@ -1,4 +1,4 @@
-"""What a run is doing now."""
+"""The present state of a run."""
 
 from enum import StrEnum
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""What others gave for a step of a task's own plan."""
+"""The values that others gave for a step of a task's own plan."""
 
 from typing import Any, Self
 

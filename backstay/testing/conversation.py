@@ -1,4 +1,4 @@
-"""What a script can see of a request."""
+"""The part of a request that a script can see."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Call(BaseModel):
     """Empty when the arguments were no JSON object."""
     answered: bool = False
     answer: Any = None
-    """The tool message as JSON, with its texts in their places; a text that is no JSON stays a text."""
+    """The tool message as JSON, with its texts in their places; a string that is not JSON stays a string."""
 
 
 class Conversation:

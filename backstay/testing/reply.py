@@ -1,4 +1,4 @@
-"""What a scripted model does with one request."""
+"""The reply of a scripted model to one request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
@@ -54,7 +54,7 @@ class Reply(BaseModel):
     bill: bool | None = None
     """Whether this costs money; by default as real services do: everything but a 4xx other than 408."""
     piece: int = Field(default=0, ge=0)
-    """How many characters of a text or of arguments come at once when the answer is streamed; 0: all of them."""
+    """How many characters of a string or of arguments come at once when the answer is streamed; 0: all of them."""
     pause_s: float = Field(default=0, ge=0, le=600)
     """How long a streamed answer pauses before each further piece."""
     then: Literal["answer", "drop", "cut", "hang"] = "answer"

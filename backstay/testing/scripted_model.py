@@ -48,7 +48,7 @@ class Half(Silence):
         self._streamed = streamed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Begin to answer; what is announced never comes whole."""
+        """Begin to answer; the announced rest never comes."""
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(self._whole)).encode())]
         if self._streamed is not None:
             headers = [(b"content-type", b"text/event-stream")]
@@ -97,11 +97,11 @@ class ScriptedModel:
         return self.bill.micro(prices)
 
     async def asked(self, count: int = 1, within_s: float = 30) -> None:
-        """Wait until so many requests have arrived; raises TimeoutError."""
+        """Wait until the given number of requests have arrived; raises TimeoutError."""
         await self._until(lambda: self._arrived >= count, within_s)
 
     async def charged(self, count: int = 1, within_s: float = 30) -> None:
-        """Wait until so many requests have been billed; raises TimeoutError."""
+        """Wait until the given number of requests have been billed; raises TimeoutError."""
         await self._until(lambda: len(self.bill) >= count, within_s)
 
     async def __aenter__(self) -> Self:
@@ -159,7 +159,7 @@ class ScriptedModel:
             reply = self._rules(Conversation(body))
             return await reply if inspect.isawaitable(reply) else reply
         except Exception as fault:
-            # The rules are somebody else's code: what they raise is shown to the test and to the client.
+            # The rules are somebody else's code: errors that they raise are shown to the test and to the client.
             self.faults.append(fault)
             return Reply(status=400, text=f"the script failed: {fault!r}")
 

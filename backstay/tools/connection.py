@@ -1,4 +1,4 @@
-"""What a person has let backstay do at a server in their name, and who has the tokens for it."""
+"""A person's permission for backstay to act at a server in their name, and who has the tokens for it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

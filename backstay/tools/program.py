@@ -78,7 +78,7 @@ class Halt(Message):
     payload: str | None = None
     """Ref of what it returned and printed."""
     marked: bool = False
-    """Whether it returned a text of its own that begins with a marker."""
+    """Whether it returned a string of its own that begins with a marker."""
     error: str | None = None
     """One line; None when it finished."""
     error_type: str | None = None

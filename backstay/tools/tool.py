@@ -1,4 +1,4 @@
-"""What the workflow must know of a tool in order to rule on it; schemas stay on the worker."""
+"""The facts of a tool that the workflow must know in order to rule on it; schemas stay on the worker."""
 
 from enum import StrEnum
 from typing import Any, Literal

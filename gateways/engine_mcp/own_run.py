@@ -1,4 +1,4 @@
-"""What is known of a run that a caller started, and how far it is as a task."""
+"""The state of a run that a caller started, and how far it is as a task."""
 
 from dataclasses import dataclass
 from datetime import datetime

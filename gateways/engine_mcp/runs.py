@@ -47,7 +47,7 @@ class EngineRuns:
     ) -> None:
         """`backstay` signs as its connection does. `trusted`: whose words count as the task's own."""
         self._backstay, self._store, self._seals = backstay, store, seals
-        # What others may have written is no decision of the caller, so it carries no proof of theirs.
+        # Words that others may have written are not a decision of the caller, so they carry no proof of theirs.
         self._unsigned = Backstay(backstay.client, task_queue=backstay.task_queue)
         self._trusted = frozenset(map(principal, trusted))
         self._signs = signs
@@ -82,7 +82,7 @@ class EngineRuns:
             found = await find(self._sources, caller, workflow_id)
         except RunNotFound:
             raise UnknownTask(_NOT_FOUND) from None
-        # Whoever reaches Temporal can give a run any name, and starts it as somebody else.
+        # Everyone who reaches Temporal can give a run any name, and starts it as somebody else.
         if found.user_id != caller:
             raise UnknownTask(_NOT_FOUND)
         return found
@@ -185,7 +185,7 @@ class EngineRuns:
         ]
 
     async def answer(self, caller: str, task: str, responses: Mapping[str, Any]) -> None:
-        """Take answers to questions of the model; what names anything else, or a question of before, is ignored."""
+        """Take answers to questions of the model; answers to anything else, or to earlier questions, are ignored."""
         seen = await self.seen(caller, task)
         for question in seen.questions:
             if question.id not in responses:

@@ -133,7 +133,7 @@ class TaskServer:
         try:
             return await self._tasks.look(caller, begun.task)
         except Transient:
-            # Whatever cannot be asked now, the client must know the task by its name.
+            # The client must know the task by its name, even if its state cannot be read now.
             return ServedTask.new(begun.task)
 
     async def _waited(self, call: Call, begun: Begun) -> types.CallToolResult:

@@ -44,7 +44,7 @@ class Definitions(Protocol):
 
 
 class _Taken(Frozen):
-    """Hold the arguments of a tool; what each of them is stands in its schema."""
+    """Hold the arguments of a tool; what each of them is is in its schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, title="")
 
@@ -101,7 +101,7 @@ class ReadResult(_Taken):
     ref: str = Field(default="", max_length=200)
     """The stored result to read, as an answer names it."""
     offset: int = Field(default=0, ge=0, le=MOST)
-    """The first item of a list, or the first character of a text."""
+    """The first item of a list, or the first character of a string."""
 
 
 class ListRuns(_Taken):

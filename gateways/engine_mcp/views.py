@@ -21,7 +21,7 @@ _LEFT_OUT = ("outputs", "output", "effects", "undone", "summary")
 
 
 def result_view(run: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a caller is told of how a run ended; what is too large is left out, and says how it is read."""
+    """Return what a caller is told of how a run ended; too large an answer is left out, and says how it is read."""
     usage = result.get("usage") or {}
     effects = [_effect(each) for each in result.get("effects") or ()]
     told: dict[str, Any] = {

@@ -87,7 +87,7 @@ class Server:
         return cls(parts.hostname, port or (465 if tls else 587), tls, user, password)
 
     def send(self, messages: Mapping[str, EmailMessage], served: Served) -> None:
-        """Send messages, by person, over one connection; who is not served then is to be tried again.
+        """Send messages, by person, over one connection; a person who is not served then is to be tried again.
 
         Blocks. Raises OSError or smtplib.SMTPException.
         """
@@ -99,7 +99,7 @@ class Server:
         ) as connection:
             connection.ehlo()
             if not self.tls and self._far:
-                # A server elsewhere that offers no TLS is refused: what is asked is nobody else's business.
+                # A server elsewhere that offers no TLS is refused: the question is nobody else's business.
                 connection.starttls(context=context)
                 connection.ehlo()
             if self.user:

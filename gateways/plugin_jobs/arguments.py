@@ -13,8 +13,8 @@ _BOOLEANS = {"true": True, "false": False}
 def read_arguments(given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments under the names and in the types of the schema, where what is meant is certain.
 
-    What is not stays as it is, and is refused with the field by whoever checks it. null is the same as leaving out.
-    Raises RequestInvalid for an argument that is given under two spellings.
+    Other arguments stay as they are, and are refused with the field by whoever checks them. null is the same as leaving
+    out. Raises RequestInvalid for an argument that is given under two spellings.
     """
     known: Mapping[str, Any] = schema.get("properties", {})
     named: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the plugins can do, kept on disk by a hash of their files, so that a start need not ask them."""
+"""All that the plugins can do, kept on disk by a hash of their files, so that a start need not ask them."""
 
 import hashlib
 import json

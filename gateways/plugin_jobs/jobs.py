@@ -96,12 +96,12 @@ class Jobs:
             return False
 
     def refuse(self, job: PluginJob, error: str) -> None:
-        """Answer a request that is no job, and leave a job of the same id as it is."""
+        """Answer a request that is not a job, and leave a job of the same id as it is."""
         self._log.add("answer", id=job.id, plugin=job.plugin, action=job.action, status="error", error=error)
         self._output.send(job.id, "error", {"error": error})
 
     def tell(self, job: PluginJob, status: str, payload: Any) -> None:
-        """Say how far a job is; what was said already, or comes after its end, is not said."""
+        """Say how far a job is; words that were said already, or come after its end, are not said."""
         with self._lock:
             if not job.is_open or (job.status, job.told) == (status, payload):
                 return

@@ -19,7 +19,7 @@ Redact = Callable[[Any], Any]
 
 
 class JobLog:
-    """Write lines in a thread of its own: what redacts them is loaded with the first line that needs it."""
+    """Write lines in a thread of its own: the module that redacts them is loaded with the first line that needs it."""
 
     def __init__(self, home: Path, redactor: Callable[[], Redact], *, most_bytes: int = _MOST_BYTES) -> None:
         """Write into a folder; `redactor` returns what hides secrets in a value."""
@@ -52,7 +52,7 @@ class JobLog:
                 sys.stderr.write(f"backstay plugins: {self._path}: cannot be written: {error.strerror}\n")
 
     def _write(self, line: bytes) -> None:
-        # Several daemons write one file: whoever has its lock may rotate it.
+        # Several daemons write one file: the process that has its lock may rotate it.
         while True:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

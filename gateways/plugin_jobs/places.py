@@ -24,7 +24,7 @@ class Place(NamedTuple):
     home: Path
 
     def plugins(self) -> dict[str, Path]:
-        """Return the folders of the plugins by name: what holds a cli.py is one. Raises PlaceInvalid."""
+        """Return the folders of the plugins by name: a folder that holds a cli.py is one. Raises PlaceInvalid."""
         named = self._named()
         place = None if named is None else self.toolbox.parent / named
         try:
@@ -34,7 +34,7 @@ class Place(NamedTuple):
         return {path.name: path for path in found if _is_plugin(path)}
 
     def toolbox_text(self) -> str:
-        """Return what stands in toolbox.json; nothing without one. Raises PlaceInvalid."""
+        """Return what is in toolbox.json; nothing without one. Raises PlaceInvalid."""
         try:
             return self.toolbox.read_text(encoding="utf-8-sig")
         except FileNotFoundError:

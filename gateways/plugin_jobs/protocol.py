@@ -76,7 +76,7 @@ def read_request(line: bytes) -> Request | None:
 
 
 def _is_text(found: str) -> bool:
-    """Return whether a text can be encoded: JSON can name halves of characters."""
+    """Return whether a string can be encoded: JSON can name halves of characters."""
     try:
         found.encode()
     except UnicodeEncodeError:

@@ -62,7 +62,7 @@ def _serve(entry: str, place: Place, *, local: bool, one_lane: bool) -> int:
     except PlaceInvalid as error:
         sys.stderr.write(f"backstay plugins: {error}\n")
         return _USAGE
-    # What any library prints must not stand between the lines of the protocol.
+    # Output of any library must not come between the lines of the protocol.
     answers = os.dup(1)
     os.dup2(2, 1)
     lines = Lines(0)

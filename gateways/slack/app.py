@@ -84,7 +84,7 @@ async def open_slack(
 
 def _client(settings: Settings) -> AsyncWebClient:
     token = "" if settings.slack_bot_token is None else settings.slack_bot_token.get_secret_value()
-    # The library would send a message again whose answer was lost, without a look at whether it stands there.
+    # The library would send a message again whose answer was lost, without a look at whether it is there.
     base_url = f"{settings.slack_api_url.rstrip('/')}/"
     return AsyncWebClient(token, base_url=base_url, timeout=TIMEOUT_S, retry_handlers=[])
 

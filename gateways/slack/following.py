@@ -21,7 +21,7 @@ MOST_RUNS = 4
 SHOWN_BACK_S = 14 * 86_400.0
 """How old a request may be that is shown for the first time, or anew."""
 VOTES_EVERY = 3
-"""Runs are asked for votes at one look in so many."""
+"""Runs are asked for votes at one look in this number."""
 MOST_VOTED_ON = 100
 """How many open requests are asked for votes that decide nothing yet."""
 KEPT_S = 90 * 86_400.0

@@ -169,7 +169,7 @@ class Interactions:
         await ack(response_action="update", view=form)
 
     async def _send(self, ack: AsyncAck, body: Body) -> None:
-        """Send what a form says; what the run has against it is shown in the form, or to the person alone."""
+        """Send what a form says; the run's objection to it is shown in the form, or to the person alone."""
         view = body["view"]
         filled = Filled(view["state"]["values"])
         try:
@@ -242,7 +242,7 @@ class Interactions:
                 call = place.call or 0
                 return edit.entered(call, await self._arguments(request, place.key, call), filled)
 
-    # What both need.
+    # Both need these.
 
     async def _look(self, key: RequestKey) -> KnownRequest:
         return await look_shown(self._backstay, self._store, key)

@@ -104,7 +104,7 @@ class People:
         if not shown:
             raise NotVerified(f"your profile shows this app no e-mail address; {_FIX}")
         if not shown.isascii():
-            # In lower case, a foreign sign may become a letter of somebody else's address.
+            # In lower case, a foreign character may become a letter of somebody else's address.
             raise NotVerified(f"your e-mail address has signs that are no plain letters; {_FIX}")
         email = canonical_name(shown)
         if profile.get("is_email_confirmed") is not True:

@@ -69,7 +69,7 @@ class Channel:
         once: bool = False,
         **shows: Any,
     ) -> str:
-        """Post a thing, or change its message; return its place. With `once`, what stands there is left alone.
+        """Post a thing, or change its message; return its place. With `once`, what is there is left alone.
 
         `shows` is what is to be remembered of it: `drawn` or `event`. Raises NotTaken.
         """
@@ -97,7 +97,7 @@ class Channel:
         try:
             await self._say("chat_update", text, blocks, channel=post.channel or self.id, ts=ts)
         except SlackApiError as error:
-            # Somebody deleted it, which is no reason to say it again.
+            # Somebody deleted it, which is not a reason to say it again.
             if error.response.get("error") not in _NEVER_MIND:
                 raise
         return ts

@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 20
 
 
 def slack_routes(app: AsyncApp) -> Sequence[BaseRoute]:
-    """Return the route; what comes there without Slack's signature of the last five minutes is refused."""
+    """Return the route; a request there without Slack's signature of the last five minutes is refused."""
 
     async def heard(request: Request) -> Response:
         try:

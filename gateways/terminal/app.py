@@ -40,7 +40,7 @@ def build(argv: Sequence[str] = ()) -> App:
 
 def _add(app: App, commands: Mapping[str, tuple[str, str]], named: Sequence[str]) -> None:
     for name, (place, about) in commands.items():
-        # What is said here of the command that is called would stand in place of its docstring.
+        # Help given here for the command that is called would replace its docstring.
         app.command(f"gateways.terminal.{place}", name=name, help=None if name in named else about)
 
 

@@ -53,7 +53,7 @@ async def doctor(
     believe
         A model whose bill above what was asked for was a mistake: nothing more is reserved for it from now on.
     forget
-        A model whose endpoint was mended: what workers and runs have learned of it is forgotten, bills included.
+        A model whose endpoint was mended: the findings of workers and runs about it are forgotten, bills included.
     """
     settings = Settings.load()
     settings.claim_home()
@@ -249,7 +249,7 @@ async def _toolbox(settings: Settings) -> AsyncGenerator[Finding]:
 
 
 async def _names(settings: Settings) -> AsyncGenerator[Finding]:
-    """Compare what the policy names with the toolbox; what cannot be read of either is said of them."""
+    """Compare what the policy names with the toolbox; parts of either that cannot be read are named."""
     with suppress(SettingsInvalid, PolicyInvalid, ToolboxInvalid):
         for found in await compared(settings):
             state = "missing" if found.state == "error" else "note"

@@ -1,4 +1,4 @@
-"""What the exit codes mean; scripts rely on them."""
+"""The meaning of the exit codes; scripts rely on them."""
 
 from backstay import errors
 from backstay.approvals.deciding import DecisionInvalid

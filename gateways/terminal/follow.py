@@ -107,7 +107,7 @@ class Follower:
     def _said_otherwise(self, event: Event) -> bool:
         """Return whether a person at this terminal reads of an event elsewhere: in a request, a call or the end."""
         if event.name == "model.asked":
-            # What it decided to do comes next; only an answer with which nothing could be done stands alone.
+            # The action that it decided on comes next; only an answer with which nothing could be done stands alone.
             return bool(event.data.get("actions"))
         decided_here = event.name == "approval.decided" and event.data.get("by") == self.prompt.by
         return decided_here or event.name in _SAID_OTHERWISE
@@ -141,7 +141,7 @@ class Follower:
             self.terminal.say(f"approved {request.id} without asking: {self.yes}", "yellow")
 
     def _drawn(self) -> RenderableType:
-        """Return what stands below the events."""
+        """Return what is below the events."""
         return live_panel(self.status, self.budget)
 
     @contextlib.contextmanager

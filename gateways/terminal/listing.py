@@ -53,7 +53,7 @@ async def list_runs(*, state: str = "", words: str = "", limit: int = 20, output
         known = False
         async with open_store(settings) as store:
             rows = [_stored(row) for row in await store.runs.page(state=wanted, words=words, limit=limit)]
-    # What a schedule or a plugin has started is part of no other run.
+    # A run that a schedule or a plugin has started is part of no other run.
     listed = {row["id"] for row in rows}
     rows = list(_as_tree([row | {"part_of": row["part_of"] if row["part_of"] in listed else None} for row in rows]))
     ids: list[str] = [row["id"] for row in rows]
@@ -190,7 +190,7 @@ async def _mark_pruned(settings: Settings, rows: list[dict[str, Any]]) -> None:
 
 
 def minute(at: float) -> str:
-    """Return a time as it stands in lists."""
+    """Return a time as it is in lists."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 

@@ -122,8 +122,8 @@ async def accept_here(
 ) -> bool:
     """Let lines hold if this process can write policy.yaml and has the store that they wait in; return whether it did.
 
-    Whoever can write the file could allow the same there. `agreed` returns whether a line is what the person has said:
-    the run that names the lines may be anybody's.
+    A person who can write the file could allow the same there. `agreed` returns whether a line is what the person has
+    said: the run that names the lines may be anybody's.
     """
     if not _may_write(settings.policy) or not has_store(settings):
         return False

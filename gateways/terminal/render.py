@@ -55,7 +55,7 @@ _LOOKS: dict[Kind, tuple[int, str]] = {
 }
 """How far in a line of a call stands, and its style."""
 _LEAST = 20
-"""So many characters of the arguments and of the answer of a call stand in a line, however narrow the terminal is."""
+"""This many characters of the arguments and of the answer of a call are in a line, however narrow the terminal is."""
 _FAILURES = frozenset({"action.failed", "model.failed", "program.diverged", "tools.missing"})
 
 
@@ -120,7 +120,7 @@ def request_lines(
 
 
 def _behind(label: str, text: str, style: str) -> Iterator[tuple[str, str]]:
-    """Yield a text of others, its further lines behind a bar."""
+    """Yield text of others, its further lines behind a bar."""
     first, *rest = text.split(LINE_BREAK)
     yield f"{label}{first}", style
     yield from ((f"  {BAR} {line}", style) for line in rest)

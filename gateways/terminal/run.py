@@ -119,7 +119,7 @@ def _files(paths: dict[str, Path | None]) -> dict[str, Any]:
 
 async def _task(settings: Settings, definition: str | None, given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the task that are set, with those of a definition if one is named."""
-    # Where it can be signed: who has proved to have started a run may go on from it.
+    # Where it can be signed: a person who has proved to have started a run may go on from it.
     given["by"] = None if settings.approver_key is None else given["by"] or account_name()
     given["input"] = None if given["input"] is None else json_object(given["input"], "--input", '{"days": 60}')
     if definition is not None:

@@ -307,7 +307,7 @@ def _keep(terminal: Terminal, settings: Settings, server: Any) -> None:
         raise ToolboxInvalid(f"{path}: {error}") from None
     _checked(path, text)
     if server.values:
-        # Written first: what toolbox.json refers to is there.
+        # Written first: values that toolbox.json refers to are there.
         claim_folder()
         assigned = {name: f"{name}={_quoted(value)}" for name, value in server.values.items()}
         _append(ENV_FILE, assigned, 0o600)
@@ -385,7 +385,7 @@ def _list(terminal: Terminal, names: Iterable[str]) -> None:
 
 
 def _declare(path: Path, provider: str, group: Any) -> None:
-    """Write the class of tools; what is declared of a tool already stays."""
+    """Write the class of tools; declarations of a tool that exist already stay."""
     from toolbox.configuration import commented
 
     text = _text(path)

@@ -46,7 +46,7 @@ async def session(settings: Settings | None = None) -> "AsyncGenerator[Backstay]
 @asynccontextmanager
 async def looking(settings: Settings) -> AsyncGenerator[Client]:
     """Connect as `session` does, for a command that only asks what Temporal itself knows."""
-    # What is sent at the end would hold up nobody but this command.
+    # Telemetry that is sent at the end would hold up nobody but this command.
     with traced(settings):
         place = await place_of_temporal(settings)
         async with connected(place.get("address"), namespace=place.get("namespace")) as client:
@@ -94,7 +94,7 @@ async def _last(backstay: "Backstay", *, to_decide: bool) -> "Run":
         raise RunNotFound("workflow: there is no run yet; start one with: backstay run TEXT")
     working = [found for found in listed if found.status is WorkflowExecutionStatus.RUNNING] if to_decide else []
     for execution in working[:_MOST_FOUND]:
-        # The run itself is asked: what Temporal lists of it comes late, and a decision must not go to another run.
+        # The run itself is asked: Temporal's lists of it come late, and a decision must not go to another run.
         if await backstay.run(execution.id).pending():
             return backstay.run(execution.id)
     return backstay.run(_started(listed)[0].id)

@@ -86,7 +86,7 @@ async def _removed(
     for run in ended:
         rows = await store.pruning.prune(run, before, dry_run=dry_run)
         freed = freed if rows is None else freed + rows
-    # Who proposed and approved what is asked for longer than what a run can be undone with.
+    # The names of those who proposed and approved are asked for longer than what a run can be undone with.
     kept_from = min(before, time.time() - settings.plans_days * 86_400)
     freed += await store.pruning.forget_plans(kept_from, [run.run for run in ended] if dry_run else (), dry_run=dry_run)
     requests = await store.requests.forget(kept_from, dry_run=dry_run)

@@ -58,7 +58,7 @@ class Terminal:
         self.console.print(safe(text, style), soft_wrap=True)
 
     def show(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Print lines with their styles; what is wider than the terminal goes on behind a mark of its own.
+        """Print lines with their styles; a line wider than the terminal goes on behind a mark of its own.
 
         A terminal would let it go on at the margin, where it could pass for a line of its own.
         """
@@ -93,14 +93,14 @@ class Terminal:
                 self.result(line)
 
     def result_json(self, data: Any) -> None:
-        """Print a result as JSON; what is not ASCII is escaped."""
+        """Print a result as JSON; other characters than ASCII are escaped."""
         sys.stdout.write(f"{json.dumps(data, indent=2)}\n")
         sys.stdout.flush()
 
     async def ask(self, question: str, before: Iterable[tuple[str, str]] = ()) -> str | None:
         """Return the line a person types; None when the input has ended.
 
-        At a terminal nobody answers before the question stands there: what was typed until then is dropped. `before`
+        At a terminal nobody answers before the question is there: keys typed until then are dropped. `before`
         are lines that belong to it, such as why the last answer was not taken, with their styles.
         """
         self.forget_typed()
@@ -146,7 +146,7 @@ def _wrapped(line: str, width: int | None) -> list[str]:
 
 
 def _fitting(text: str, width: int) -> str:
-    """Return the beginning of a text that fits, to its last space where words would be cut."""
+    """Return the beginning of a string that fits, to its last space where words would be cut."""
     from rich.cells import chop_cells
 
     # Only that much is looked at, or a long line would be measured again for each of its parts.

@@ -51,7 +51,7 @@ _STATIC = Path(__file__).parent / "static"
 
 
 class IdConvertor(Convertor[str]):
-    """Read an id in a path, which may hold any sign, a slash included."""
+    """Read an id in a path, which may hold any character, a slash included."""
 
     regex = "[^/]+"
 
@@ -100,7 +100,8 @@ def _links(page: Page) -> list[BaseRoute]:
         here = identity.opened(request.cookies.get(COOKIE, ""))
         if here is None or here.by == visitor.by:
             return _let_in(token)
-        # Any page can lead a browser here. Who is somebody already would decide as another without knowing it.
+        # Any page can lead a browser here. A visitor who is somebody already would decide as another without knowing
+        # it.
         path = f"/link/{quote(token, safe='')}"
         return page.render(request, here, "entering.html", 409, other=visitor.by, path=path)
 

@@ -1,8 +1,8 @@
 """Where people sign in at servers, and end what they have let backstay do there; each sees their own only.
 
 No address here leads a browser elsewhere by itself: a person is shown the host at which they would sign in, and follows
-a link or not. Whoever comes back must be the person who left, in a session of this page; then the requests that wait
-for the sign-in are answered in their name.
+a link or not. The person who comes back must be the one who left, in a session of this page; then the requests that
+wait for the sign-in are answered in their name.
 """
 
 import asyncio

@@ -45,7 +45,7 @@ def field_name(form: DecisionForm, at: int, field: FormField) -> str:
 def entered_in(sent: Sent, form: DecisionForm, edits: tuple[Edit, ...] = ()) -> Entered:
     """Return what a person entered in the form of a request."""
     choice = "modify" if edits else sent.get("verdict")
-    # What is chosen under "Remember it" belongs to the button that approves.
+    # The choice under "Remember it" belongs to the button that approves.
     remember = sent.get("remember") if choice == "approve" else ""
     return Entered(
         choice,

@@ -122,7 +122,7 @@ class Guard:
         return path in self._signed or path.startswith(self._signed_below)
 
     def _is_ours(self, headers: Headers, host: str) -> bool:
-        """Return whether a request comes from our own page, or from a program that is no browser."""
+        """Return whether a request comes from our own page, or from a program that is not a browser."""
         origins = headers.getlist("origin")
         if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"} or len(origins) > 1:
             return False

@@ -75,7 +75,7 @@ class ByHeader:
         if len(named) != 1:
             raise Stranger(f"the proxy must say who you are, once, in the header {self._header}")
         try:
-            # Proxies write names in UTF-8, and servers read headers sign by sign.
+            # Proxies write names in UTF-8, and servers read headers character by character.
             return Visitor(by=person(named[0].encode("latin-1").decode("utf-8")))
         except UnicodeError:
             raise Stranger(f"the header {self._header} holds no text") from None

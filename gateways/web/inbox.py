@@ -60,7 +60,7 @@ class InboxRow(NamedTuple):
 def routes(page: Page) -> list[BaseRoute]:
     """Return the routes of the inbox.
 
-    A program gets the requests as they stand on the wire, with where they belong and what became of them.
+    A program gets the requests as they are on the wire, with where they belong and what became of them.
     """
 
     async def inbox(request: Request, visitor: Visitor) -> Response:
@@ -92,7 +92,7 @@ async def _page_of(
 
 
 def filter_of(request: Request) -> Filter:
-    """Return which requests an address asks for; what is no filter is left out."""
+    """Return which requests an address asks for; anything that is not a filter is left out."""
     given = request.query_params
     kind, before = given.get("kind", ""), given.get("before", "")
     return Filter(

@@ -54,7 +54,7 @@ def routes(page: Page) -> list[BaseRoute]:
         key = page.settings.webhook_key
         if key is None or not is_signed(key.get_secret_value().encode(), request.headers, await request.body()):
             raise HTTPException(404 if key is None else 403)
-        # What is told is found in the store; a notice only says that it is time to look.
+        # The news itself is in the store; a notice only says that it is time to look.
         page.watcher.wake()
         return Response(status_code=204)
 

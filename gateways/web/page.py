@@ -1,4 +1,4 @@
-"""What every part of the page has in hand, and how it takes requests and gives answers.
+"""The objects that every part of the page uses, and how it takes requests and gives answers.
 
 Another module adds to the page by a function `routes(page: Page) -> list[BaseRoute]`, which it enters into the list in
 `gateways/web/app.py`. It makes its routes with `page.get` and `page.post`, which find out who is there and refuse
@@ -153,7 +153,7 @@ class Page:
         return HTMLResponse(text, status, {"Vary": "Accept"})
 
     def json(self, visitor: Visitor, said: Any, status: int = 200) -> Response:
-        """Return JSON, and what proves that this program is no foreign page."""
+        """Return JSON, and what proves that this program is not a foreign page."""
         return JSONResponse(said, status, {"Vary": "Accept", "Backstay-Csrf": self.csrf(visitor)})
 
     def done(self, request: Request, visitor: Visitor, path: str, message: str, said: Any = None) -> Response:

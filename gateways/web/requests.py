@@ -44,7 +44,7 @@ MOST_EDITED = 50
 
 
 def _kept(request: ApprovalRequest) -> list[tuple[str, int]]:
-    """Return the texts that a request only refers to; while it waits, they stand in it."""
+    """Return the texts that a request only refers to; while it waits, they are in it."""
     steps = () if request.proposal is None else request.proposal.steps
     return sorted({*kept_texts([each.arguments for each in (*request.shown, *steps)])})
 

@@ -84,7 +84,7 @@ def _form(body: bytes) -> Sent:
 
 
 def text_in(said: Mapping[str, Any], name: str, default: str = "") -> str:
-    """Return a text that a program sent, or the default for none; raises DecisionInvalid for anything else."""
+    """Return a string that a program sent, or the default for none; raises DecisionInvalid for anything else."""
     text = default if said.get(name) is None else said[name]
     if not isinstance(text, str):
         raise DecisionInvalid(f"{name}: must be a text, not {one_line(json.dumps(text), 40)}")

@@ -10,7 +10,7 @@ from gateways.web.words import moment
 from store.notices.requests import RequestRow
 
 _FOLDED, _FOLDED_LINES = 1500, 30
-"""Longer values are folded: one of so many characters, or lines."""
+"""Longer values are folded: one of this many characters, or lines."""
 _BEGINS, _BEGINS_LINES = 600, 8
 """How much of a folded value is seen."""
 

@@ -60,7 +60,7 @@ async def _believed(page: Page, request: Request) -> tuple[KeptTask, bytes]:
     """Return the trigger that a request was signed for, and its body; an unknown one looks like a wrong signature."""
     found = await page.store.standing.trigger(request.path_params["name"])
     try:
-        # The same for all names; what a trigger itself takes is told only to those who have its key.
+        # The same for all names; only those who have its key are told what a trigger itself takes.
         body = await read_body(request, _MOST, BODY_S)
     except TooLong:
         raise _too_large(_MOST) from None
@@ -102,7 +102,7 @@ async def _started(page: Page, schedules: Schedules, kept: KeptTask, request: Re
     except TooOften as error:
         raise Refused(429, "TooOften", str(error)) from None
     if found.state == "accepted":
-        # Also of one that was accepted before: whoever accepted it may have died before it was started.
+        # Also of one that was accepted before: the process that accepted it may have died before it was started.
         await schedules.start(start, standing)
     told = {"id": event, "workflow_id": run_id(start), "state": found.state.value, "told": found.told}
     return JSONResponse(told, 202 if new else 200)

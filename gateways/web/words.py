@@ -1,4 +1,4 @@
-"""How templates write times, sums and texts; what is hostile in a text is escaped by the template itself."""
+"""How templates write times, sums and texts; the template itself escapes hostile parts of a string."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _STEPS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def line(value: Any, limit: int = 300) -> str:
-    """Return a text on one line, in which every sign can be seen."""
+    """Return a string on one line, in which every character can be seen."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not _is_plain(text):
         return one_line(text, limit)
@@ -19,20 +19,20 @@ def line(value: Any, limit: int = 300) -> str:
 
 
 def visible(value: Any) -> Any:
-    """Return a value as every template shows it: of a text, signs that nobody sees are written as their codes."""
+    """Return a value as templates show it: characters of a string that nobody sees are written as their codes."""
     if not isinstance(value, str) or hasattr(value, "__html__") or _is_plain(value):
         return value
     return "\n".join(one_line(part, 16 * len(part) + 16) for part in value.replace("\r\n", "\n").split("\n"))
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether every sign of a text is seen for what it is; most texts are, and need no look at each sign."""
+    """Return whether every character of a string is seen for what it is; most texts are, and need no closer look."""
     bare = text.replace(CLIPPED, "").replace(LINE_BREAK, "")
     return bare.isascii() and bare.isprintable()
 
 
 def lines(text: str) -> list[str]:
-    """Return a text that is shown in one line as the lines that it had."""
+    """Return a string that is shown in one line as the lines that it had."""
     return text.split(LINE_BREAK)
 
 
@@ -42,19 +42,19 @@ def money(amount: float) -> str:
 
 
 def moment(at: float | str) -> str:
-    """Return a time as people read it, in UTC; what is no time is returned as it is."""
+    """Return a time as people read it, in UTC; any other value is returned as it is."""
     time = _time(at)
     return line(at, 40) if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def clock(at: float | str) -> str:
-    """Return the time of day, in UTC; what is no time is returned as it is."""
+    """Return the time of day, in UTC; any other value is returned as it is."""
     time = _time(at)
     return line(at, 40) if time is None else time.astimezone(UTC).strftime("%H:%M:%S")
 
 
 def stamp(at: float | str) -> str:
-    """Return a time as programs read it; empty for what is no time."""
+    """Return a time as programs read it; empty for what is not a time."""
     time = _time(at)
     return "" if time is None else time.isoformat(timespec="seconds")
 

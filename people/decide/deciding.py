@@ -49,7 +49,7 @@ async def decide(
     decision = {"args_digest": seen.args_digest or None, **said, "request_id": known.request_id, "by": by}
     approval = admit(decision)
     if once:
-        # Whoever copies a form of others, or changes what theirs says, gets no answer that was given before.
+        # A copy of a form of others, or of one's own with changes, gets no answer that was given before.
         event_id = _event_id(str(once[0]), [by, known.workflow_id, bound.run_id, *once, decision])
         approval = approval.model_copy(update={"event_id": event_id})
     if hidden and most_permissive(approval) is Verdict.APPROVE:
@@ -92,7 +92,7 @@ def state_words(answer: Mapping[str, Any]) -> str:
 
 
 def outcome_words(answer: Mapping[str, Any], by: str) -> list[str]:
-    """Return what a person is told after they have decided, at whatever door; what is remembered stands apart."""
+    """Return what a person is told after they have decided, at whatever door; a remembered choice is apart."""
     said = [f"{state_words(answer)}: {answer.get('verdict')} by {by}"]
     return [one_line(part, 300) for part in (*said, *([ASKED_AGAIN] if answer.get("asked_again") else ()))]
 

@@ -97,7 +97,7 @@ async def look(run: Run, store: "Store | None", request_id: str, run_id: str | N
     known = KnownRequest(run.id, request_id, row, None)
     try:
         if not await run.is_open():
-            # What has ended still answers queries, as it stood at its end.
+            # A run that has ended still answers queries, as it was at its end.
             return known._replace(ended=True)
         status = await run.status()
     except RunNotFound as error:
@@ -175,7 +175,7 @@ async def posted_request(backstay: Backstay, row: "RequestRow") -> PostedRequest
             status = await backstay.run(row.workflow_id).status()
         same = [live for live in status.pending if live.id == row.request_id and status.run_id == row.run_id]
         return posted.model_copy(update={"request": same[0]} if same else {"waits": False})
-    # No worker answers; whoever presses a button is told so.
+    # No worker answers; the person who presses a button is told so.
     return posted
 
 

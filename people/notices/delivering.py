@@ -56,7 +56,7 @@ class Receiver(Protocol):
 
 @asynccontextmanager
 async def delivering(outbox: Outbox, receivers: Sequence[Receiver]) -> AsyncGenerator[None]:
-    """Send what is written for these receivers until the block ends; what is on its way then may take a moment more."""
+    """Send what is written for these receivers until the block ends; those on their way may take a moment more."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_serve(outbox, receiver, stop)) for receiver in receivers]
     try:
@@ -146,7 +146,7 @@ async def _tidy(store: Store, backstay: Backstay, page: str) -> None:
 async def close_lost(store: Store, backstay: Backstay, page: str = "") -> int:
     """Tell for runs that Temporal has ended without their saying so, such as terminated ones; return how many.
 
-    What they asked waits no more. `page` is the address of the page that people decide on.
+    Their requests wait no more. `page` is the address of the page that people decide on.
     """
     requests, runs = await store.requests.unchecked(), await store.runs.unchecked()
     # A request knows its namespace, which a run does not.

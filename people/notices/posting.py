@@ -27,7 +27,7 @@ async def put(
     try:
         place = await write(post)
     except Exception:
-        # The chat may have taken it even so; whoever tries again looks for it first.
+        # The chat may have taken it even so; the next try looks for it first.
         await posts.release(post)
         raise
     await posts.release(post, channel=channel, ts=place, **shows)

@@ -1,4 +1,4 @@
-"""What can be entered about a request, and how that is read as a decision.
+"""The entries that can be made about a request, and how they are read as a decision.
 
 May import: backstay.
 """

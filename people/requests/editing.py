@@ -15,7 +15,7 @@ MORE = "further arguments"
 
 
 class EditedArgument(NamedTuple):
-    """Hold one argument as it is edited: a text in which a person sees every character, or else JSON."""
+    """Hold one argument as it is edited: a string in which a person sees every character, or else JSON."""
 
     name: str
     value: Any
@@ -23,14 +23,14 @@ class EditedArgument(NamedTuple):
     as_json: bool
 
     def read(self, typed: str) -> Any:
-        """Return the value of what stands in the field now; raises ValueError for what cannot be read."""
+        """Return the value of what is in the field now; raises ValueError for what cannot be read."""
         typed = typed.replace("\r\n", "\n")
         if typed == self.text.replace("\r\n", "\n"):
-            # A field makes all line breaks the same, so only this tells a text that nobody touched.
+            # A field makes all line breaks the same, so only this tells a string that nobody touched.
             return self.value
         if self.as_json:
             return typed_json(typed)
-        # A field has every line break as one character; what came with two goes back so.
+        # A field has every line break as one character; text that came with two goes back so.
         return typed.replace("\n", "\r\n") if "\r\n" in str(self.value) else typed
 
 
@@ -68,7 +68,7 @@ def edit_of(
 ) -> Edit:
     """Return what a person changed of a call in fields; raises EntryRefused.
 
-    `typed`: what stands in the fields that were offered; `more`: a JSON object of further arguments.
+    `typed`: what is in the fields that were offered; `more`: a JSON object of further arguments.
     """
     after: dict[str, Any] = {}
     faults: dict[Entry, str] = {}

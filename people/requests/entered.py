@@ -1,4 +1,4 @@
-"""What a person entered about a request, as every door hands it on, and what is said of an entry that cannot be."""
+"""The entries of a person about a request, as every door hands them on, and what is said of an entry that cannot be."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class EntryRefused(DecisionInvalid):
 
     def __init__(self, entries: Mapping[Entry, str]) -> None:
         """Say of each entry what is wrong and what to do."""
-        # What is wrong may quote what a tool's server wrote.
+        # The description of a fault may quote what a tool's server wrote.
         self.entries = {entry: one_line(why, _WHY) for entry, why in entries.items()}
         super().__init__("; ".join(f"{entry_name(entry)}: {why}" for entry, why in self.entries.items()))
 

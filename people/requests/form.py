@@ -1,4 +1,4 @@
-"""What a person can enter about a request, and the one reading of what they entered as the decision that is sent."""
+"""The entries that a person can make about a request, and the one reading of them as the decision that is sent."""
 
 import math
 from typing import Any, NamedTuple
@@ -195,7 +195,7 @@ def _answer(form: DecisionForm, entered: Entered) -> Any:
 
 
 def _whole_answer(form: DecisionForm, answer: Any) -> Any:
-    """Return an answer that was not entered in fields; a text is sent as it is where a schema says what fits."""
+    """Return an answer that was not entered in fields; a string is sent as it is where a schema says what fits."""
     if isinstance(answer, str) and not form.fields:
         answer = answer.strip() or NOTHING
     if answer is NOTHING or answer is None:
@@ -232,7 +232,7 @@ def _read(field: FormField, typed: str | Given) -> Any:
 
 
 def _changes(form: DecisionForm, entered: Entered) -> dict[str, Any]:
-    """Return the changes of calls; whoever makes them is shown all calls again with them, before any is made.
+    """Return the changes of calls; the person who makes them is shown all calls again with them, before any is made.
 
     Calls that are left out are rejected at once, and are not shown again. A changed plan is proposed anew as a whole.
     """

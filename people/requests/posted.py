@@ -94,8 +94,8 @@ class PostedRequest(Frozen):
 class Paragraph(NamedTuple):
     """Hold lines that stand together.
 
-    `text` is for reading, `note` is small, `code` keeps its lines and their indents. `end` begins what must stand
-    there in any case: how much has no room, which only the door knows, and then its lines.
+    `text` is for reading, `note` is small, `code` keeps its lines and their indents. `end` begins what must be there in
+    any case: how much has no room, which only the door knows, and then its lines.
     """
 
     kind: Literal["heading", "text", "note", "code", "end"]
@@ -164,7 +164,7 @@ def call_lines(call: CallView) -> Iterator[str]:
 def offered_choices(posted: PostedRequest, hidden: int) -> list[OfferedChoice]:
     """Return what decides a request, as its form allows; `hidden`: how many characters a message has no room for.
 
-    What is not shown as a whole is not approved from there; it can still be changed, rejected and answered.
+    A request that is not shown as a whole is not approved from there; it can still be changed, rejected and answered.
     """
     request = posted.request
     choices = DecisionForm.of(request).choices if posted.is_open else ()
@@ -187,13 +187,13 @@ def offered_choices(posted: PostedRequest, hidden: int) -> list[OfferedChoice]:
 
 
 def left_out(request: ApprovalRequest, hidden: int) -> str:
-    """Return in words what a message leaves out that has no room for so many characters; empty for nothing."""
+    """Return in words what a message leaves out that has no room for that many characters; empty for nothing."""
     said = [unseen(request), f"about {hidden:,} characters that have no room in a message" if hidden else ""]
     return " and ".join(part for part in said if part)
 
 
 def text_of(text: str) -> str:
-    """Return a text as people read it, with its line breaks; of a long one the beginning."""
+    """Return a string as people read it, with its line breaks; of a long one the beginning."""
     return text[:_QUESTION].replace(LINE_BREAK, "\n") + ("…" if len(text) > _QUESTION else "")
 
 

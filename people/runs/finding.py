@@ -107,7 +107,7 @@ async def find(sources: Sources, by: str, workflow_id: str, run_id: str | None =
             raise unknown if sources.backstay is not None else Unreachable(sources.fault)
         return found
     if found is None or not await seeing.run(by, found.run, found.user_id):
-        # Whoever may not see a run is not told that there is one.
+        # A person who may not see a run is not told that there is one.
         raise RunNotFound("there is no such run, or it is not yours to see")
     return found
 

@@ -103,7 +103,7 @@ async def look(
             seen.fault = str(error)
     _show_only_to(sources, seen, by)
     if not seen.undo or (found.row is not None and not found.is_open):
-        # What was taken back after the end of a run stands in the store alone.
+        # Only the store knows what was taken back after the end of a run.
         seen.undo = await undo_of(sources, found)
     await _ended(sources, seen)
     return seen
@@ -156,7 +156,7 @@ async def _from_run(run: Run, seen: RunView, *, newest: bool) -> None:
     seen.undo = await run.preview()
     if newest:
         known = max((event.n for event in seen.events if event.n < FIRST_LATE), default=0)
-        # What the run has not handed to the store yet.
+        # The records that the run has not handed to the store yet.
         seen.events += [event for event in (await run.timeline(known)).events if event.n > known]
     last = await run.plan()
     changed = [str(event.data["plan"]) for event in seen.events if event.name == PLAN_CHANGED]

@@ -57,7 +57,7 @@ class ListedTask(Frozen):
 
 
 async def list_tasks(store: Store, schedules: Schedules, kind: Kind | None = None) -> list[ListedTask]:
-    """Return the schedules and triggers of a store; what Temporal cannot say is left out, with the reason."""
+    """Return the schedules and triggers of a store; a fact that Temporal cannot say is left out, with the reason."""
     kept = [found for found in await store.standing.every() if kind in {None, found.standing.kind}]
     return await asyncio.gather(*(_listed(store, schedules, found) for found in kept))
 

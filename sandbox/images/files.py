@@ -72,7 +72,7 @@ def _with_needed(names: Iterable[str]) -> list[str]:
     found = list(names)
     for name in found:
         with suppress(importlib.metadata.PackageNotFoundError):
-            # What is needed only on some systems, or for an extra, is left out.
+            # Files that are needed only on some systems, or for an extra, are left out.
             for line in importlib.metadata.requires(name) or ():
                 needed = re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0]).lower()
                 if ";" not in line and needed not in found:

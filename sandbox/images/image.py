@@ -25,7 +25,7 @@ _FOLDERS = ("dev", "proc", "tmp", "usr/bin", "usr/lib", "workspace")
 _LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib", "usr/lib64": "lib"}
 _GUEST = Path(__file__).parents[1] / "guest" / "programs"
 _COMPILER = Path(__file__).with_name("compile.py")
-# A fixed number, not that of this machine's processors: what one compiler sees decides the bytes it writes.
+# A fixed number, not that of this machine's processors: the bytes that a compiler writes depend on what it sees.
 _COMPILERS = 4
 _STAMP = 315532800
 _ABANDONED_S = 3600.0

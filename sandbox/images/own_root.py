@@ -25,7 +25,7 @@ _MOST_LINKS = 40
 
 
 class Entry(Frozen):
-    """Name one folder, or one link, that stands at the top of a root."""
+    """Name one folder, or one link, that is at the top of a root."""
 
     name: str
     target: str = ""
@@ -33,7 +33,7 @@ class Entry(Frozen):
 
 
 class OwnRoot(Frozen):
-    """Name a root: where it lies, what stands at its top, and which shell it has."""
+    """Name a root: where it lies, what is at its top, and which shell it has."""
 
     path: Path
     digest: str
@@ -79,7 +79,7 @@ def _wrong(folder: Path, why: str, fix: str) -> ImageMissing:
 
 
 def _entries(root: Path) -> Iterator[Entry]:
-    """Yield what stands at the top; single files there, such as marks of container engines, are left out."""
+    """Yield what is at the top; single files there, such as marks of container engines, are left out."""
     for found in sorted(os.scandir(root), key=lambda each: each.name):
         if found.name in _OURS:
             continue
@@ -98,7 +98,7 @@ def _digest(root: Path) -> str:
         shown = path.relative_to(root)
         kind = stat.S_IFMT(facts.st_mode)
         if kind == stat.S_IFDIR and facts.st_dev != device:
-            # What is mounted below a folder does not become read-only with it.
+            # A mount below a folder does not become read-only with it.
             raise _wrong(root, f"has something mounted at {one_line(str(shown), 200)!a}", "unmount it")
         if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
             # A pipe would join jails, also where nothing can be written.

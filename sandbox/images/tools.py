@@ -9,7 +9,7 @@ from backstay.data_files import data_beside
 from sandbox.images.elf import Libraries, is_elf
 
 Plan = dict[str, Path | bytes]
-"""Where a file stands in the image, and where it comes from or what it holds."""
+"""Where a file is in the image, and where it comes from or what it holds."""
 
 TOOLS = tuple[str, ...](data_beside(__file__)["names"].split())
 """What is copied when this machine has it."""
@@ -18,7 +18,7 @@ _FOLDERS = (Path("/usr/bin"), Path("/bin"), Path("/usr/local/bin"))
 _GUEST = Path(__file__).parents[1] / "guest"
 # Where older C libraries look for the locale that jails have; newer ones have it built in.
 _LOCALES = tuple(Path("/usr/lib/locale", name) for name in ("C.utf8", "C.UTF-8"))
-# Whom the machine trusts to vouch for hosts: commands that reach some need it, and it is no secret.
+# Whom the machine trusts to vouch for hosts: commands that reach some need it, and it is not a secret.
 _VOUCHING = "etc/ssl/certs/ca-certificates.crt"
 _AUTHORITIES = tuple(
     Path(place) for place in (f"/{_VOUCHING}", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -31,7 +31,7 @@ _ACCOUNTS: Plan = {
 
 
 def plan_tools(libraries: Libraries) -> Plan:
-    """List the tools that are here, and the programs of jails; what a tool needs is added to the libraries.
+    """List the tools that are here, and the programs of jails; the needs of a tool are added to the libraries.
 
     A tool that misses a library stays out, as it would not run here either.
     """

@@ -45,8 +45,8 @@ class Cgroups(Frozen):
 def find_cgroups(*, proc: Path = Path("/proc/self")) -> Cgroups:
     """Make a folder for this worker in each hierarchy that it may use, within the worker's own cgroup.
 
-    What workers that were killed left there is removed. The folders are given back by `release_cgroups`, at the latest
-    when the process ends.
+    The folders that killed workers left there are removed. The folders are given back by `release_cgroups`, at the
+    latest when the process ends.
     """
     name = f"{_PREFIX}{os.getpid()}.{next(_NUMBERS)}"
     mounts, own = _mounts(proc), _own(proc)

@@ -158,7 +158,7 @@ def _in_own_network(started: list[str], way: int) -> list[str]:
     user = [] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]
     inner = guarded(started, without_rights=True) if user else started
     handing = [sys.executable, "-I", "-S", str(_HAND_OUT), str(way), str(hand_out.namespace()), *inner]
-    # Whoever becomes another user may no longer be told of a parent's death, and so asks again.
+    # A process that becomes another user may no longer be told of a parent's death, and so asks again.
     return [unshare(), "--net", *user, *guarded(handing)]
 
 

@@ -11,7 +11,7 @@ from backstay.errors import IsolationUnavailable, SandboxLost
 
 _SETPRIV = tuple(Path(folder, "setpriv") for folder in ("/usr/bin", "/bin", "/usr/local/bin"))
 _STREAMS = 3
-# What Python ignores or handles in the worker, a jail must meet as the kernel made it.
+# A jail must meet signals that Python ignores or handles in the worker as the kernel made them.
 _RESET = {signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXFSZ, signal.SIGCHLD}
 
 

@@ -20,7 +20,7 @@ _TRIAL_S = 10
 
 
 def way_to(needed: Iterable[Path], uid: int) -> list[str]:
-    """Return what must stand before a command so that a user can reach these folders; nothing when it can already.
+    """Return what must be before a command so that a user can reach these folders; nothing when it can already.
 
     Nothing, too, where the worker may not open a way; the jail then says what is closed.
     """

@@ -31,7 +31,7 @@ _OF_THE_HOP = frozenset(
 
 
 class HeadInvalid(ValueError):
-    """What was asked cannot be read in one way only; `status` is what HTTP calls it."""
+    """The request cannot be read in one way only; `status` is what HTTP calls it."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

@@ -97,7 +97,7 @@ class Proxy:
                     client, _ = await loop.sock_accept(listening)
                     answering.create_task(self._answer(client)).add_done_callback(lambda _: free.release())
                 self._note(f"it made {self._bounds.connections} connections, and may make no more")
-                # Whoever else wants to connect is told so at once.
+                # Others who want to connect are told so at once.
                 listening.close()
         finally:
             self._internet.close()
@@ -119,7 +119,7 @@ class Proxy:
             # A program that stops in the middle learns nothing from an answer.
             pass
         except Exception as error:
-            # Whatever is wrong with one connection must not end the others.
+            # A fault of one connection must not end the others.
             traceback.print_exception(error)
         finally:
             await _close(writer)

@@ -67,13 +67,13 @@ class Bridge:
             self._values |= found[1]
             texts = {str(secret) for handle, secret in found[1].items() if label_of(handle) != KNOWN}
             self._redactor = await asyncio.to_thread(self._redactor.knowing, texts, self._values)
-            # What is known only now may also stand elsewhere in it, under no telling name.
+            # A secret that is known only now may also be elsewhere in it, under no telling name.
             again = await asyncio.to_thread(self._replaced, found[0], source)
             self._values |= again[1]
             return again[0]
 
     def masked(self, text: str) -> str:
-        """Return a text with every secret masked."""
+        """Return a string with every secret masked."""
         return self._redactor.text(text)
 
     async def _tried(self, call: ProgramCall, provider: str) -> Any:

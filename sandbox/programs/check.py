@@ -72,7 +72,7 @@ def check_program(
 def blocked_uses(source: str, blocked: Collection[str]) -> list[str]:
     """Return where a program uses modules and functions that people are warned of, one line each, at most ten.
 
-    `blocked`: dotted names, such as `subprocess`, `os.system` or `eval`. It is no boundary: a program can reach
+    `blocked`: dotted names, such as `subprocess`, `os.system` or `eval`. It is not a boundary: a program can reach
     everything in the sandbox by other names. Nothing is executed.
     """
     try:

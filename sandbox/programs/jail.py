@@ -103,7 +103,7 @@ class Jail:
         """How many frames the program has been sent."""
         self.gone: asyncio.Future[None] = self._loop.create_future()
         """Done when the process has been reaped."""
-        # What was printed before an answer was sent is in its pipe by the time the answer comes, and belongs to it.
+        # Text printed before an answer was sent is in its pipe by the time the answer comes, and belongs to it.
         self._control = ControlPipe(
             process.control_in, process.control_out, limits, fail=self._fail, arrived=self._on_printed
         )
@@ -175,7 +175,7 @@ class Jail:
 
     @property
     def output(self) -> str:
-        """What the program has printed so far, as far as it is kept."""
+        """The output of the program so far, as far as it is kept."""
         return self._printed.kept.decode("utf-8", "replace")
 
     @property

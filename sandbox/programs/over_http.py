@@ -1,7 +1,7 @@
 """Run programs at a server that runs them in jails of its own; their calls are made here, as for any other program.
 
 The server is told the source and the bindings, and never has the host's tools or a secret. It answers in rounds: with
-calls to be made, or with how the program ended. What it says is checked like what a jail says.
+calls to be made, or with how the program ended. Its answers are checked like those of a jail.
 """
 
 import asyncio

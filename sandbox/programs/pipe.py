@@ -69,9 +69,9 @@ class ControlPipe:
         return self._frames.popleft()
 
     def refuse(self, cause: ProgramCrashed) -> None:
-        """Close the pipe; whoever waits gets the reason as an error."""
+        """Close the pipe; a caller that waits gets the reason as an error."""
         self._cause = cause
-        # What is not read stays in the pipe and costs the jail its own memory; it is not ours to gather.
+        # Bytes that are not read stay in the pipe and cost the jail its own memory; it is not ours to gather.
         self._loop.remove_reader(self._reading)
         self._came.clear()
         if self._answer is not None and not self._answer.done():
@@ -103,7 +103,7 @@ class ControlPipe:
         os.close(self._writing)
 
     def _take_frame(self) -> bool:
-        """Hand out one frame if it is whole; what follows the last one that is due is refused before that."""
+        """Hand out one frame if it is whole; an event after the last one that is due is refused before that."""
         size = announced_size(self._came) if len(self._came) >= PREFIX else 0
         if size > self._limits.frame_bytes:
             self._fail(frame_reached(size, self._limits))

@@ -20,7 +20,7 @@ class JailPool:
     def __init__(
         self, start: Callable[[], Awaitable[Jail]], *, size: int, oldest_s: float, end: Callable[[Jail], None]
     ) -> None:
-        """Keep so many that are not older than this; `start` makes one, `end` gets rid of one."""
+        """Keep the given number that are not older than this; `start` makes one, `end` gets rid of one."""
         self._start = start
         self._size = size
         self._oldest_s = oldest_s
@@ -105,7 +105,7 @@ class PausedJails:
     """Keep paused jails by key, the last used longest. The others are ended; replay brings their programs back."""
 
     def __init__(self, *, jails: int, mb: float, idle_s: float, end: Callable[[Jail], None]) -> None:
-        """Keep at most so many, of at most so much memory together, each for at most so long."""
+        """Keep at most a number, of at most so much memory together, each for at most so long."""
         self._jails = jails
         self._mb = mb
         self._idle_s = idle_s

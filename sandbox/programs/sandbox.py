@@ -76,8 +76,8 @@ class Sandbox:
     ) -> None:
         """Start new programs in `image`, and those that began in another one in that, from the folder `images`.
 
-        So many jails are ready, none older than `oldest_s`; so many paused ones are kept, of at most `kept_mb` of
-        memory together, each for at most `idle_s`. `folder` takes configuration files.
+        The given number of jails are ready, none older than `oldest_s`; a number of paused ones are kept, of at most
+        `kept_mb` of memory together, each for at most `idle_s`. `folder` takes configuration files.
         """
         self.limits = limits or Limits()
         self._nsjail = nsjail
@@ -224,7 +224,7 @@ class Sandbox:
         except ProgramCrashed as crash:
             if crash.lost or self._closing:
                 raise SandboxLost(f"the jail was lost: {crash.message}") from None
-            # What is refused is no entry of a journal, and may be no text at all.
+            # A call that is refused is not an entry of a journal, and may not be text at all.
             came, done = b"", Done(error=crash.plain())
         wall_s = time.perf_counter() - began
         took = Round(sent=b"" if first else sent, came=came, cpu_s=jail.lap_s(), wall_s=wall_s)
@@ -324,7 +324,7 @@ class Proven:
     limits: Limits | None
 
     def open(self, ready: int) -> Sandbox:
-        """Return a sandbox with so many jails kept ready, to be entered."""
+        """Return a sandbox with the given number of jails kept ready, to be entered."""
         return Sandbox(
             nsjail=self.nsjail,
             image=self.image,
@@ -350,7 +350,7 @@ async def prove(*, nsjail: Path | None, home: Path, image: ImageKind, limits: Li
 async def open_sandbox(
     *, nsjail: Path | None, home: Path, image: ImageKind, ready: int = 2, limits: Limits | None = None
 ) -> AsyncGenerator[Sandbox]:
-    """Open a sandbox with so many jails kept ready, and end every jail at the end; raises as `prove`."""
+    """Open a sandbox with the given number of jails kept ready, and end every jail at the end; raises as `prove`."""
     proven = await prove(nsjail=nsjail, home=home, image=image, limits=limits)
     async with proven.open(ready) as sandbox:
         yield sandbox

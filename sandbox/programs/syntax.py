@@ -1,4 +1,4 @@
-"""What a program imports, binds and uses, read from its syntax tree in one pass and without running anything."""
+"""The imports, bindings and uses of a program, read from its syntax tree in one pass and without running anything."""
 
 import ast
 from collections import defaultdict

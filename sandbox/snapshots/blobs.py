@@ -26,7 +26,7 @@ def disk_faults(folder: Path) -> Generator[None]:
 
 
 class SnapshotBlobs:
-    """Keep the bytes of files. What `keep` took can be read after `commit`, and is on the disk then."""
+    """Keep the bytes of files. Bytes that `keep` took can be read after `commit`, and are on the disk then."""
 
     def __init__(self, folder: Path) -> None:
         """Name the folder; one process at a time may keep, commit or sweep."""

@@ -19,7 +19,7 @@ HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 """Stands for something without opening it, so that it needs no right to it."""
 OWNER_ALL = 0o700
 
-# What an open, a stat or a readlink says when something else stands there than a moment ago.
+# The errors of an open, a stat or a readlink when something else is there than a moment ago.
 _MOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.ESTALE}
 _CHUNK = 1 << 20
 _SYNCS_AT_ONCE = 16
@@ -33,7 +33,7 @@ def shown(path: str) -> str:
 
 @contextmanager
 def steady(path: str) -> Generator[None]:
-    """Turn the signs of a tree that moves into WorkspaceChanging."""
+    """Turn the errors that a moving tree causes into WorkspaceChanging."""
     try:
         yield
     except OSError as error:

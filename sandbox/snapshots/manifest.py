@@ -74,8 +74,8 @@ Facts = list[int]
 STATUS_TIME = 5
 
 _INDEX_FORMAT = 1
-# Times move in ticks: what changes again within the same tick looks as it did. The longest tick is 10 ms on Linux;
-# where times have no fraction the file system counts in whole seconds, or in two.
+# Times move in ticks: a file that changes again within the same tick looks as it did. The longest tick is 10 ms on
+# Linux; where times have no fraction the file system counts in whole seconds, or in two.
 _TICK_NS = 20_000_000
 _COARSE_NS = 2_500_000_000
 

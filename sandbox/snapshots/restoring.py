@@ -29,7 +29,7 @@ from system.files import NEW_FILE
 STAGING = ".backstay-restoring-"
 """How directories begin that a restore works in; one that a killed restore left is removed by the next."""
 
-# What an operation says when the tree is no longer the one that was looked at.
+# The errors of an operation when the tree is no longer the one that was looked at.
 _OTHERS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EISDIR}
 
 
@@ -168,7 +168,7 @@ class Restoring:
             os.mkdir(name, OWNER_ALL, dir_fd=parent)
 
     def _check_unchanged(self, parent: int, name: str, path: str) -> None:
-        """Raise WorkspaceChanging when something else stands there than when the plan was made."""
+        """Raise WorkspaceChanging when something else is there than when the plan was made."""
         was = self._facts.get(path)
         try:
             now = facts_of(os.stat(name, dir_fd=parent, follow_symlinks=False))

@@ -14,7 +14,8 @@ class RestoringPlan:
 
     Without `expected` everything is put back. With it only what differs between `wanted` and `expected`, which is what
     was done in between, and of that only what is still as expected. A restore that was ended half way can be repeated:
-    what it has done already is as wanted, and what it was doing is told by directories that their owner may enter.
+    the steps that it has done already are as wanted, and the one that it was doing is told by directories that their
+    owner may enter.
     """
 
     def __init__(self, current: Nodes, wanted: Nodes, expected: Nodes | None, *, owners: bool) -> None:

@@ -40,7 +40,7 @@ class Snapshots:
         self._blobs = SnapshotBlobs(folder)
 
     def take(self, root: Path) -> Snapshot:
-        """Keep what is in the workspace now; whoever has the id can bring it back.
+        """Keep what is in the workspace now; everyone who has the id can bring it back.
 
         Raises SnapshotRefused when something cannot be kept whole (over a limit, not readable), and WorkspaceChanging
         when files change faster than they can be read.
@@ -82,7 +82,7 @@ class Snapshots:
             expected = None if expect is None else self._manifest(expect).nodes
             sweep_staging(top)
             index = ManifestIndex.load(self._folder / _INDEX, top)
-            # What is there may be more than may be kept; it is only compared.
+            # The tree may hold more than may be kept; it is only compared.
             unbounded = replace(self._limits, total_bytes=sys.maxsize)
             walk = _walk(top, index, _hash, unbounded, restoring=True)
             plan = RestoringPlan(walk.nodes, wanted, expected, owners=os.geteuid() == 0)
@@ -121,7 +121,7 @@ class Snapshots:
         }
         # An index that leaves something out holds less than the snapshot does, so it stands for none.
         index = ManifestIndex(known, snapshot_id if len(known) == len(walk.nodes) else "")
-        # Half an index is no index: then everything is read once more.
+        # Half an index is not an index: then everything is read once more.
         self._write(self._folder / _INDEX, index.encode(top), durable=False)
         return snapshot_id
 
@@ -163,7 +163,7 @@ class Snapshots:
 
 
 def _walk(top: int, index: ManifestIndex, read: Read, limits: SnapshotLimits, *, restoring: bool) -> Walk:
-    """Look at everything; what moves meanwhile is looked at again a few times."""
+    """Look at everything; a tree that moves meanwhile is looked at again a few times."""
     walk = partial(Walk, top, index=index, read=read, limits=limits, restoring=restoring)
     for _ in range(_TRIES - 1):
         with suppress(WorkspaceChanging):

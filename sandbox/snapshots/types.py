@@ -29,7 +29,7 @@ class Node(NamedTuple):
     def restorable(self) -> "Node":
         """Return what a restore makes of it: never setuid, and setgid and sticky for directories only.
 
-        A file that is written anew belongs to another moment, and perhaps to another user: nothing shall run with that
+        A file that is written anew belongs to another moment, and perhaps to another user: nothing may run with that
         user's rights because of an undo.
         """
         bits = DIRECTORY_MODES if self.kind == "directory" else READABLE_MODES
@@ -57,7 +57,7 @@ class SnapshotChange:
     path: str
     """As it is, which may hold anything but NUL; `shown` is for people."""
     kind: ChangeKind
-    """`edited` says that something else stands there, also of another kind; `mode` that only mode or owner differ."""
+    """`edited` says that something else is there, also of another kind; `mode` that only mode or owner differ."""
     before: Node | None
     after: Node | None
 

@@ -184,7 +184,7 @@ class Walk:
         """Note that something is there whose content is not kept, or refuse the whole snapshot."""
         if not self._restoring:
             raise SnapshotRefused(f"{shown(path)} cannot be kept in a snapshot: {why}; remove it or change that")
-        # What is lacking is never taken from the index, so that it is tried anew each time.
+        # An entry that is lacking is never taken from the index, so that it is tried anew each time.
         self.fresh += 1
         self.nodes[path] = self.nodes[path]._replace(lacks=why)
         return self.nodes[path]

@@ -77,7 +77,7 @@ class _Reaped:
     @classmethod
     def begin(cls) -> None:
         if not cls.running:
-            # What was reaped before is nobody's here.
+            # A process that was reaped before is nobody's here.
             cls._since()
         cls.running += 1
 

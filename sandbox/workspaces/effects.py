@@ -52,7 +52,7 @@ class WorkspaceEffects:
         folder.mkdir(parents=True, exist_ok=True)
 
     async def write(self, call: WorkspaceCall, do: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """Return what was done, with the snapshots around it; what was done before under this effect is not repeated.
+        """Return what was done, with the snapshots around it; work done before under this effect is not repeated.
 
         When it fails, nothing of it is left.
         """
@@ -93,7 +93,8 @@ class WorkspaceEffects:
     def outcome(self, effect: str) -> dict[str, Any]:
         """Return under `ok` whether an effect took place, and what it answered, which is final; or an `error`.
 
-        Of what was cut off, the files were taken back; what it told other hosts was not, and nobody knows of it here.
+        Of what was cut off, the files were taken back; the data that it told other hosts was not, and nobody knows of
+        it here.
         """
         known = self._recorded(effect)
         if known is not None and known.answer is None:
@@ -101,9 +102,9 @@ class WorkspaceEffects:
         return {"ok": {"applied": known is not None, "answer": None if known is None else known.answer}}
 
     def restore(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Restore what an effect changed; what it did not change stays. Repeating it does no harm.
+        """Restore what an effect changed; anything else stays. Repeating it does no harm.
 
-        What was changed again since is left alone, and then the answer is an error that names it.
+        A file that was changed again since is left alone, and then the answer is an error that names it.
         """
         before, after = arguments.get("snapshot"), arguments.get("expect")
         if effect := arguments.get("effect"):

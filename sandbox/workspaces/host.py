@@ -80,7 +80,7 @@ def _trial(settings: WorkspaceSettings) -> Path:
     """Return a workspace to try jails in; where workspaces are is where it must be possible to work."""
     trial = settings.workspaces.absolute() / ".trial"
     trial.mkdir(parents=True, exist_ok=True)
-    # What commands said is recorded there.
+    # The output of commands is recorded there.
     state_of(settings).mkdir(mode=0o700, parents=True, exist_ok=True)
     prepare(trial)
     return trial
@@ -202,7 +202,7 @@ async def serve() -> int:
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", buffering=0))
     out, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(os.dup(1), "wb", buffering=0))
-    # Whatever prints by mistake must not stand between frames.
+    # Text printed by mistake must not come between frames.
     os.dup2(2, 1)
 
     def send(value: dict[str, Any]) -> None:

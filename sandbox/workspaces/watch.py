@@ -118,9 +118,9 @@ def nameless_of(living: Iterable[int], device: int) -> Held:
 
 
 def _has_ended(place: Path) -> bool:
-    """Return whether a thread, or every thread of a process, has ended: what those held is shown to root only.
+    """Return whether a thread, or every thread of a process, has ended: their memory and files are shown to root only.
 
-    What has ended has no memory any more, and closes its files; a process that hides what it holds lives on.
+    A process that has ended has no memory any more, and closes its files; a process that hides what it holds lives on.
     """
     told = [place / "status"] if place.parent.name == "task" else _of_threads(int(place.name), "status")
     return not any(map(_has_memory, told))
@@ -180,7 +180,7 @@ def _memory(pid: int) -> int:
 def _buffers(pid: int) -> int:
     """Return how much the sockets in a process's jail can hold, wherever they are: pairs, and connections.
 
-    What starts a jail is still among the sockets of the whole machine, which are not the jail's.
+    A process that starts a jail is still among the sockets of the whole machine, which are not the jail's.
     """
     with suppress(OSError):
         if os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net"):  # noqa: PTH121 - of what both are in

@@ -76,7 +76,7 @@ class Workspace(Frozen):
 
     @property
     def key(self) -> str:
-        """What files about this workspace are called."""
+        """The name of files about this workspace."""
         return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
     def require_apart(self, folder: Path) -> None:

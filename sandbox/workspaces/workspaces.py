@@ -99,7 +99,7 @@ def _busy(claim: dict[str, Any]) -> WorkspaceBusy:
 
 
 class Copies:
-    """Make copies of one workspace, each for one rehearsal, and remove them; whoever does so holds its lock."""
+    """Make copies of one workspace, each for one rehearsal, and remove them; the caller that does so holds its lock."""
 
     def __init__(self, workspace: Workspace, snapshots: Snapshots, folder: Path, state: Path) -> None:
         """Keep the copies beside the workspaces, where jails can reach them, and what is known of them in `state`."""

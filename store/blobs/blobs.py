@@ -134,7 +134,7 @@ class Blobs(FileBlobs):
     async def part(self, ref: str, offset: int, most: int) -> Part:
         """Return a part of what `get` returns, without reading the whole where that is dear.
 
-        Whoever joins the parts compares the hash of the whole. Raises what `get` raises.
+        The reader who joins the parts compares the hash of the whole. Raises what `get` raises.
         """
         require_ref(ref)
         objects, known = self._common.objects, self._recent.get((self._run, ref)) or self._held(ref)
@@ -169,8 +169,8 @@ class Blobs(FileBlobs):
     async def share(self) -> None:
         """Keep what is shown of the run, and of those that it follows, as files as well, from now on.
 
-        Programs read them, and the role that runs programs has no database. What an attempt that was lost still
-        writes at this moment may have no file; its refs reach nobody.
+        Programs read them, and the role that runs programs has no database. A blob that a lost attempt still writes at
+        this moment may have no file; its refs reach nobody.
         """
         if not self._common.in_folder or self._common.shared.is_whole(self._run):
             return
@@ -184,12 +184,12 @@ class Blobs(FileBlobs):
         self._common.shared.add(self._run, whole=True)
 
     async def _keep(self, name: str, data: bytes, kept: Callable[[], None]) -> None:
-        # What is sealed is a little longer than what it holds, by which its place was chosen.
+        # A sealed value is a little longer than its content, by which its place was chosen.
         if self._is_large(data) and not name.endswith(SEALED):
             await self._keep_large(name, data)
             kept()
             return
-        # What is sealed is of no use to programs.
+        # A sealed value is of no use to programs.
         is_copied = not self._common.in_folder or name.endswith(SEALED)
         if not is_copied and self._common.shared.has(self._run):
             await asyncio.to_thread(self._write, {name: data})
@@ -232,7 +232,7 @@ class Blobs(FileBlobs):
         if self._common.objects is None:
             return await asyncio.to_thread(self._seal_file, data)
         ref = self._common.keyed_hash(data)
-        # Who looks into the bucket sees nothing, as who looks into the database.
+        # A person who looks into the bucket sees nothing, as one who looks into the database.
         sealed = await asyncio.to_thread(self._common.row_seal.close, data)
         await self._common.objects.put(self._run, f"{ref}{SEALED}", sealed)
         return ref
@@ -354,7 +354,7 @@ class BlobStore(FileBlobStore):
         return len(spilled)
 
     async def close(self) -> None:
-        """Stop what goes on in the background; what was not moved is moved by the next worker of this host."""
+        """Stop what goes on in the background; a file that was not moved is moved by the next worker of this host."""
         if self._moving is not None:
             self._moving.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,7 +1,8 @@
 """Move payloads to the place that the settings name, from wherever they are; no worker runs meanwhile.
 
 Each payload is read, compared with its hash, kept durably in its new place, and only then removed from the old one. So
-the process may be killed at any moment: whoever begins again finds each payload in one of both places, or in both.
+the process may be killed at any moment: a worker that begins again finds each payload in one of both places, or in
+both.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Keep large payloads as objects of a store that speaks the protocol of S3, so that several hosts share no folder.
 
 An object is named as a file would be: a folder for each run, and in it the name of the payload. It is written whole or
-not at all. Nothing here trusts what it reads: whoever asks compares the hash.
+not at all. Nothing here trusts what it reads: the caller compares the hash.
 """
 
 import re
@@ -76,7 +76,7 @@ def place_of(address: str, endpoint: str | None, variables: Mapping[str, str]) -
 
 
 class Part(NamedTuple):
-    """Hold a part of a payload; whoever joins the parts compares the hash of the whole."""
+    """Hold a part of a payload; the reader who joins the parts compares the hash of the whole."""
 
     size: int
     """Bytes of the whole payload."""
@@ -136,7 +136,7 @@ class Objects:
         while len(data) < first.size:
             more = await self._part(f"{folder}/{name}", len(data), _PIECE)
             if more is None or not more.data:
-                # It was replaced meanwhile; whoever compares the hash sees that.
+                # It was replaced meanwhile; the reader who compares the hash sees that.
                 break
             data += more.data
         return bytes(data)
@@ -200,7 +200,7 @@ class Objects:
 
     @contextmanager
     def _faults(self) -> Generator[None]:
-        """Raise StoreUnavailable for every fault but a missing object; what a server says is repeated nowhere."""
+        """Raise StoreUnavailable for every fault but a missing object; the words of a server are repeated nowhere."""
         from obstore.exceptions import BaseError
 
         try:
@@ -224,7 +224,7 @@ class Objects:
 
 
 class _NoSuchRange(StoreUnavailable):
-    """What was asked for is beyond the end of an object."""
+    """The range that was asked for is beyond the end of an object."""
 
 
 class _Refused(StoreUnavailable):
@@ -251,7 +251,7 @@ def _opened(place: ObjectPlace) -> "S3Store":
             "BACKSTAY_PAYLOADS: s3:// needs the package obstore; install it with: pip install 'backstay[s3]'"
         ) from None
     bucket, _, prefix = place.address.removeprefix("s3://").partition("/")
-    # A variable of the process would stand before the setting.
+    # A variable of the process would come before the setting.
     endpoint = {"endpoint": place.endpoint, "aws_endpoint_url_s3": place.endpoint}
     try:
         return S3Store(
@@ -266,7 +266,7 @@ def _opened(place: ObjectPlace) -> "S3Store":
             retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_S)},
         )
     except Exception as error:
-        # What it says may hold what it was given.
+        # The text of the error may hold what it was given.
         raise SettingsInvalid(
             f"BACKSTAY_PAYLOADS: {place.shown} cannot be opened ({type(error).__name__}); check BACKSTAY_S3_ENDPOINT, "
             "AWS_REGION and the AWS_ variables with the credentials"

@@ -17,7 +17,7 @@ MOST_BYTES = 65_536
 SEALED = ".sealed"
 """The end of the name of a payload that is sealed."""
 SHARED = "shared"
-"""The name of an empty payload, which says that a run's payloads are files as well; it is no ref."""
+"""The name of an empty payload, which says that a run's payloads are files as well; it is not a ref."""
 AT_ONCE = 100
 _PART = "{}.part{:012d}"
 """The name of a part of a payload that is still being sent; no ref."""

@@ -1,7 +1,7 @@
 """The time of a database file: when this host was started, and how long ago that is.
 
-Whoever sets the clock of the host, or gives a process another one, moves no lease with it. All who open the database
-read the same start from a file beside it, which the first one to open it after a start of the host writes.
+A person who sets the clock of the host, or gives a process another one, moves no lease with it. All who open the
+database read the same start from a file beside it, which the first one to open it after a start of the host writes.
 """
 
 import json
@@ -25,7 +25,7 @@ def host_time(file: Path) -> Callable[[], float]:
         started_at = _known(place, now)
         if started_at is None:
             started_at = _latest(file) - uptime()
-            # What a failure of power could undo here, the next start of the host makes anew in any case.
+            # The next start of the host makes anew in any case what a failure of power could undo here.
             write_whole(place, json.dumps({"boot": now, "started_at": started_at}).encode(), durable=False)
     return lambda: started_at + uptime()
 

@@ -93,7 +93,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """Return the address without its password, wherever that stands in it."""
+        """Return the address without its password, wherever that is in it."""
         hidden = {"password": "***"} if "password" in self.url.query else {}
         return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 

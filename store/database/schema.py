@@ -32,7 +32,7 @@ class Words(TypeDecorator[str]):
 
 
 def stored_words(text: str) -> str:
-    """Return a text as it is stored."""
+    """Return a string as it is stored."""
     plain = text.isascii() and "\0" not in text
     return text if plain else text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 

@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 _THREADS = 4
 _TOGETHER = 32
-"""So many writes share a transaction at most."""
+"""At most this many writes share a transaction."""
 _Answered: TypeAlias = tuple[Any, BaseException | None]
 """What work answered, or what it raised."""
 _LOG_AFTER_S = 1.0
@@ -107,7 +107,7 @@ class SqliteDatabase:
             if writes:
                 # Takes the write lock at the start, so that what a transaction reads is still true when it writes.
                 connection.exec_driver_sql(_BEGIN)
-            # What is written into a file that was deleted or replaced is forgotten with it.
+            # Rows written into a file that was deleted or replaced are forgotten with it.
             if fault := self._place.fault():
                 raise StoreUnavailable(fault)
             if not writes:

@@ -56,7 +56,7 @@ class Operation(Generic[Owner, Asked, Answer]):
         given = [(*args[place : place + 1], kwargs.get(name)) for name, place in self.needed.items()]
         if self.needed and not any(map(any, given)):
             return self.otherwise()
-        # What only says what it would do waits for no writer.
+        # A command that only says what it would do waits for no writer.
         writes = self.writes and not kwargs.get("dry_run")
         database = owner.database
 

@@ -1,8 +1,8 @@
 """Let what one activity writes wait for its next transaction, so that one commit writes it all.
 
-Within `async with together(database)`, `write_later` keeps work back. Whatever the block writes next takes it along in
-its own transaction, before its own work, and the end of the block writes what is left. Without such a block,
-`write_later` writes at once.
+Within `async with together(database)`, `write_later` keeps work back. The next write of the block takes it along in its
+own transaction, before its own work, and the end of the block writes what is left. Without such a block, `write_later`
+writes at once.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
@@ -66,8 +66,8 @@ class Waiting:
     async def write(self, work: Callable[[Connection], Answer]) -> Answer:
         """Do work in a transaction, after what waits for one.
 
-        What waits is only taken off once it is committed. So of two writes that go on at once each brings all that its
-        own rows name, whichever of them fails.
+        Waiting writes are only taken off once they are committed. So of two writes that go on at once each brings all
+        that its own rows name, whichever of them fails.
         """
         some = dict(self._kept)
         if not some:

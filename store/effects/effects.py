@@ -102,7 +102,7 @@ _OF_TREE = select(_TREE).order_by(_TREE.c.n)
 
 def could_be_undone(of: FromClause) -> ColumnElement[bool]:
     """Return what holds of an effect that could still be undone."""
-    # What was kept because nothing takes it back was dealt with before.
+    # An effect that was kept because nothing takes it back was dealt with before.
     kept = (of.c.state == EffectState.KEPT) & of.c.undo_shown.is_not(None)
     return of.c.state.in_(_COULD_BE_UNDONE) | kept
 
@@ -335,7 +335,7 @@ class Effects:
     def _find(self, connection: Connection, effect_id: str, *, lock: bool = False) -> EffectRow | None:
         statement = _FIND_LOCKED if lock else _FIND
         row = connection.execute(statement, {"id_": effect_id}).mappings().one_or_none()
-        # The time is asked for after the row: who waited for its lock must not decide by when the wait began.
+        # The time is asked for after the row: a caller who waited for its lock must not decide by when the wait began.
         return None if row is None else EffectRow.model_validate({**row, "read_at": self._now(connection)})
 
 

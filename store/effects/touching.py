@@ -72,7 +72,7 @@ class Touching:
                 digest = record["digest"]
                 said.append(digest["data"] if "data" in digest else await blobs.get_json(record["shown"]))
         except (BackstayError, KeyError, TypeError):
-            # It only informs: what cannot be read stops no undo.
+            # It only informs: a value that cannot be read stops no undo.
             pass
         return frozenset(identifiers_in(said)) - {row.effect_id}
 

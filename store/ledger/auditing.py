@@ -124,7 +124,7 @@ class _Named:
 
 
 def _day_before(at: str) -> str:
-    """Return the time a day before, so that clocks that differ do not matter; empty for what is no time."""
+    """Return the time a day before, so that clocks that differ do not matter; empty for what is not a time."""
     try:
         return (datetime.fromisoformat(at) - timedelta(days=1)).isoformat(timespec="milliseconds")
     except ValueError:

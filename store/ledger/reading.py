@@ -10,7 +10,7 @@ from store.database.schema import ledger_heads, ledger_rows, runs
 from store.database.transactions import reading, writing
 
 _AT_ONCE = 200
-"""So many runs are read at once."""
+"""This many runs are read at once."""
 _HEADS = select(*(ledger_heads.c[name] for name in Head._fields))
 _ROWS = select(*(ledger_rows.c[name] for name in Row._fields)).order_by(ledger_rows.c.run, ledger_rows.c.n)
 _OF_SOME = _ROWS.where(ledger_rows.c.run.in_(bindparam("runs_", expanding=True)))

@@ -1,6 +1,6 @@
 """Once a day, bind all heads together: a root names those that have moved, and follows the root before it.
 
-Who keeps a root elsewhere can tell later whether a run, or the whole store, was put back to an earlier state.
+A person who keeps a root elsewhere can tell later whether a run, or the whole store, was put back to an earlier state.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Roots:
     async def make_due(self) -> bool:
         """Make the root of today unless there is one, and return whether it was made.
 
-        A process without the key makes none. What commands have added to chains is signed before.
+        A process without the key makes none. The entries that commands have added to chains are signed before.
         """
         if self._ledger.signer is None or not await self._is_due():
             return False

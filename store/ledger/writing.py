@@ -35,7 +35,7 @@ from store.database.schema import ledger_heads, ledger_rows, stored_words
 from store.ledger.noting import Noted, take_noted, take_noted_of
 
 _MOST_RUNS = 2000
-"""The heads of so many runs are known without a look at the database."""
+"""The heads of at most this many runs are known without a look at the database."""
 _COLUMNS = tuple(ledger_heads.c[name] for name in Head._fields)
 _FIND = select(*_COLUMNS).where(ledger_heads.c.run == bindparam("run_")).with_for_update()
 _MOVE = update(ledger_heads).where(

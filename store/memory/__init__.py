@@ -1,4 +1,4 @@
-"""Find by words what is remembered of runs; it holds where a text stands, and no text.
+"""Find by words what is remembered of runs; it holds where text is, and no text.
 
 May import: backstay, store.database.
 """

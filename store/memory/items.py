@@ -33,7 +33,7 @@ class Remembered(NamedTuple):
 
 
 class MemoryItems:
-    """Keep items by user; whoever reads names whose memory it is."""
+    """Keep items by user; the reader names whose memory it is."""
 
     def __init__(self, database: Database) -> None:
         """Use this database."""

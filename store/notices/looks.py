@@ -22,7 +22,7 @@ class Looks:
 
     @writing
     def look(self, connection: Connection, workflow_id: str, request_id: str, person: str, reader: str) -> None:
-        """Say that a person looks at a request now; what is long over is removed.
+        """Say that a person looks at a request now; an entry that is long over is removed.
 
         `reader` tells the tabs of a person apart, so that one that is closed takes nothing from the other.
         """

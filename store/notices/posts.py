@@ -1,7 +1,7 @@
 """Where in a chat something stands, so that it is said once there, and changed afterwards by any process.
 
-Whoever is about to post claims the name of what it posts. When a process dies between posting and recording the place,
-the next one is told that it is not the first, and looks in the chat for what the other may have posted.
+A process that is about to post claims the name of what it posts. When a process dies between posting and recording the
+place, the next one is told that it is not the first, and looks in the chat for what the other may have posted.
 """
 
 import secrets
@@ -27,7 +27,7 @@ class Post(Frozen):
     """Hold one message of a chat, or the right to write it."""
 
     receiver: str
-    """The chat that it stands in, by the name under which that receives notices."""
+    """The chat that it is in, by the name under which that receives notices."""
     name: str
     """What it is; the same thing is posted once."""
     kind: PostKind
@@ -44,7 +44,7 @@ class Post(Frozen):
     event: int = 0
     """The number of the last event that the thread under it shows; of a request, a checksum of its votes."""
     tries: int = 0
-    """How often somebody claimed it before it stood there."""
+    """How often somebody claimed it before it was there."""
     token: str = ""
 
 

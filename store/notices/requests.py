@@ -257,7 +257,7 @@ def _facts_of(request: ApprovalRequest) -> dict[str, str]:
 
 
 def _concerns(by: str) -> Any:
-    """Return the condition that a request concerns a person; names are compared sign by sign."""
+    """Return the condition that a request concerns a person; names are compared character by character."""
     named = func.replace(requests.c.readers, f"\n{by}\n", "") != requests.c.readers
     return or_(requests.c.readers == "", requests.c.user_id == by, named)
 

@@ -45,7 +45,7 @@ class Forgetting:
         """
         names = await self._payloads(item)
         await self._check(item.run)
-        # First, so that it can be said again where this process is killed in between: what is empty is told to nobody.
+        # First, so that it can be said again where this process is killed in between: an empty entry is told to nobody.
         erased = await self._blobs.of(item.run).erase(names)
         await self._forget(item, by)
         return erased

@@ -12,7 +12,7 @@ _MOST_PIECES = 10_000
 async def conversation(blobs: Blobs, context: str | None) -> tuple[list[str], list[str]]:
     """Return the pieces of what the model of a run was told, from the last one back, and what says how the run ended.
 
-    How a run ended stands in a stored result of its own.
+    How a run ended is in a stored result of its own.
     """
     found: dict[str, None] = {}
     ends: dict[str, None] = {}

@@ -113,7 +113,7 @@ class Pruning:
         if still is None or _executions(connection, run.run) != run.executions:
             return None
         if not dry_run and connection.execute(_FOLLOWED.where(runs.c.follows == run.run)).first() is not None:
-            # What it has stored is read by those that follow it.
+            # Later runs that follow it read what it has stored.
             return None
         if not dry_run and _is_kept_by_parent(connection, run.run):
             # Its effects are in the undo stack of the run that delegated to it.
@@ -145,7 +145,7 @@ class Pruning:
     async def free_payloads(self, marked: Collection[str], *, dry_run: bool = False) -> Freed:
         """Remove the payloads of runs that are marked as pruned, wherever they are."""
         freed, rows = Freed(), self._blobs.rows
-        # What was attached before they began lies beside them.
+        # Files attached before they began lie beside them.
         marked = {*marked, *(f"{run.rpartition('/')[0]}/{ATTACHED}" for run in marked)}
         # A late attempt of a run may have written after its pruning.
         for run in sorted((await rows.runs()).intersection(marked)):

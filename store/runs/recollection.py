@@ -23,7 +23,7 @@ _ASKED = "asked"
 
 
 class Recollection:
-    """Read the memory of one user at a time; what was pruned or forgotten is not in it."""
+    """Read the memory of one user at a time; items that were pruned or forgotten are not in it."""
 
     def __init__(self, items: MemoryItems, runs: Runs, events: Events, blobs: BlobStore) -> None:
         """Read in these parts of the store."""
@@ -35,7 +35,7 @@ class Recollection:
     async def search(
         self, owner: str, query: str, *, limit: int = 8, without: str = "", most: int = TOLD_CHARACTERS
     ) -> list[Recalled]:
-        """Return what answers a question best, best first, with so many characters of each text."""
+        """Return what answers a question best, best first, with the given number of characters of each text."""
         found = await self.items.search(owner, query, limit=max(1, min(limit, _MOST_FOUND)), without=without)
         return await self.told(found, asked_words(query), most)
 

@@ -23,7 +23,7 @@ class Wish(Frozen):
 
     workflow_id: str
     handle: str
-    """As it stands in an answer of the run, with or without its brackets."""
+    """As it is in an answer of the run, with or without its brackets."""
     by: str
     proof: str | None = None
 

@@ -48,7 +48,7 @@ class RunRow(Frozen):
 
     @property
     def part_of(self) -> str | None:
-        """Return the workflow id of the run that has delegated to this one; None for one that is no sub-run."""
+        """Return the workflow id of the run that has delegated to this one; None for one that is not a sub-run."""
         above = self.opened.get("above")
         return str(above[-1]["workflow_id"]) if above else None
 

@@ -1,6 +1,6 @@
 """Verify payloads: each that is stored is what was written, and each that the store names is stored.
 
-Workers may go on meanwhile: what is removed while it is looked for has gone with its run.
+Workers may go on meanwhile: a payload removed while it is looked for has gone with its run.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class Verifying:
         except StoreUnavailable:
             if not damaged:
                 raise
-            # What a damaged payload names is not known.
+            # The names in a damaged payload are not known.
             return []
         lost = [name for name in dict.fromkeys(names) if name not in damaged and not await _has(blobs, name)]
         if not lost or await self._is_pruned(naming.run):

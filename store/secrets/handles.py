@@ -24,7 +24,7 @@ class SecretValue(Frozen):
 _COUNT = select(func.count()).select_from(secrets).where(secrets.c.run == bindparam("run_"))
 _OF_RUN = select(secrets.c.handle, secrets.c.provider, secrets.c.sealed).where(secrets.c.run == bindparam("run_"))
 _JSON = "\x00"
-"""Begins what is sealed of a value that is no text."""
+"""Begins what is sealed of a value that is not text."""
 _AT_ONCE = 500
 """How many handles one statement may name; databases limit the number of parameters."""
 

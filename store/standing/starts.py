@@ -68,7 +68,7 @@ class Starts:
     """Accept, reserve for and settle starts; each of these changes nothing when it is repeated."""
 
     def __init__(self, database: Database, clock: Callable[[], float], seal: Seal) -> None:
-        """Read time from `clock`, in unix seconds; what others sent is sealed until its run has ended."""
+        """Read time from `clock`, in unix seconds; others' input is sealed until its run has ended."""
         self.database = database
         self._clock = clock
         self._seal = seal
@@ -207,7 +207,7 @@ def _found(connection: Connection, start: str) -> Start | None:
 
 
 def _own(connection: Connection, start: str, standing: StandingTask) -> Start | None:
-    """Return a start of this very schedule or trigger; whoever names workflows at Temporal could name another's."""
+    """Return a start of this very schedule or trigger; others may name workflows at Temporal so, too."""
     known = _found(connection, start)
     if known is not None and (known.kind, known.name) != (standing.kind, standing.name):
         raise TaskInvalid(f"the start {start} belongs to the {known.kind} {known.name}")

@@ -98,9 +98,10 @@ class StandingTasks:
 
     @writing
     def remove(self, connection: Connection, kind: Kind, name: str) -> bool:
-        """Forget one, and the key of a trigger; return whether there was one. What it has started is kept.
+        """Forget one, and the key of a trigger; return whether there was one. The runs that it has started are kept.
 
-        What it was sent and has not begun starts nothing any more, also under somebody else who takes the name.
+        A request that it was sent and has not begun starts nothing any more, also under somebody else who takes the
+        name.
         """
         locked(connection, kind, name)
         said = {"state": StartState.REFUSED, "told": "the trigger was removed", "sealed_input": None}

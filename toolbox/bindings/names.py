@@ -34,7 +34,7 @@ def unique(names: Iterable[str], *, reserved: frozenset[str], plain: bool) -> di
 
 
 def literal(text: str) -> str:
-    """Return the Python literal of a text: one line, in which nothing is hidden from a reader."""
+    """Return the Python literal of a string: one line, in which nothing is hidden from a reader."""
     quoted = json.dumps(text, ensure_ascii=False)
     if quoted.isascii() and quoted.isprintable():
         return quoted

@@ -59,7 +59,7 @@ def client() -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Return the first sentence of a text in one line without anything that a reader could not see."""
+    """Return the first sentence of a string in one line without anything that a reader could not see."""
     return first_sentence(_visible(text[: limit * 10]), limit)
 
 

@@ -68,7 +68,7 @@ class Definition:
     of_engine: bool = False
     """Whether the engine adds it to what its server lists."""
     quiet: bool = False
-    """Whether searches leave it out: what it is for stands in the answers that name it."""
+    """Whether searches leave it out: what it is for is in the answers that name it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
     """The JSON Schema of what it answers, when its server says so."""
     said: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -112,7 +112,7 @@ class Definition:
         validator = self.__dict__.get("_validator") or self.__dict__.setdefault(
             "_validator", compile_schema(self.parameters, of_a_server=True)
         )
-        # A schema that cannot be used is no fault of the arguments: the server decides about them.
+        # A schema that cannot be used is not a fault of the arguments: the server decides about them.
         return None if isinstance(validator, str) else fault_of(validator, arguments, left_to_the_server=True)
 
 

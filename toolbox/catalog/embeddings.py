@@ -23,7 +23,7 @@ _DESCRIBED = 80
 _CHARACTERS = 8 * _DESCRIBED
 _WORDS_OF_A_QUERY = 200
 _NEAR = 0.5
-"""A tool less than half as near as the nearest is no match, unless it shares a word with the query."""
+"""A tool less than half as near as the nearest is not a match, unless it shares a word with the query."""
 _NEARNESS = 60.0
 """What a cosine counts beside a score of BM25: how near a tool is, and how much its words tell, are added up."""
 _LEAST = 1e-3

@@ -54,7 +54,7 @@ def hash_of(text: str, digits: int) -> str:
 
 
 def first_sentence(text: str, limit: int) -> str:
-    """Return the first sentence of a text in one line of at most `limit` characters."""
+    """Return the first sentence of a string in one line of at most `limit` characters."""
     line = " ".join(text[: limit * 10].split())
     end = line.find(". ")
     line = line[: end + 1] if end > 0 else line
@@ -67,7 +67,7 @@ def is_presentable(name: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case, split at case, underscore and hyphen, and the joined forms too."""
+    """Return the words of a string in lower case, split at case, underscore and hyphen, and the joined forms too."""
     words = [part.lower() for part in _PART.findall(text)]
     if "-" in text:
         words += [found.replace("-", "").lower() for found in _HYPHENATED.findall(text)]

@@ -58,7 +58,7 @@ def _proposed(definition: Definition) -> tuple[Safety, bool, Literal["server", "
         return None
     egress = bool(said["open_world"]) or not _REACHES_OUT.isdisjoint(words)
     if said["read_only"]:
-        # What only reads may well be called `get_post`, but hardly `delete_post`.
+        # A tool that only reads may well be called `get_post`, but hardly `delete_post`.
         doubtful = not _ENDANGERS.isdisjoint(_before_reading(words))
         return None if doubtful else (Safety.READ_ONLY, egress, "server")
     if not _ENDANGERS.isdisjoint(words):

@@ -13,7 +13,7 @@ _COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])", re.DOTALL)
 _SPACE = re.compile(r"\s*")
 _BEHIND = re.compile(r"(?:[ \t]*(?://[^\n]*|/\*(?:(?!\*/).)*\*/))*[ \t]*(?=\n|\Z)", re.DOTALL)
-"""What may stand behind a value up to the end of the line: comments."""
+"""What may be behind a value up to the end of the line: comments."""
 _NOT_BREAKS = re.compile(r"[^\n]")
 _WIDTH = 100
 
@@ -26,7 +26,7 @@ def read(text: str) -> Any:
 def add(text: str, path: Sequence[str], value: Any) -> str:
     """Return the text with a value added: the last part of the path is its name, `-` appends to a list.
 
-    Objects that are missing on the way are made. Raises ValueError when the name is taken or the way is no object.
+    Objects that are missing on the way are made. Raises ValueError when the name is taken or the way is not an object.
     """
     plain, place = _plain(text), 0
     *way, name = path
@@ -41,7 +41,7 @@ def add(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, path: Sequence[str]) -> str:
-    """Return the text without a value: the last part of the path is its name, or a text in a list.
+    """Return the text without a value: the last part of the path is its name, or a string in a list.
 
     A comment behind it goes with it; one above it stays. Raises ValueError when the value is not there.
     """
@@ -70,7 +70,7 @@ class _Inside:
 
 
 def _plain(text: str) -> str:
-    """Return plain JSON of the same length: what is left out is blank, so that every place stays where it is."""
+    """Return plain JSON of the same length: the rest is blank, so that every place stays where it is."""
     uncommented = _uncommented(text)
     return _COMMA.sub(lambda found: _comma(found, uncommented), uncommented)
 

@@ -65,7 +65,7 @@ Shape = dict[str, ShapedCall]
 
 
 def _at(value: Any, path: str) -> Any:
-    """Return what stands at a dotted path, or None."""
+    """Return what is at a dotted path, or None."""
     for part in path.split(".") if path else ():
         value = value.get(part) if isinstance(value, dict) else None
     return value
@@ -192,7 +192,7 @@ def _is_named(tool: str, names: Iterable[str]) -> bool:
 
 
 def _matches(tool: str, parts: list[str]) -> bool:
-    """Return whether the parts stand in the tool's name one after another, the first and the last at its ends."""
+    """Return whether the parts are in the tool's name one after another, the first and the last at its ends."""
     first, *middle, last = parts
     if len(first) + len(last) > len(tool) or not (tool.startswith(first) and tool.endswith(last)):
         return False
@@ -321,7 +321,7 @@ class Configuration(Strict):
         return self.providers.get(provider) or ProviderEntry()
 
     def plugin_folders(self, folder: Path) -> dict[str, Path]:
-        """Return the plugins by name when toolbox.json lies in this folder: what holds a cli.py is one."""
+        """Return the plugins by name when toolbox.json lies in this folder: a folder that holds a cli.py is one."""
         place = folder / self.plugins if self.plugins else None
         if place is None or not place.is_dir():
             return {}

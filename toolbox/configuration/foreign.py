@@ -1,4 +1,4 @@
-"""Turn an entry as another host writes it into the words of toolbox.json; what has no such words stays as it is."""
+"""Turn an entry as another host writes it into the words of toolbox.json; anything else stays as it is."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -72,7 +72,7 @@ def _words(line: str) -> list[str]:
 
 
 def _assigned(values: Any) -> Any:
-    """Return variables or headers by name, each as a text; one that is null is not set."""
+    """Return variables or headers by name, each as a string; one that is null is not set."""
     if isinstance(values, list):
         values = dict(_pairs(values))
     if not isinstance(values, Mapping):

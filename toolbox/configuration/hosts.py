@@ -167,7 +167,7 @@ def _project_of(path: Path) -> Path | None:
 def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str], names: Collection[str]) -> Imported:
     if not isinstance(entry, dict):
         raise ToolboxInvalid(f"the server {name[:100]!r} is no object; correct it there")
-    known = dict(taken)  # what is not taken over takes no variable either
+    known = dict(taken)  # an entry that is not taken over takes no variable either
     plain = _STRANGE.sub("-", name).strip(" -_")[:48] or "server"
     # In its own host the name was free; here it belongs to the engine.
     plain = _free(f"{plain}-server" if plain in RESERVED else plain, names)
@@ -233,7 +233,7 @@ class _Reader:
                 return value
 
     def _arguments(self, values: list[Any]) -> Iterator[Any]:
-        """Yield arguments; what stands behind `--token` or `--api-key=` is a secret whatever it looks like."""
+        """Yield arguments; a value behind `--token` or `--api-key=` is a secret whatever it looks like."""
         before = ""
         for value in values:
             if not isinstance(value, str):

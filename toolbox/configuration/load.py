@@ -59,7 +59,8 @@ class Variables:
     def resolve(self, text: str, field: str) -> str:
         """Return the text with every `${NAME}`, `${env:NAME}` and `${NAME:-default}` replaced.
 
-        Raises VariableUnset naming the field and the variable that is missing, ToolboxInvalid for what is no reference.
+        Raises VariableUnset naming the field and the variable that is missing, ToolboxInvalid for what is not a
+        reference.
         """
         return _REFERENCE.sub(lambda found: self._value(found, field), text)
 
@@ -94,7 +95,7 @@ class Variables:
 
 
 def is_path(name: str, value: str) -> bool:
-    """Return whether a value is a place in the file system, which is no secret: its folder exists.
+    """Return whether a value is a place in the file system, which is not a secret: its folder exists.
 
     Nothing that is named like a secret is one.
     """
@@ -103,7 +104,7 @@ def is_path(name: str, value: str) -> bool:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether what stands under this name is taken for a secret."""
+    """Return whether what is under this name is taken for a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -206,7 +207,7 @@ def load(path: Path, environment: Mapping[str, str], *, optional: bool = False) 
 
 
 def checked(text: str, path: Path) -> Configuration:
-    """Return what a text says that stands in the file, or would, without resolving a variable.
+    """Return what a string says that is in the file, or would, without resolving a variable.
 
     Raises ToolboxInvalid naming line and column, or field, value and fix.
     """

@@ -13,7 +13,7 @@ from toolbox.providers.answer import BESIDE, Answer
 from toolbox.providers.declaration import Declaration
 
 LOOKED_AT = 2000
-"""How many characters of a text are looked at."""
+"""How many characters of a string are looked at."""
 MAY_HAVE_ACTED = "the error may have come after it took effect"
 _DEPTH = 3
 _LISTS = data_beside(__file__)
@@ -78,8 +78,8 @@ def judge(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -
 def why_failed(answer: Answer, declared: Declaration, variables: Mapping[str, Any]) -> str | None:
     """Return why the answer to a read is none, though it came as a result; None when it is one.
 
-    Without a declaration only a flag of its own counts, such as `"ok": false` beside an error: what a read finds may
-    be the error of something else.
+    Without a declaration only a flag of its own counts, such as `"ok": false` beside an error: the text that a read
+    finds may be the error of something else.
     """
     seen = {**variables, "result": answer.meant, "error": answer.error}
     if declared.failed_if is not None and _holds(declared.failed_if, seen):

@@ -146,7 +146,7 @@ def _text(template: str, variables: Mapping[str, Any]) -> str:
 
 def _fault(template: str, error: Exception) -> ArgumentsInvalid:
     reason = str(error.message) if isinstance(error, TemplateError) else type(error).__name__
-    # A message is shown only when what it quotes stands in the template: anything else may be a tool's value.
+    # A message is shown only when what it quotes is in the template: anything else may be a tool's value.
     if any(part not in template and not part.endswith("object") for part in reason.split("'")[1::2]):
         reason = "something in it is not defined"
     return ArgumentsInvalid(f"{template[:80]!r} cannot be computed: {reason}")

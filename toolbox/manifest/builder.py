@@ -52,7 +52,7 @@ class ToolboxBuilder:
         return (await asyncio.to_thread(self._make, user_id, catalog))[0]
 
     async def refresh_manifest(self, user_id: str = "singleton") -> Refreshed:
-        """Ask every server for its tools anew and bring the user's folder up to date; what is unchanged stays.
+        """Ask every server for its tools anew and bring the user's folder up to date; unchanged files stay.
 
         Raises SettingsInvalid when nothing can be written.
         """
@@ -174,7 +174,7 @@ def _text(text: str, redactor: Redactor) -> str:
     while (found := redactor.secret_in(text)) is not None:
         start, end, kind = found
         shown += [text[:start], mask(kind, None)]
-        # Each one costs a look at all that follows; what holds so many is no description.
+        # Each one costs a look at all that follows; a string that holds that many is not a description.
         text = text[end:] if len(shown) < 2 * _SECRETS_SHOWN else ""
     return "".join([*shown, text]) if shown else text
 
@@ -182,7 +182,7 @@ def _text(text: str, redactor: Redactor) -> str:
 def redacted(catalog: Catalog, redactor: Redactor) -> tuple[list[Definition], list[str]]:
     """Return the catalog's tools by name without any secret, and the problems, with those whose very name holds one.
 
-    What only the engine calls, to check or to undo, is none of them, nor what only answers name.
+    Tools that only the engine calls, to check or to undo, are none of them, nor are those that only answers name.
     """
     shown: list[Definition] = []
     problems = [masked(problem, redactor) for problem in catalog.problems]

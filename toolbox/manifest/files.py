@@ -127,9 +127,9 @@ def folder_of(home: Path, user_id: str) -> Path:
 def keep(manifest: Manifest, package: dict[str, str], place: Path) -> bool:
     """Make `place` lead to the manifest, in one step; return False when it already did.
 
-    `place` is a symbolic link to one of several versions. What a crash leaves is removed the next time, and so is
-    every version but this one and the one before it, which someone may still be reading.
-    Raises SettingsInvalid when it cannot be written.
+    `place` is a symbolic link to one of several versions. The remains of a crash are removed the next time, and so is
+    every version but this one and the one before it, which someone may still be reading. Raises SettingsInvalid when it
+    cannot be written.
     """
     versions = place.parent / _VERSIONS / place.name
     files = files_of(manifest, package)

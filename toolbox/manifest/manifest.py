@@ -1,4 +1,4 @@
-"""What one user's toolbox is at one moment, as plain data that people and other programs read."""
+"""The toolbox of one user at one moment, as plain data that people and other programs read."""
 
 import difflib
 from typing import Any

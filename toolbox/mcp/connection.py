@@ -160,7 +160,7 @@ class Connection:
         except BaseException as error:
             if not self._opened.done():
                 self._opened.set_exception(error if isinstance(error, Exception) else ToolUnavailable("closed"))
-                self._opened.exception()  # whoever waits reads it; nobody may be waiting
+                self._opened.exception()  # the waiting task reads it; nobody may be waiting
             elif isinstance(error, asyncio.CancelledError):
                 raise
         finally:
@@ -205,7 +205,7 @@ class Connection:
                 return
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LISTEN_MOST_S)
-            self._forget_lists()  # what changed meanwhile was told to nobody
+            self._forget_lists()  # a change meanwhile was told to nobody
 
     async def _on_message(self, message: ServerNotification | Exception) -> None:
         if isinstance(message, _CHANGES):

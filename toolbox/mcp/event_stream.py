@@ -80,7 +80,7 @@ class EventReader:
             messages = [m for m in messages if m is answer or not isinstance(m, JSONRPCResponse | JSONRPCError)]
         if messages:
             return b"".join(_written(fields, [dumped(message)]) for message in messages)
-        # A client would take what is no message for the end of its request.
+        # A client would take what is not a message for the end of its request.
         return _written(fields, [data]) if cut_off(data) is not None else _written(fields, [])
 
 

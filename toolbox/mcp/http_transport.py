@@ -87,7 +87,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; a failed connection becomes a JSON-RPC error for this request alone."""
-        # What is sent in the middle of a call, as a reply or a notification, says nothing of the call. With `refused`,
+        # A message in the middle of a call, a reply or a notification, says nothing of the call. With `refused`,
         # a failure of the stream that carries the answers counts too.
         asked = _asked(request)
         noted = asked is not None or (self._refused is not None and request.method == "GET")
@@ -137,7 +137,7 @@ class ObservedTransport(httpx2.AsyncBaseTransport):
         exchange.own = names(asked, body)
         if isinstance(answer, JSONRPCResponse):
             if exchange.own:
-                # What the tool answered counts, whatever status stands above it.
+                # The tool's answer counts, whatever the status above it.
                 exchange.status, exchange.answered = 200, True
                 return httpx2.Response(200, headers=_JSON, content=dumped(answer))
             answer = None
@@ -385,7 +385,7 @@ class _Capped(httpx2.AsyncByteStream):
             recent = self._tail + chunk
             self._tail = recent[-3:]
             if any(end in recent for end in _EVENT_ENDS):
-                # What follows the last end is at most one chunk, which the next count would miss by.
+                # The rest after the last end is at most one chunk, which the next count would miss by.
                 self._size, self._ends = 0, None
             elif self._ends is None:
                 self._ends = asyncio.get_running_loop().time() + PIECE_S

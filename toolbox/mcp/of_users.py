@@ -46,7 +46,7 @@ class UserServers:
 
     @property
     def needs_owner(self) -> bool:
-        """Return True: who proved nothing has no connection."""
+        """Return True: a person who proved nothing has no connection."""
         return True
 
     def of(self, owner: str) -> "UserServer":

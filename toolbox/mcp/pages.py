@@ -22,7 +22,7 @@ _SAID = 40
 
 
 def readable_page(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the page as the protocol has it, without the entries that are no tools; a list that is none stays."""
+    """Return the page as the protocol has it, without the entries that are not tools; a list that is none stays."""
     tools = said.get("tools")
     if isinstance(tools, dict):  # by name
         tools = [{"name": name, **tool} if isinstance(tool, dict) else tool for name, tool in tools.items()]

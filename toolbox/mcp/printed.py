@@ -23,7 +23,7 @@ class Printed:
     """Read what a server has printed since it was started."""
 
     def __init__(self, log: Path | None) -> None:
-        """Take what stands in the log by now for that of an earlier start."""
+        """Take what is in the log by now for that of an earlier start."""
         self._log = log
         self._begun = _size(log)
 

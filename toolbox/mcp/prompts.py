@@ -1,4 +1,4 @@
-"""Offer the prompts of a server as tools that only read: what they answer are the server's words, and no orders."""
+"""Offer the prompts of a server as tools that only read: their answers are the server's words, and no orders."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +18,7 @@ from toolbox.providers.json_safe import as_written, json_safe
 from toolbox.providers.listing import ListedTool, ToolAnnotations
 
 PREFIX = "prompt_"
-"""What stands before the name of a prompt in that of its tool."""
+"""What is before the name of a prompt in that of its tool."""
 MOST_PROMPTS = 100
 """Of one server; further ones are not offered."""
 _WORDS = 500

@@ -166,7 +166,7 @@ class McpProvider:
     async def follow(self, request: TaskRequest) -> Answer:
         """Ask about a task; TaskGone, and ToolUnavailable, NotSent and OutcomeUnknown where another try may do.
 
-        It takes no turn: what is under way at the server is the task itself.
+        It takes no turn: the work under way at the server is the task itself.
         """
         connection = await self._connected(request.deadline_s)
         try:
@@ -263,7 +263,7 @@ class McpProvider:
                 raise
             self._connection, self._asleep = connection, False
             self._wait_idle()
-            # What worked is what to use again.
+            # The way that worked is the one to use again.
             self._transports = (transport,)
             self._greetings = (HANDSHAKE,) if connection.shook_hands else self._all_greetings
             return connection
@@ -300,12 +300,12 @@ class McpProvider:
         told: Any = {"problems": problems, "instructions": instructions, "generation": was.generation + changed}
         self._listing = Listing(tools=tools, **told)
         self._fresh_s = listed.fresh_s
-        # What changed while the list was read may be missing in it.
+        # Tools that changed while the list was read may be missing in it.
         self._read_at = time.monotonic() if changes == self._changes else float("-inf")
         self._failures = 0
 
     async def _beside(self, connection: Connection) -> Beside:
-        """Return what the server offers besides tools; what goes wrong meanwhile says nothing of its tools."""
+        """Return what the server offers besides tools; failures meanwhile say nothing of its tools."""
         token = current.set(HttpExchange(ends=asyncio.get_running_loop().time() + _LIST_S))
         try:
             return await beside_of(connection)

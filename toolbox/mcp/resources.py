@@ -275,7 +275,7 @@ def with_reader(answer: Answer, provider: str, listed: Iterable[ListedTool]) -> 
 
 
 def answer_of_contents(said: Any) -> Answer:
-    """Return what a resource holds: a single text as a text, bytes as files, and several parts as a list."""
+    """Return what a resource holds: a single text as a string, bytes as files, and several parts as a list."""
     contents = said.get("contents") if isinstance(said, dict) else None
     if isinstance(contents, dict):
         contents = [contents]
@@ -290,7 +290,7 @@ def answer_of_contents(said: Any) -> Answer:
 
 
 def _as_text(part: Entry) -> Entry:
-    """Return bytes that are a text as that text, whichever way the server sends it."""
+    """Return bytes that are text as text, whichever way the server sends it."""
     mime, blob = part.get("mimeType"), part.get("blob")
     if "text" in part or not isinstance(blob, str) or not isinstance(mime, str) or not mime.lower().startswith(_TEXTS):
         return part

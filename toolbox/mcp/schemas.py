@@ -1,6 +1,7 @@
 """Mend what servers list as JSON Schema and is not quite: words of other dialects, serializers and languages.
 
-A valid schema comes out as it went in. What cannot be mended is dropped, so that the server itself decides about it.
+A valid schema comes out as it went in. Parts that cannot be mended are dropped, so that the server itself decides about
+them.
 """
 
 import json
@@ -46,7 +47,7 @@ def input_schema(said: Any) -> dict[str, Any] | str:
     schema = _mended(said)
     kind = schema.get("type")
     if kind is None or kind == "null" or (isinstance(kind, list) and "object" in kind):
-        # What is called has its arguments in an object; without a type the schema says nothing else.
+        # A call has its arguments in an object; without a type the schema says nothing else.
         kind = "object"
     if kind != "object":
         return f"takes {json.dumps(kind)[:_MOST_CHARACTERS]}, and arguments are always an object"
@@ -214,7 +215,7 @@ _MENDERS: dict[str, Callable[[str, Any, _Dialect], Any]] = {
 
 
 def _set_type(found: dict[str, Any], said: Any) -> None:
-    """Set the types that are meant; what no word of is known says nothing."""
+    """Set the types that are meant; a field of which no word is known says nothing."""
     words = said if isinstance(said, list) else [said]
     kinds = list(dict.fromkeys(_TYPES.get(word.lower(), "any") for word in words if isinstance(word, str)))
     if not kinds or "any" in kinds or len(kinds) == len(_TYPES):

@@ -1,6 +1,6 @@
 """Stand between a transport and the MCP client, and turn each result into one that the client accepts.
 
-The client refuses a result as a whole when one field is off. What a tool answered is hidden from it, to be read where
+The client refuses a result as a whole when one field is off. The answer of a tool is hidden from it, to be read where
 its meaning is known.
 """
 
@@ -38,7 +38,7 @@ _WAITING = 10_000
 
 @asynccontextmanager
 async def tolerant(streams: Any) -> AsyncGenerator[Any]:
-    """Open the streams of a transport; what is read from them is what the client accepts."""
+    """Open the streams of a transport; the client accepts what is read from them."""
     async with streams as (reads, writes):
         asked: dict[RequestId, str] = {}
         written = _Writes(writes, asked)
@@ -130,7 +130,7 @@ class _Reads(_Stream):
             if isinstance(item.message, JSONRPCResponse):
                 try:
                     item.message.result = readable_result(method, item.message.result)
-                except Exception as error:  # what is raised here would end the connection, and every other call with it
+                except Exception as error:  # an error here would end the connection, and every other call with it
                     return _unreadable(item.message.id, error)
         return item
 

@@ -34,7 +34,7 @@ _ENDS_ANEW = frozenset({"task", "input_required"})
 
 
 class _Asked(Request[dict[str, Any], str]):
-    """Ask about one task; over HTTP its id stands in a header too, by which it is routed."""
+    """Ask about one task; over HTTP its id is in a header too, by which it is routed."""
 
     name_param = "taskId"
 
@@ -76,7 +76,7 @@ async def ask_about(connection: Connection, request: TaskRequest, *, over_http: 
         raise OutcomeUnknown(f"no answer about the task within {request.deadline_s:g} s", timed_out=True) from None
     except MCPError as error:
         raise _refusal(error, exchange) from None
-    except Exception as error:  # whatever else is no answer
+    except Exception as error:  # any other value is not an answer
         raise TaskGone(str(of_fault(error))) from None
     finally:
         current.reset(token)

@@ -57,7 +57,7 @@ class ToolCallRequest:
         return _with_elicitations(answer, asked) if asked.unanswered else answer
 
     async def _sent(self, reply: InputResponse | None, *, anew: bool = True) -> Answer:
-        # What was seen of one request says nothing of the next.
+        # The findings about one request say nothing of the next.
         self._exchange = HttpExchange(ends=self._ends) if self._over_http else None
         token = current.set(self._exchange)
         try:
@@ -71,7 +71,7 @@ class ToolCallRequest:
                 return await self._asked_again(reply)
             self._refuse_without_handshake(error)
             return self._refusal(error)
-        except Exception as error:  # whatever else is no answer: the request is already under way
+        except Exception as error:  # whatever else is not an answer: the request is already under way
             self._refuse_gone()
             return self._unusable(of_fault(error), lasting=isinstance(error, ValidationError | RuntimeError))
         finally:
@@ -84,7 +84,7 @@ class ToolCallRequest:
         return Answer(success=False, question=question)
 
     async def _read(self, said: Any) -> Answer:
-        """Return what the result says; what cannot be read may still be that of a call that took effect."""
+        """Return what the result says; an answer that cannot be read may still be that of a call that took effect."""
         if not isinstance(said, dict):
             return self._unusable(OutcomeUnknown("the answer cannot be used: it is no result of a call"), lasting=True)
         if is_task(said):
@@ -154,7 +154,7 @@ class ToolCallRequest:
         """Raise an error when the server takes no call before the handshake that it said it can do without.
 
         Later calls get it. Whether a write took effect before it was refused, nothing proves, nor would the refusal of
-        another call: what refuses may stand behind what acts.
+        another call: a refusal may be behind what acts.
         """
         connection = self._connection
         if connection.shook_hands or _HANDSHAKE.search(error.message.replace(self._call.tool, "")) is None:

@@ -1,6 +1,6 @@
 """Read JSON-RPC messages as servers write them: whole, although bytes, marks or fields are a little off.
 
-Everything here is a server's word: it is read, never believed, and whatever is no message is left alone.
+Everything here is a server's word: it is read, never believed, and whatever is not a message is left alone.
 """
 
 import codecs
@@ -30,7 +30,7 @@ TOO_LARGE = 1_000_001
 MALFORMED = 1_000_002
 """Our own code for an answer that is no JSON-RPC."""
 BARE = "backstay/bare"
-"""The only key of a result that was no object; the protocol knows objects alone."""
+"""The only key of a result that was not an object; the protocol knows objects alone."""
 _LOCAL = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, TOO_LARGE, MALFORMED})
 """Codes by which this side tells that no answer came; a server that writes one has answered all the same."""
 _DIGITS = 4000
@@ -41,7 +41,7 @@ _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 _ENVELOPE = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
 _EDGE = 200
 _MOST_JOINED = 1000
-"""How many messages may stand on one line."""
+"""How many messages may be on one line."""
 _CHARSETS = re.compile(
     r"(?:iso-?8859-?\d+|latin-?1|cp125\d|windows-125\d|utf-16(?:-?[bl]e)?|gb18030|gbk|gb2312|big5"
     r"|shift[-_]jis|euc-(?:jp|kr)|koi8-[ru])"
@@ -197,7 +197,7 @@ def _error(said: Any) -> ErrorData:
         return ErrorData(code=INTERNAL_ERROR, message=said if isinstance(said, str) else json.dumps(said)[:_EDGE])
     code, message = said.get("code"), said.get("message")
     try:
-        number = int(code)  # type: ignore[arg-type]  # what is no number raises
+        number = int(code)  # type: ignore[arg-type] # what is not a number raises
     except (TypeError, ValueError, OverflowError):
         number = INTERNAL_ERROR
     told = message if isinstance(message, str) else json.dumps(message or said, ensure_ascii=False)[:500]

@@ -113,7 +113,7 @@ class Connections:
     async def finish(self, user_id: str, provider: str, said: dict[str, str]) -> Connection:
         """Take what came back with a person; raises SignInRefused.
 
-        The sign-in is over then, also where it is refused: whoever brings its state a second time gets nothing.
+        The sign-in is over then, also where it is refused: a caller that brings its state a second time gets nothing.
         """
         given = {name: value for name, value in said.items() if len(value) <= _MOST_SAID}
         taken = await self._store.take_sign_in(given.get("state", ""))

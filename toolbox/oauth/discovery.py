@@ -142,7 +142,7 @@ def _named_resource(url: str, described: ProtectedResourceMetadata | None) -> st
 
 
 def plain_scope(said: Any) -> str:
-    """Return scopes in the signs that they may have; nothing for what is none."""
+    """Return scopes in the characters that they may have; nothing for what is none."""
     text = str(said or "")
     plain = len(text) <= _LONGEST_SCOPE and text.isascii() and text.isprintable() and not set(text) & set('"\\')
     return " ".join(text.split()) if plain else ""

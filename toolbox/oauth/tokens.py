@@ -136,7 +136,7 @@ async def revoke(grant: Grant, dialer: Dialer) -> bool:
 
 async def _asked(grant: Grant, said: dict[str, str], dialer: Dialer) -> Grant:
     data, headers = _authenticated(grant, said)
-    # What the issuer counts from is no earlier than this.
+    # The issuer counts from no earlier moment than this.
     at = time.time()
     answer = await dialer.request("POST", grant.token_endpoint, data=data, headers=headers)
     if answer.status_code not in {200, 201}:

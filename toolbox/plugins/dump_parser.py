@@ -215,7 +215,7 @@ def help_of(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """Return a text without the places of objects in memory, which differ each time the program is described."""
+    """Return a string without the places of objects in memory, which differ each time the program is described."""
     return re.sub(r" at 0x[0-9A-Fa-f]+", "", text)
 
 

@@ -1,8 +1,8 @@
-"""What a tool answered, as plain JSON.
+"""The answer of a tool, as plain JSON.
 
-An answer is read as any usual host reads it: what is there counts, however it is wrapped, and nothing is dropped for
-a detail. Text stays text; only objects and lists are read as JSON. An operator's templates alone see the value of a
-text that is one, such as `null` or `42`.
+An answer is read as any usual host reads it: content that is there counts, however it is wrapped, and nothing is
+dropped for a detail. Text stays text; only objects and lists are read as JSON. An operator's templates alone see the
+value of a string that is one, such as `null` or `42`.
 """
 
 import base64
@@ -78,7 +78,7 @@ class Answer:
     label: Label = NOTHING
     """What its server says of who may read it, and how far it can be trusted."""
     scalar: bool = False
-    """Whether the data is a text that may stand for a value, as a server has nothing but text to say it with."""
+    """Whether the data is a string that may stand for a value, as a server has nothing but text to say it with."""
 
     @property
     def meant(self) -> Any:
@@ -150,7 +150,7 @@ def _parts_of(content: Any) -> list[dict[str, Any]]:
 
 
 def _says_something(part: dict[str, Any]) -> bool:
-    """Return whether a part is more than the frame of a text that is missing."""
+    """Return whether a part is more than the frame of a string that is missing."""
     return _kind(part) != "text" or any(
         value is not None for key, value in part.items() if key not in {"type", "_meta", "annotations"}
     )
@@ -263,7 +263,7 @@ def _repeats(text: str, known: frozenset[str]) -> bool:
 
 
 def _repeated(structured: Any) -> frozenset[str]:
-    """Return what a text may repeat: all of the content, each of its values, and each item of its lists."""
+    """Return what a string may repeat: all of the content, each of its values, and each item of its lists."""
     found = [structured]
     if isinstance(structured, dict):
         for value in list(structured.values())[:_PARTS]:
@@ -290,7 +290,7 @@ def _free(taken: Iterable[str]) -> str:
 
 
 def parsed(text: str) -> Any:
-    """Return the object or list that a text is; every other text stays as it is, to the last digit."""
+    """Return the object or list that a string is; every other text stays as it is, to the last digit."""
     if text[:64].lstrip()[:1] not in {"{", "["}:
         return text
     try:
@@ -301,7 +301,7 @@ def parsed(text: str) -> Any:
 
 
 def scalar_of(text: str) -> Any:
-    """Return the value that a text stands for; a number only if it says no more than the number does."""
+    """Return the value that a string stands for; a number only if it says no more than the number does."""
     if len(text) > _LONGEST_SCALAR:
         return text
     try:

@@ -40,7 +40,7 @@ class ConcurrencyLimit:
 
 
 class SharedTask(Generic[Found]):
-    """Run one piece of work in the background, once at a time; whoever needs it meanwhile shares it."""
+    """Run one piece of work in the background, once at a time; a call that needs it meanwhile shares it."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, Found]]) -> None:
         """Start nothing yet."""

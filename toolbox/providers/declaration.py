@@ -1,4 +1,4 @@
-"""What an operator declares about one tool in toolbox.json."""
+"""The declaration of an operator about one tool in toolbox.json."""
 
 from typing import Annotated, Any, Literal
 

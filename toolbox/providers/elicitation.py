@@ -51,7 +51,7 @@ class InputRequired:
             if request.form is None:
                 continue
             form = compile_schema(request.form)
-            # Nobody could answer a form that cannot be used; what fits is for the server to say.
+            # Nobody could answer a form that cannot be used; the server decides what fits.
             fault = None if isinstance(form, str) else fault_of(form, given, left_to_the_server=True)
             if fault is not None:
                 return fault.replace("arguments", "answer" if len(self.requests) == 1 else f"answer.{request.key}", 1)
@@ -75,7 +75,7 @@ class InputResponse:
 
 
 def input_required_of(data: dict[str, Any]) -> InputRequired:
-    """Return what `to_keep` wrote; what an older version kept has each form as it is."""
+    """Return what `to_keep` wrote; a question that an older version kept has each form as it is."""
     requests = tuple(ElicitationRequest(**{**asked, "form": _form(asked["form"])}) for asked in data["asked"])
     return InputRequired(requests=requests, state=data["state"], said=data["said"], failed=data["failed"])
 

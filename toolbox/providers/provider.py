@@ -1,4 +1,4 @@
-"""What every kind of provider can do, and the call it is given."""
+"""The abilities of every kind of provider, and the call it is given."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can be asked of a server about the task by which it answers a call that takes long."""
+"""The requests to a server about the task by which it answers a call that takes long."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class TaskRequest:
 
 
 class TaskGone(OutcomeUnknown):
-    """The server does not know the task any more, or says nothing of it that can be used; asking again is no use."""
+    """The server does not know the task any more, or says nothing of it that can be used; asking again is not a use."""
 
 
 @runtime_checkable

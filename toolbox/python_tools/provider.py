@@ -34,7 +34,7 @@ GRACE_S = 1.0
 
 
 class CallContext(ToolContext):
-    """Call the tools of the provider that stands behind a Python tool, under the one deadline and effect of its call.
+    """Call the tools of the provider that is behind a Python tool, under the one deadline and effect of its call.
 
     The ruling on the call covers them: the policy knows which tools a Python tool may call. Others are refused.
     """

@@ -1,4 +1,4 @@
-"""Apply the operator's checks to calls that are about to be made; whatever goes wrong in one denies the call."""
+"""Apply the operator's checks to calls that are about to be made; any failure in one denies the call."""
 
 import asyncio
 import inspect

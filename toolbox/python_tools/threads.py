@@ -43,7 +43,7 @@ class Threads:
             result, raised = None, None
             try:
                 result = within.run(function, *values, **given)
-            except BaseException as error:  # whatever it is belongs to whoever waits
+            except BaseException as error:  # an error of any kind belongs to the caller that waits
                 passes = isinstance(error, Exception | SystemExit) and not isinstance(error, StopIteration)
                 raised = error if passes else RuntimeError(type(error).__name__)
             with suppress(RuntimeError):  # the worker has stopped

@@ -80,7 +80,7 @@ class WorkspaceProvider:
         return Listing(tools=tuple(self._tools.values()), place=place, reason=self._host.reason)
 
     async def call(self, call: Call) -> Answer:
-        """Call one tool; what the lists, the workspace or another run do not allow never reaches a jail."""
+        """Call one tool; a call that the lists, the workspace or another run do not allow never reaches a jail."""
         ends = time.monotonic() + call.deadline_s
         if call.still_listed is not None:
             call.still_listed(await self.list())

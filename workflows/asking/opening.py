@@ -47,7 +47,7 @@ def opened_request(state: RunState, request: ApprovalRequest, ruling: Ruling | N
 
 
 def digest_of_request(request: ApprovalRequest) -> str:
-    """Return what a proof of a decision names; what is left out where there is none keeps it across versions."""
+    """Return what a proof of a decision names; leaving it out where there is none keeps it across versions."""
     beside = BESIDE_THE_DIGEST | {name for name in ("proposal", "forecast") if not getattr(request, name)}
     return digest_of(request.model_dump(mode="json", by_alias=True, exclude=beside))
 

@@ -1,4 +1,4 @@
-"""What people say to change a run itself, or to read it, as it is admitted before anything acts on it."""
+"""The messages by which people change a run itself, or read it, as they are admitted before anything acts on them."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _WITH_MORE = frozenset({"top_up", "message"})
 
 
 class Said(Frozen):
-    """Who asks for a change to the run itself, and why."""
+    """The person who asks for a change to the run itself, and why."""
 
     by: Principal = ""
     proof: Name | None = None

@@ -327,7 +327,7 @@ class ModelCalls:
         return True
 
     def _use(self, model: str) -> None:
-        """Ask this model from now on; what the last call of another one could cost says nothing of it."""
+        """Ask this model from now on; the possible cost of the last call of another one says nothing of it."""
         state = self.context.state
         if state.model != model:
             state.model, state.worst_micro = model, 0

@@ -33,7 +33,7 @@ UNPROVEN = (
 
 
 class Rollback:
-    """Run compensations in reverse order of dispatch; what cannot be undone is parked, and the others continue."""
+    """Run compensations in reverse order of dispatch; an effect that cannot be undone is parked, and others go on."""
 
     def __init__(self, context: RunContext, *, by_itself: bool = False) -> None:
         """Undo effects of one run; `by_itself`: nobody asked for it, so rules of the task hold for it, too."""

@@ -59,8 +59,8 @@ class TaskPolls:
     async def followed(self, flight: CallInFlight, result: ToolResult) -> ToolResult:
         """Return what the task came to by which a server answers a call.
 
-        It waits for as long as the call may take, the server keeps the task, and the run may last. What is not known
-        then is an unknown outcome.
+        It waits for as long as the call may take, the server keeps the task, and the run may last. A task whose outcome
+        is not known then has an unknown outcome.
         """
         first = result
         if flight.progress is None and result.task is not None:
@@ -168,7 +168,7 @@ class TaskPolls:
         return result
 
     async def _told_to_end(self, flight: CallInFlight, task: ServerTask, why: str) -> ToolResult:
-        """Have a task end; what has become of it then is what counts, and may be that it is done."""
+        """Have a task end; its state by then is what counts, and may be that it is done."""
         until = _now() + CANCEL_S
         await self._send(flight, _request(flight, "cancel"), "end")
         pause = 1.0

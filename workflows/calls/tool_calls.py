@@ -120,7 +120,7 @@ class ToolCalls:
             self.context.batch = None
 
     async def _act_and_ask(self, flights: Sequence[CallInFlight], then: ModelCalls, ahead: Ahead) -> None:
-        """Make calls, and ask the model what comes next, in one activity; what it leaves undone is made as usual."""
+        """Make calls, and ask the model what comes next, in one activity; calls left undone by it are made as usual."""
         asks = [self._request_for(flight) for flight in flights]
         answers = [answer_to(flight.call) for flight in flights]
         ordered = tuple(place for place, flight in enumerate(flights) if flight.ordered)
@@ -142,7 +142,7 @@ class ToolCalls:
         return [by_place[place] for place in range(len(flights))]
 
     async def _part_made(self, flights: Sequence[CallInFlight]) -> list[Performed]:
-        """Make calls that travel together; what their activity leaves undone is made as usual."""
+        """Make calls that travel together; calls that their activity leaves undone are made as usual."""
         if len(flights) == 1:
             return [await self._made(flights[0])]
         await self._call_together(flights)
@@ -184,7 +184,7 @@ class ToolCalls:
             await self.consent.afford(_going(answered))
             await self.context.gate()
         finally:
-            # What was agreed is agreed about these calls only.
+            # An agreement is about these calls only.
             self.context.forget_agreed()
         flights = [flight(call) for call in _going(answered)]
         for call in flights:
@@ -289,7 +289,7 @@ class ToolCalls:
         if applies(purpose, Stage.RESERVE) or flight.rehearsal is not None:
             more |= {"definition": call.tool.definition, "arguments": call.arguments, "sources": call.sources}
             more |= {"args_digest": digest_of(call.arguments)} if effect is not None else {}
-            # Only the steps of a plan refer to results; in other calls a text that looks so is a text.
+            # Only the steps of a plan refer to results; in other calls a string that looks so is a string.
             if purpose is Purpose.PLAN_STEP or flight.results is not None:
                 more |= {"of_plan": True, "results": state.step_results if flight.results is None else flight.results}
             more |= {"denials": denials_of(state.opened.policy, call)}
@@ -352,7 +352,7 @@ class ToolCalls:
             Verdict.ANSWER,
             Verdict.REJECT,
             rule="engine: the tool's server asks",
-            # Whoever had to decide about the call answers for it, too; without such a rule it never expires.
+            # The person who had to decide about the call answers for it, too; without such a rule it never expires.
             ruling=ruling if ruling.verdict == "ask" else None,
             unless=unless,
             key=f"elicitation {call.id} {question.sealed}",

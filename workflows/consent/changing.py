@@ -56,7 +56,7 @@ async def checked_change(
 
 
 def changed(call: ToolCall, arguments: dict[str, object], by: str = "") -> ToolCall:
-    """Return a call with the arguments that a person gave it; what was changed comes from that person."""
+    """Return a call with the arguments that a person gave it; the changed values come from that person."""
     update: dict[str, object] = {"arguments": arguments}
     if call.sources is not None:
         update["sources"] = call.sources.given_by(edits_of(touched(call.arguments, arguments), by))

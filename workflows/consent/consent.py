@@ -243,7 +243,7 @@ class Consent:
         unless: Callable[[], bool],
         more: Foretelling,
     ) -> Answered:
-        """Ask until nothing is changed any more: what is made is what somebody saw who approved it."""
+        """Ask until nothing is changed any more: a call is made as somebody saw it who approved it."""
         answered: Answered = {}
         while True:
             decided = await self._decided(group, purpose, kind, unless, more)

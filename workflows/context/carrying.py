@@ -81,7 +81,7 @@ async def take_over(context: RunContext, carried: Carried) -> None:
         setattr(state, name, getattr(before, name))
     state.state = State.STARTING
     for held in state.ledger.open:
-        # What a model call cost that was under way, nobody knows.
+        # Nobody knows the cost of a model call that was under way.
         state.ledger = state.ledger.charge(held)
     context.approvals.reopen(state.work.requests)
     context.agreed_before, state.work.agreed = state.work.agreed, {}

@@ -1,7 +1,7 @@
 """Start activities: every activity of a run is started here, and what a run hands to the server is measured here.
 
-What people, programs and models send is bounded where it comes in. What grew large all the same is refused here, since
-the server would carry no part of it, and what the server refuses fails for ever.
+Values that people, programs and models send are bounded where they come in. A request that grew large all the same is
+refused here, since the server would carry no part of it, and one that the server refuses fails for ever.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Interrupted(Exception):
 
 
 class TooLarge(ApplicationError):
-    """What was to be handed over is more than history can hold, so that nothing was begun."""
+    """The request is more than history can hold, so that nothing was begun."""
 
 
 class ActivityCalls:
@@ -121,8 +121,8 @@ class ActivityCalls:
     ) -> Answer:
         """Run one activity; wait for lost workers, and raise other faults as ApplicationError.
 
-        What is not `counted` takes no wall time of the run's budget. What is `interruptible` is told to end soon by
-        `interrupt`, and answers all the same, or raises Interrupted. What is `urgent` goes first.
+        A call that is not `counted` takes no wall time of the run's budget. A call that is `interruptible` is told to
+        end soon by `interrupt`, and answers all the same, or raises Interrupted. An `urgent` call goes first.
         """
         if self.stopping:
             raise Stopped
@@ -287,7 +287,7 @@ def fitting(result: Result) -> Result:
     """Return a Result that the server carries: without what is stored apart, or as a failure that says why."""
     if len(_encoded(result.plain()).payload.data) <= PAYLOAD:
         return result
-    # Where the run could be closed, all of them stand under their refs.
+    # Where the run could be closed, all of them are under their refs.
     bare = result.model_copy(update={"events": (), "effects": ()})
     if (size := len(_encoded(bare.plain()).payload.data)) <= PAYLOAD:
         return bare

@@ -45,7 +45,7 @@ class JobLane:
 
     @workflow.signal(name=ADD)
     def add(self, job: Any = None) -> None:
-        """Let a job wait for its turn; one that waits already, or is no job, changes nothing."""
+        """Let a job wait for its turn; one that waits already, or is not a job, changes nothing."""
         try:
             admitted = LaneJob.model_validate(job)
         except ValidationError:

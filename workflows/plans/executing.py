@@ -158,7 +158,7 @@ class Executing:
         # They were counted together, and each is a step of its own.
         last, step = wave[-1], self.context.state.usage.step
         steps = {self._whole(index).id: step - (last - index) for index in wave}
-        # What people have said of the values holds for each attempt.
+        # The verdict of people on the values holds for each attempt.
         answers = {index: await self._asked_again(index) for index in left}
         while left:
             made = await self._answers(left, [answers[index] for index in left], steps)
@@ -203,7 +203,7 @@ class Executing:
         state, call = self.context.state, self._whole(index)
         if self.run.rehearsal is not None:
             if state.work.batch is not None:
-                # It was begun before this execution; what was said of it was said then.
+                # It was begun before this execution; the verdict on it was given then.
                 return call
             rehearsal, results, by_model = self.run.rehearsal, state.step_results, self.run.sources is not None
             consent = self.tool_calls.consent

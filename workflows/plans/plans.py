@@ -260,7 +260,7 @@ class Plans:
         """Act on what people said; return the amended plan that is to be proposed next, if any."""
         decided = agreed.decided
         if decided is not None and decided.stop:
-            # Who ends the run does so also beside a choice that came in the same moment.
+            # A person who ends the run does so also beside a choice that came in the same moment.
             raise rejected(decided)
         if self._settled():
             self._move(run.id, PlanState.FAILED, "not_chosen")
@@ -296,7 +296,7 @@ class Plans:
             update |= {"people": (*work.people, said)} if decided.comment else {}
         state.work.plan = work.model_copy(update={name: value for name, value in update.items() if value})
         state.step_results = {}
-        # Who wants to see what a plan would do, or leaves all of it out, has not let the run do anything.
+        # A person who wants to see what a plan would do, or leaves all of it out, has not let the run do anything.
         does = any(isinstance(answer, ToolCall) for answer in answered.values()) and not self._is_dry(run)
         state.work.planned = state.work.planned or does
         self._move(run.id, PlanState.APPROVED)

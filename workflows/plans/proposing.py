@@ -206,7 +206,7 @@ class Proposing:
     ) -> Decided:
         proposal, asks = plan.proposal, asked.steps
         people = tuple(sorted({person for part in proposal.parts for person in part.approvers}))
-        # What only the plan as a whole is asked for needs no line that later calls obey.
+        # A request about only the plan as a whole needs no line that later calls obey.
         by_default = [self.consent.with_default(i, Purpose.PLAN_STEP) if i.index in asked.own else i for i in asks]
         by_index = {item.index: item for item in asks}
 
@@ -226,7 +226,7 @@ class Proposing:
             unless,
             key=key,
             lines=lambda approval: self.consent.lines(by_default, approval),
-            # Who approves a plan approves all of it, so each of its steps can be read whole.
+            # A person who approves a plan approves all of it, so each of its steps can be read whole.
             calls={item.index: item.call for item in ruled if item.ruling.verdict != "deny"},
         )
 
@@ -302,7 +302,7 @@ def _writes(item: Ruled) -> bool:
 
 
 def _people_of(asks: Sequence[Ruled], proposal: Proposal, people: tuple[str, ...]) -> Ruling:
-    """Return what the request says of who decides and until when; what counts are the parts."""
+    """Return what the request says of who decides and until when; only the parts count."""
     together = reduce(stricter, (item.ruling.model_copy(update={"approvers": ()}) for item in asks))
     later = tuple(sorted({person for part in proposal.parts for person in part.escalate_to}))
     together = together.model_copy(update={"approvers": people, "escalate_to": later})

@@ -57,7 +57,7 @@ async def ruled_late(
     if checked.sources is not None and call.sources is not None:
         sources = checked.sources.given_by(call.sources.given_but_referring)
     real = call.model_copy(update={"arguments": checked.arguments, "sources": sources})
-    # What became private since people approved the plan, they have not approved.
+    # People have not approved what became private since they approved the plan.
     planned = consent.ruling(call, Purpose.PLAN_STEP, labels=False)
     return Late(real, planned, consent.ruling(real, Purpose.PLAN_STEP))
 
@@ -73,7 +73,7 @@ async def may_be_made(
         return late
     if late.now.verdict == "deny":
         return denied(late.now)
-    # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
+    # What was resolved is only shown: a string in it that looks like a reference must not be resolved again.
     sent = call.model_copy(update={"sources": late.real.sources})
     if late.now.verdict == "allow" or late.was_approved:
         return sent

@@ -53,7 +53,7 @@ class Reviewing:
         return review
 
     async def _verdict(self, run: PlanRun) -> CheckResult:
-        """Ask another profile's model; whatever keeps it from a verdict counts as 0."""
+        """Ask another profile's model; a step that it cannot judge for any reason counts as 0."""
         room = max(_LEAST_SHOWN, _SHOWN // max(1, len(run.steps)))
         steps = tuple(
             one_line(f"{step.tool} {canonical(step.arguments)} -> {ran.error or ran.status}", room)

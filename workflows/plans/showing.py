@@ -62,7 +62,7 @@ class ShownSteps:
     def calls(self) -> tuple[RequestedCall, ...]:
         """Return those that people are asked about as the request holds them."""
         asked = [item for item in self.ruled if item.index in self.asked]
-        # What nobody is asked about leaves its room to the others.
+        # A step that nobody is asked about leaves its room to the others.
         most = max(LEAST_CHARACTERS, min(2000, self.most * len(self.ruled) // max(1, len(asked))))
         return tuple(shown_ruled(item, most, self.diffs.get(item.index)) for item in asked)
 
@@ -204,12 +204,12 @@ def _changed_file(diff: str | None) -> str | None:
         return f"{after.removeprefix('b/')} {'created' if before == '/dev/null' else 'modified'}"
     if first.startswith("rename from "):
         return f"{first.removeprefix('rename from ')} renamed to {second.removeprefix('rename to ')}"
-    # What could not be looked at is told in brackets; all else says by itself what becomes of which file.
+    # A part that could not be looked at is told in brackets; all else says by itself what becomes of which file.
     return None if first.startswith("(") else first
 
 
 def _toggles(planned: Sequence[PlanStep], ruled: Sequence[Ruled], jail: WorkspaceLimits) -> PlanToggles:
-    """Return what can be narrowed so that it holds: what no step would do is null."""
+    """Return what can be narrowed so that it holds: a part that no step would do is null."""
     processes = any(item.call.tool.starts_process for item in ruled)
     jailed = [item.call.limits for item in ruled if item.call.tool.provider in BUILTIN]
     limits: dict[str, Any] = {"timeout_s": max(planned[item.index].seconds for item in ruled)} if ruled else {}

@@ -58,7 +58,7 @@ class Programs:
         self._checks: list[asyncio.Task[None]] = []
 
     async def run(self, action: RunProgram) -> ToolResult:
-        """Run one program; what goes wrong in it is an answer for the model.
+        """Run one program; an error in it is an answer for the model.
 
         Raises BudgetExceeded, Expired or Rejected.
         """
@@ -81,7 +81,7 @@ class Programs:
             return halt
         result = await self._stored(halt)
         if halt.kind == "crashed" and halt.payload is not None:
-            # What the engine itself ended is no fault of the program.
+            # An end that the engine itself brought about is not a fault of the program.
             state.work.fault = f"{RUN_PROGRAM.name}: {halt.error}"
         state.work.said = result.marked
         state.record_progress(RUN_PROGRAM.name, success=result.success)
@@ -125,7 +125,7 @@ class Programs:
         at = work.program = await self._rehearsal_over(at, at.rehearsal)
         rehearsal = at.rehearsal or Rehearsal()
         if withdrawn() or not rehearsal.simulated:
-            # Whatever it did was done for real.
+            # Everything that it did was done for real.
             return halt
         if halt.kind == "crashed":
             return halt.model_copy(update={"error": f"in the rehearsal, before anything was changed: {halt.error}"})
@@ -257,7 +257,7 @@ class Programs:
             try:
                 gone_on = await activities.execute_once(calls.resume_program, ask, summary=summary, queue=halt.queue)
             except ApplicationError as error:
-                # Whatever keeps that worker from going on, another one may; only a person waits out what lasts.
+                # Another worker may go on, whatever keeps this one from it; only a person waits out what lasts.
                 if error.type == "ProgramDiverged":
                     raise
             else:
@@ -301,7 +301,7 @@ class Programs:
         if work.batch is None:
             answered = {index: await self._as_foretold(call, at, at.rehearsal) for index, call in enumerate(batch)}
         else:
-            # It was begun before this execution; what was said of it was said then.
+            # It was begun before this execution; the verdict on it was given then.
             answered = dict[int, Consented](enumerate(batch))
         made = await self.tool_calls.perform(Purpose.PROGRAM, batch, answered=answered, unless=withdrawn)
         refs = {int(call.id): result.ref for call, result, _ in made if result.ref is not None and result.success}
@@ -351,7 +351,7 @@ class Programs:
 
 
 def _as_call(action: RunProgram) -> ToolCall:
-    """Return a program as a call: what a policy and a person see and approve is the whole source."""
+    """Return a program as a call: a policy and a person see and approve the whole source."""
     shown: dict[str, Any] = {"source": action.source, **({"begins_with": action.begins} if action.begins else {})}
     shown |= {"warnings": list(action.warnings)} if action.warnings else {}
     return ToolCall(id=action.call_id, tool=RUN_PROGRAM, arguments=shown, reason=action.reason)

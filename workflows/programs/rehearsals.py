@@ -124,7 +124,7 @@ async def as_foretold(
         return denied(ruling)
     if ruling.verdict == "allow" and not call.effectful:
         return call
-    # A text that looks like a token of a call that was made is no token: whoever answered that call wrote it.
+    # A string that looks like a token of a call that was made is not a token: the one who answered that call wrote it.
     tokens = {idx: ref for idx, ref in answers.items() if idx in rehearsal.simulated}
     referred = answers if refers else None
     of_whom: Any = {"by_model": by_model, "theirs": theirs}
@@ -149,7 +149,7 @@ async def _deviating(consent: Consent, call: ToolCall, real: Ruled, differs: str
     rule = one_line(f"rehearsal: not as foretold: {differs} ({now.rule})", 1000)
     asked = replace(real, ruling=now.model_copy(update={"verdict": "ask", "rule": rule}), whole=True)
     answer = (await consent.ask_all([[asked]], Purpose.PLAN_STEP, RequestKind.CALL, never))[0]
-    # What was resolved is only shown: a text in it that looks like a reference must not be resolved again.
+    # What was resolved is only shown: a string in it that looks like a reference must not be resolved again.
     return call if isinstance(answer, ToolCall) else answer
 
 

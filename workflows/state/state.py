@@ -186,7 +186,7 @@ class RunState(BaseModel):
         return {"events": tuple(self.events[-RESULT_EVENTS:]), "events_total": self.next_event - self.first_event}
 
     def take_context(self, decision: Decision, sent: int) -> None:
-        """Go on from what the model was told with a decision; what was added meanwhile is told with the next one."""
+        """Go on from what the model was told with a decision; messages added meanwhile are told with the next one."""
         self.context, self.append = decision.context, self.append[sent:]
         self.note_private(decision.private)
 

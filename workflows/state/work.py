@@ -1,4 +1,4 @@
-"""What a run is in the middle of, so that its next execution can go on there."""
+"""The work that a run is in the middle of, so that its next execution can go on there."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ class Subruns:
         self._cancelled = False
 
     async def delegate(self, action: Delegate) -> list[tuple[str, ToolResult]]:
-        """Return what each part came to, by the id of its call; what goes wrong is an answer for the model.
+        """Return what each part came to, by the id of its call; an error in it is an answer for the model.
 
         Raises BudgetExceeded, Expired or Rejected.
         """
@@ -216,7 +216,7 @@ class Subruns:
         for each in subruns if self.context.ending else ():
             if each.open:
                 cancelling = asyncio.ensure_future(workflow.get_external_workflow_handle(each.workflow_id).cancel())
-                # What has ended meanwhile cannot be cancelled.
+                # A sub-run that has ended meanwhile cannot be cancelled.
                 cancelling.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _paid(self, child: OpenSubrun, known: Spent | None) -> None:
@@ -255,7 +255,7 @@ class Subruns:
 
 
 def _as_call(part: Delegation, share: Share | None) -> ToolCall:
-    """Return a delegation as a call: what a policy and a person see and approve is all that the sub-run is given."""
+    """Return a delegation as a call: a policy and a person see and approve all that the sub-run is given."""
     arguments: dict[str, Any] = {"task": part.task}
     arguments |= {} if share is None else {"share": share.shown}
     arguments |= {} if part.policy is None else {"policy": part.policy}

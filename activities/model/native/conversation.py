@@ -1,6 +1,6 @@
 """Bring a conversation into the form of the library that writes native requests, and an answer back.
 
-What an answer says and calls stands in the transcript. All else of it, such as signed thoughts, is kept as it came, and
+The words and calls of an answer are in the transcript. All else of it, such as signed thoughts, is kept as it came, and
 is only shown to the library again together with the message that it belongs to: it would tell a model the thoughts of
 others as words of its own.
 """
@@ -33,7 +33,7 @@ from activities.model.message import Beside
 from backstay.canonical import canonical
 
 FIELD = "native"
-"""Where the rest of an answer stands beside its message."""
+"""Where the rest of an answer is beside its message."""
 _KEPT = ("provider_name", "provider_url", "canonical_system")
 _OWN = frozenset({"tool_name", "args", "tool_call_id"})
 _NAME, _ID = re.compile(r"[^A-Za-z0-9_-]"), re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -71,7 +71,7 @@ def _asked(message: Message, names: Mapping[str, str]) -> ModelRequestPart:
 
 
 def _shown(part: Message) -> UserContent:
-    """Return a part of a message as the library has it; what stands for bytes stays what it is."""
+    """Return a part of a message as the library has it; a placeholder for bytes stays what it is."""
     if part["type"] == "text":
         return part["text"]
     url = part["image_url"]["url"] if part["type"] == "image_url" else part["file"]["file_data"]

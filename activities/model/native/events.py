@@ -13,7 +13,7 @@ from backstay.data_files import data_beside
 from backstay.errors import ModelUnavailable
 
 _LINES = tuple(sign.encode() for sign in "\x85\u2028\u2029")
-"""What ends a line for some readers of events, and may stand in a text."""
+"""What ends a line for some readers of events, and may be in a string."""
 _DETAILS = {"cached": "cached_tokens", "written": "cache_write_tokens"}
 
 
@@ -77,7 +77,7 @@ class Events:
         return usage_in({"usage": said})
 
     def _sum(self, places: list[str]) -> Any:
-        """Return a count; None where there is none, or one that is no count."""
+        """Return a count; None where there is none, or one that is not a count."""
         found = [value for place in places if (value := _at(self.used, place)) is not None]
         if not found or not all(isinstance(value, int) and value >= 0 for value in found):
             return None

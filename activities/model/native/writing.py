@@ -1,7 +1,7 @@
 """Write requests in the native APIs of vendors and read their answers, by the classes of a library.
 
-The library sees no network: what it writes is taken from it and sent as every other request is, within the same bounds,
-and what comes back is put before it as if it had asked for it. So nothing is sent before it is reserved for, and what
+The library sees no network: its requests are taken from it and sent as every other request is, within the same bounds,
+and the answers are put before it as if it had asked for them. So nothing is sent before it is reserved for, and what
 went wrong is recognised by what the vendor says.
 """
 
@@ -302,7 +302,7 @@ def _http() -> httpx2.AsyncClient:
 @cache
 def native(api: Api, model: str) -> NativeModel:
     """Return what writes requests for a model; it holds no key and no address, which are those of the endpoint."""
-    # Whatever the library asks for is taken from it at once, so nothing is ever tried again by it.
+    # Each request of the library is taken from it at once, so it never tries anything again.
     reached: Any = {"api_key": "none", "base_url": _NOWHERE, "http_client": _http()}
     match api:
         case "anthropic":
@@ -320,5 +320,5 @@ def native(api: Api, model: str) -> NativeModel:
             from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
 
             made = OpenAIResponsesModel(model, provider=OpenAIProvider(**reached))
-            # What the vendor keeps could not be pruned here.
+            # Items that the vendor keeps could not be pruned here.
             return NativeModel(api, made, OpenAIResponsesModelSettings(openai_store=False))

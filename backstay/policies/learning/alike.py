@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return it as people read it, with every bound; what it holds is shown by whoever draws it."""
+        """Return it as people read it, with every bound; the caller that draws it shows its content."""
         when = self.when or {}
         texts = [name for name in self.only if name not in when]
         parts = [*(_told(name, operators) for name, operators in when.items())]

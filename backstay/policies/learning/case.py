@@ -1,4 +1,4 @@
-"""What people said of one call that policy asked about, as plain data to learn from."""
+"""The verdicts of people on one call that policy asked about, as plain data to learn from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Case:
     args_digest: str = ""
     """Of all arguments as they are, also of those that nobody was shown whole."""
     unseen: frozenset[str] = frozenset()
-    """Arguments of which it is not known what they are: clipped, secret, or with signs that are shown as codes."""
+    """Arguments of which it is not known what they are: clipped, secret, or with characters that are shown as codes."""
     incomplete: bool = False
     """Whether it has arguments that were not shown at all."""
     by_default: bool = True

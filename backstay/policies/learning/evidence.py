@@ -11,7 +11,7 @@ from backstay.policies.learning.case import Case, Said
 from backstay.policies.learning.parts import is_of_others, is_path, origin_of, origins_of, role_of
 
 MOST_CASES = 200_000
-"""So many decisions are looked at; of more approvals, the rest is counted, and of twice as many nothing is learned."""
+"""At most this many decisions are looked at; more approvals are counted, and from twice as many nothing is learned."""
 HASTE_S = 2.0
 """Nobody has read what they approve within this time."""
 CORRECTED_S = 3600.0
@@ -70,7 +70,7 @@ class Spot(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Hold one decision; what nothing is learned from is left out."""
+    """Hold one decision; cases from which nothing is learned are left out."""
 
     spot: Spot
     numbers: tuple[float, ...]
@@ -86,7 +86,7 @@ class Kept(NamedTuple):
     same: str
     """What the very same call has in common."""
     against: str
-    """Why it is no evidence; empty where it is."""
+    """Why it is not evidence; empty where it is."""
     edited: frozenset[str]
     seconds: float
     by_default: bool
@@ -113,7 +113,7 @@ class Evidence(NamedTuple):
 
     @property
     def reasons(self) -> Counter[str]:
-        """Return how many approvals are no evidence, by why."""
+        """Return how many approvals are not evidence, by why."""
         return Counter(case.against for case in self.kept if case.against and case.said == "approve")
 
 
@@ -138,7 +138,7 @@ class Gathering:
         self._seen[case.run, kept.by, kept.said, kept.same] = kept
 
     def evidence(self) -> Evidence:
-        """Return all of them, each with whether it counts; what somebody has corrected is left out."""
+        """Return all of them, each with whether it counts; a case that somebody has corrected is left out."""
         kept = _without_slips([*self._seen.values()])
         undiscerning = _undiscerning(kept)
         found = [

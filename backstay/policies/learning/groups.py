@@ -17,11 +17,11 @@ from backstay.policies.learning.parts import Place, exactly, places_of
 from backstay.policies.rule import Rule
 
 LEAST_RUNS = 3
-"""So many runs were let go before a line about the very same places is proposed."""
+"""This many runs were let go before a line about the very same places is proposed."""
 LEAST_BESIDE = 5
-"""So many different values were approved before a line lets through what is beside them."""
+"""This many different values were approved before a line lets through what is beside them."""
 LEAST_AS_HIGH = 2
-"""So many approvals were about as much or more before a line lets so much through."""
+"""This many approvals were about as much or more before a line lets so much through."""
 MOST_LISTED = 50
 """How many values one line lists."""
 

@@ -55,7 +55,7 @@ class Proposed:
     asked: int
     """How many calls of the tool people were asked about."""
     changed: int
-    """How many of those that it lets through somebody changed first, in a text."""
+    """How many of those that it lets through somebody changed first, in a string."""
     counter: tuple[Counter, ...]
 
 

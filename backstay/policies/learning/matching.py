@@ -50,7 +50,7 @@ class Matcher:
 
 
 def _keys_of(rule: Rule) -> tuple[str, list[_Key]]:
-    """Return the argument by which a line is found, and what stands in calls that it lets through."""
+    """Return the argument by which a line is found, and what is in calls that it lets through."""
     for name, operators in (rule.when or {}).items():
         for operator, operand in operators.items():
             match operator:
@@ -76,7 +76,7 @@ def _keys_in(said: dict[str, Any]) -> Iterator[_Key]:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Yield what stands in a value; None for what is empty."""
+    """Yield what is in a value; None for what is empty."""
     inside: list[Any] | None = None
     match value:
         case dict():

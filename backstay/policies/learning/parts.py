@@ -1,4 +1,4 @@
-"""What an argument is to a line that is learned: where a call goes, how much, or a text that may be anything."""
+"""What an argument is to a line that is learned: where a call goes, how much, or a string that may be anything."""
 
 import math
 import re
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 def role_of(name: str, value: Any) -> Role:
-    """Return what an argument is; what cannot be told stays as it is."""
+    """Return what an argument is; anything else stays as it is."""
     if isinstance(value, bool) or value is None or isinstance(value, list | dict):
         return "fixed"
     if isinstance(value, int | float):
@@ -112,13 +112,13 @@ def origins_of(value: Any, sources: Iterable[Source]) -> tuple[str, ...]:
 
 def origin_of(source: Source) -> str:
     """Return one place in these words; empty where they would name more than that place."""
-    # Whatever a program had read, `program` would fit it.
+    # The value `program` would fit it, whatever a program had read.
     named = source.tool if source.kind in ("tool", "program") else source.kind
     return "" if named is None or set(named) & set("*?") else named
 
 
 def is_of_others(source: Source) -> bool:
-    """Return whether strangers may have written what stood there, or nobody vouches for it."""
+    """Return whether strangers may have written what was there, or nobody vouches for it."""
     return source.content == "others" or bool(source.why)
 
 

@@ -1,8 +1,8 @@
 """The rules of a chain: what a row's digest and hash cover, and what a signature of a head covers.
 
-A row holds the shown form of what happened, and its digest with the key of the run: whoever has the row alone, after
-the shown form was erased, cannot find a short number in it by trying. Its hash covers its other fields and the hash of
-the row before. The first row follows a hash of the run, of its store and of its key.
+A row holds the shown form of what happened, and its digest with the key of the run: a reader who has the row alone,
+after the shown form was erased, cannot find a short number in it by trying. Its hash covers its other fields and the
+hash of the row before. The first row follows a hash of the run, of its store and of its key.
 """
 
 import hashlib
@@ -138,7 +138,7 @@ def root_message(store: str, root: Root) -> bytes:
 
 
 def signed_part(head: Head) -> dict[str, Any]:
-    """Return what is kept of a signature in a row, so that it can be checked once another one stands in its place."""
+    """Return what is kept of a signature in a row, so that it can be checked once another one is in its place."""
     return {"n": head.signed_n, "hash": head.signed_hash, "at": head.at, "key": head.key, "signature": head.signature}
 
 

@@ -33,7 +33,7 @@ def evidence_of(
 
 
 def verify_evidence(text: str, where: str, keys: PublicKeys | None = None, *, kept_from: str = "") -> Findings:
-    """Verify a file of evidence with these keys, or with those that stand in it; raises SettingsInvalid.
+    """Verify a file of evidence with these keys, or with those that are in it; raises SettingsInvalid.
 
     `kept_from`: since when the rows of a run must be there, also where the file says that it was pruned.
     """

@@ -1,4 +1,4 @@
-"""What verifying a whole ledger, or a part of it, has found out."""
+"""The findings of verifying a whole ledger, or a part of it."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from backstay.task.ledger.keys import PublicKeys
 from backstay.task.ledger.verifying import Verified
 
 _MOST_RUNS = 200
-"""So many runs are named for what is no fault; the others are counted."""
+"""At most this many runs are named for what is not a fault; the others are counted."""
 
 
 class Findings(Frozen):
@@ -23,7 +23,7 @@ class Findings(Frozen):
     """What is wrong with the daily roots, with the store as a whole, or against what was kept elsewhere."""
     faulty: tuple[Verified, ...] = ()
     noted: tuple[Verified, ...] = ()
-    """Runs of which a reader must know something that is no fault."""
+    """Runs of which a reader must know something that is not a fault."""
     signed_until: str = ""
     """When a head or a root was signed last; whether there was more after that, the store alone cannot tell."""
     rooted_until: str = ""
@@ -35,7 +35,7 @@ class Findings(Frozen):
     in_evidence: bool = False
     """Whether this was a file of evidence, which may leave out whole runs."""
     keys_in_evidence: bool = False
-    """Whether the keys stood in that file itself, so that whoever made it chose them."""
+    """Whether the keys were in that file itself, so that whoever made it chose them."""
 
     @property
     def is_good(self) -> bool:

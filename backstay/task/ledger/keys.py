@@ -45,7 +45,7 @@ class Signer:
 
 
 class Verifier(NamedTuple):
-    """Check signatures with one public key, of the days for which it stands in the list."""
+    """Check signatures with one public key, of the days for which it is in the list."""
 
     public: Ed25519PublicKey
     first: str

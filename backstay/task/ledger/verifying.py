@@ -25,7 +25,7 @@ from backstay.task.ledger.chain import (
 from backstay.task.ledger.keys import PublicKeys
 
 MOST_FAULTS = 50
-"""So many faults of one run are named; the others are counted."""
+"""At most this many faults of one run are named; the others are counted."""
 
 _PRUNED = "run.pruned"
 _FORGOTTEN = "memory.forgotten"
@@ -37,7 +37,7 @@ class Fault(Frozen):
 
     what: str
     n: int | None = None
-    """The row, by its number; None for what is no row."""
+    """The row, by its number; None for what is not a row."""
     last: int | None = None
     """The last one, where it is about several."""
 
@@ -58,7 +58,7 @@ class Verified(Frozen):
     """How many rows its head counts."""
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is no fault, and what a reader must know: rows that nobody signed."""
+    """What is not a fault, and what a reader must know: rows that nobody signed."""
     pruned: bool = False
     """Whether only the head is left."""
     signed_at: str = ""
@@ -145,7 +145,7 @@ def _of_rows(head: Head, rows: Sequence[Row], store: str) -> list[Fault]:
         seen[row.n] = row
         if row.n != expected:
             faults += _missing(expected, row.n - 1)
-            # What it follows is not there, so only what comes after it can be told.
+            # The entry before it is not there, so only what comes after it can be told.
             follows = set()
         found, follows = _of_row(row, follows, head.run, salt)
         faults += found

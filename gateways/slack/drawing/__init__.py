@@ -1,4 +1,4 @@
-"""Draw requests and runs as Slack's blocks; what others wrote is shown and never obeyed.
+"""Draw requests and runs as Slack's blocks; others' words are shown and never obeyed.
 
 May import: backstay, gateways.slack, people.
 """

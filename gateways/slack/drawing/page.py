@@ -1,6 +1,6 @@
 """Blocks of limited size, in which text of others is shown literally, and what does not fit is counted.
 
-Such text stands in plain text, or between the fences of code, and there only with `&`, `<` and `>` escaped: Slack makes
+Such text is in plain text, or between the fences of code, and there only with `&`, `<` and `>` escaped: Slack makes
 of it no mention, no link, no broadcast and no formatting.
 """
 
@@ -33,13 +33,13 @@ _FENCE = "```"
 _GOES_ON = "┆ "
 """Stands before what goes on of a line that fits no block, which could pass for a line of its own at the margin."""
 _DEEPEST = 20
-"""How far in that mark stands at most."""
+"""How far in that mark is at most."""
 _LINES = 8
 """Lines of 300 characters that fit a block."""
 
 
 def escaped(text: str) -> str:
-    """Return a text in which Slack finds no mention, no link and no broadcast."""
+    """Return a string in which Slack finds no mention, no link and no broadcast."""
     return "".join(_ESCAPES.get(sign, sign) for sign in text)
 
 
@@ -57,7 +57,7 @@ def fitting(text: str, most: int) -> tuple[str, int]:
 
 
 def plain(text: str, most: int = SECTION) -> PlainTextObject:
-    """Return a text that is shown literally, clipped where it is too long."""
+    """Return a string that is shown literally, clipped where it is too long."""
     shown, hidden = fitting(text, most)
     if hidden:
         shown = fitting(text, most - 1)[0] + "…"
@@ -75,7 +75,7 @@ def code(lines: Sequence[str]) -> SectionBlock:
 
 
 def literally(text: str) -> list[Block]:
-    """Return a text as blocks that show it literally; of one that is too long for a message, how much is left out."""
+    """Return a string as blocks that show it literally; of one that is too long for a message, how much is left out."""
     page, lines = Page(characters=MESSAGE - ENDING), text.split("\n")
     for start in range(0, len(lines), _LINES):
         page.say("\n".join(lines[start : start + _LINES]))
@@ -116,7 +116,7 @@ class Page:
             self.blocks.append(ContextBlock(elements=[PlainTextObject(text=shown, emoji=False)]))
 
     def ours(self, text: str) -> None:
-        """Add small words of our own, in Slack's markup; nothing that others wrote may stand in them."""
+        """Add small words of our own, in Slack's markup; nothing that others wrote may be in them."""
         if text:
             self.blocks.append(ContextBlock(elements=[MarkdownTextObject(text=text, verbatim=True)]))
 
@@ -131,7 +131,7 @@ class Page:
                 if held and size + len(said) + 1 > SECTION - 2 * len(_FENCE) - 2:
                     self._add_code(held)
                     held, size = [], 0
-                # What goes on of a line whose beginning did not fit would seem to belong to the line before it.
+                # The rest of a line whose beginning did not fit would seem to belong to the line before it.
                 cut = cut or len(said) + 1 > self._left - size or len(self.blocks) >= self._most
                 if cut:
                     self.hidden += len(part)
@@ -166,7 +166,7 @@ def _unfenced(line: str) -> str:
 
 
 def _parts(line: str) -> Iterable[str]:
-    """Yield a line in pieces that fit a block even when every sign of them is escaped."""
+    """Yield a line in pieces that fit a block even when every character of them is escaped."""
     most = (SECTION - 2 * len(_FENCE) - 2) // len("&amp;")
     if len(escaped(line)) <= SECTION - 2 * len(_FENCE) - 3:
         yield line

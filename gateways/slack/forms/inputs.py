@@ -91,7 +91,7 @@ def text_input(
     multiline: bool = False,
     most: int | None = None,
 ) -> InputBlock:
-    """Return an input for text; what people see of others stands there literally."""
+    """Return an input for text; others' words are there literally."""
     element = PlainTextInputElement(
         action_id=block, multiline=multiline, initial_value=value or None, max_length=most and min(most, LONGEST)
     )

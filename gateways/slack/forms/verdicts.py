@@ -46,7 +46,7 @@ def remember_form(request: ApprovalRequest, place: Place) -> View:
     offered = remember_options(request)
     which, alike = [("these", "The same arguments only"), ("any", "Any arguments")], _alike(request)
     if alike:
-        # What Slack lets a person choose is too short to say it.
+        # The label of a choice in Slack is too short to say it.
         which.insert(1, ("alike", "Calls like this one, as said above"))
     blocks = [
         section(f"Decide about {tools} now, and from now on."),

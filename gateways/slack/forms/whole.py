@@ -21,7 +21,7 @@ _ALL = 10_000_000
 
 
 def loading() -> View:
-    """Return the modal that stands there until the run has said everything."""
+    """Return the modal that is there until the run has said everything."""
     return _view([section("Loading…")])
 
 

@@ -1,4 +1,4 @@
-"""Have requests decided by the room that knows how: what a person entered at the terminal is read there."""
+"""Have requests decided by the room that knows how: entries at the terminal are read there."""
 
 from typing import Any
 

@@ -88,7 +88,7 @@ def _written(name: str, value: Any) -> str:
 
 
 def arguments_in_yaml(text: str) -> Any:
-    """Return what stands in YAML; raises DecisionRefused, with line and column, for what cannot be read."""
+    """Return what is in YAML; raises DecisionRefused, with line and column, for what cannot be read."""
     try:
         return _read(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

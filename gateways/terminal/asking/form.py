@@ -1,4 +1,4 @@
-"""Fill in the form of an answer, field by field; what does not fit is said where it is typed."""
+"""Fill in the form of an answer, field by field; input that does not fit is reported where it is typed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ async def _ask(terminal: Terminal, field: FormField, schema: dict[str, Any]) -> 
 def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
     """Return what `name=value` flags say of the fields of a form; raises DecisionInvalid naming the field and the fix.
 
-    What is not named has its default.
+    An argument that is not named has its default.
     """
     from people.requests.entered import Given
 
@@ -71,7 +71,7 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
         if named[0].path in typed_in:
             raise DecisionInvalid(f"--field: {name[:80]!r} is given twice; give it once")
         typed_in.add(named[0].path)
-        # As at a prompt, a text in quotes may hold line breaks; one that is empty leaves the field out.
+        # As at a prompt, a string in quotes may hold line breaks; one that is empty leaves the field out.
         plain = named[0].kind != "text" or not typed
         entered[named[0].path] = typed if plain else Given(named[0].parse(typed))
     return entered
@@ -84,7 +84,7 @@ async def _checked(field: FormField, typed: str, schema: dict[str, Any]) -> Any:
     value = field.parse(typed)
     around = {word: schema[word] for word in _DEFINITIONS if word in schema}
     check = await asyncio.to_thread(compile_schema, {**around, **field.schema})
-    # What cannot be checked here is checked where the answer is accepted.
+    # Fields that cannot be checked here are checked where the answer is accepted.
     fault = None if isinstance(check, str) else await asyncio.to_thread(fault_of, check, value, root="it")
     if fault is not None and fault.startswith(("it: ", "it.", "it[")) and "the tool's schema" not in fault:
         raise ValueError(fault.removeprefix("it: "))

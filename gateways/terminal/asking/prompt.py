@@ -40,7 +40,7 @@ _REMEMBERED: dict[str, tuple[str, str]] = {
 }
 """Keys that decide, and have the decision remembered."""
 _MAIN = ("approve", "answer", "happened", "did_not_happen", "retry", "modify", "reject", "choose")
-"""What is offered first; the rest stands behind a letter of its own."""
+"""What is offered first; the rest is behind a letter of its own."""
 _FEW_MORE = 1
 _MORE = ("m", "[m]ore choices")
 _WORDS = {
@@ -228,7 +228,7 @@ class Prompt:
     async def _show_remembered(
         self, lines: list[dict[str, Any]], how: str, agreed: Callable[[AcceptedLine], bool]
     ) -> None:
-        """Say how far a decision is remembered; what waits for somebody who can write policy.yaml holds if this can."""
+        """Say how far a decision is remembered; lines that wait for a writer of policy.yaml hold if this can write."""
         waiting = [line["line"] for line in lines if line["waits"]]
         try:
             accepted = bool(waiting) and await accept_here(self.settings, waiting, self.by, agreed)

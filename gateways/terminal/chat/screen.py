@@ -56,7 +56,7 @@ class ChatTerminal(Terminal):
         )
 
     def say_once(self, text: str, style: str = "") -> None:
-        """Print one line, unless it stands there since an earlier turn."""
+        """Print one line, unless it is there since an earlier turn."""
         if text not in self._said:
             self._said.add(text)
             self.say(text, style)
@@ -101,7 +101,7 @@ class ChatTerminal(Terminal):
 
     @contextlib.contextmanager
     def _quiet(self) -> Generator[None]:
-        """Stop hearing keys, and forget what was typed before the question stood there."""
+        """Stop hearing keys, and forget what was typed before the question was there."""
         with contextlib.ExitStack() as stack:
             if self._listening:
                 stack.enter_context(self._input.detach())
@@ -147,9 +147,9 @@ class ChatTerminal(Terminal):
         return bindings
 
     def _pasted(self, text: str, before: str) -> str:
-        """Return what is shown for a text that is pasted; a long one is kept apart, since a line cannot show it."""
+        """Return what is shown for a string that is pasted; a long one is kept apart, since a line cannot show it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        # What was taken out of the line again does not count.
+        # A paste that was taken out of the line again does not count.
         standing = sum(len(pasted) for mark, pasted in self._pastes.items() if mark in before)
         if len(before) + standing + len(text) > MOST_TYPED:
             return f"(pasted {len(text):,} characters, and {MOST_TYPED:,} may be typed: put them in a file) "

@@ -21,7 +21,7 @@ _NOTHING_YET = "nothing was said yet, so there is nothing to show"
 
 
 class Talking(Protocol):
-    """What the commands need of a chat."""
+    """The part of a chat that its commands need."""
 
     terminal: ChatTerminal
     turns: Turns

@@ -175,7 +175,7 @@ class Layout:
     """Lay out words in lines that fit the terminal, each behind a bar, so that none passes for one of the engine."""
 
     def __init__(self, width: int) -> None:
-        """Make lines of so many columns."""
+        """Make lines of the given number of columns."""
         self._width = max(width - cell_len(BAR) - 2, 10)
         self._begun = ""
 

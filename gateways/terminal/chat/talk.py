@@ -58,7 +58,7 @@ async def chat(
     for line in () if lately is None else resumed(*lately):
         terminal.say(line, "dim")
     named = session_id or (new_session() if lately is None else lately.session)
-    # Where it can be signed: who has proved to have started a run may go on from it.
+    # Where it can be signed: a person who has proved to have started a run may go on from it.
     fields |= {"by": None if settings.approver_key is None else by or account_name()}
     async with session(settings) as backstay:
         page = await _page(settings, backstay)

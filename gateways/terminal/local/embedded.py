@@ -115,7 +115,7 @@ async def start_temporal(
 def _loopback() -> str:
     """Return an address of this machine that nobody can guess, or the usual one where the system has no other.
 
-    What listens there looks at no `Host`; a page that has its own name lead here would have to know where.
+    The service there looks at no `Host`; a page that has its own name lead here would have to know where.
     """
     other = ".".join(["127", *(str(secrets.randbelow(254) + 1) for _ in range(3))])
     with suppress(OSError), socket.socket() as tried:

@@ -63,7 +63,7 @@ class Watch:
 
 
 class _WorkerFiles:
-    """Name the files of a worker at every look; what the toolbox names is read again only when that has changed."""
+    """Name the files of a worker at every look; the toolbox's files are read again only when they have changed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -100,7 +100,7 @@ def policy_watch(settings: Settings) -> Watch:
 def fault_of(settings: Settings, changed: Sequence[Path]) -> str:
     """Return why changed files may not be obeyed, in one line; empty when they may.
 
-    Whoever can write one could allow themselves anything, and a run writes below the folder of workspaces.
+    A person who can write one could allow themselves anything, and a run writes below the folder of workspaces.
     """
     from opening import require_files
 

@@ -1,4 +1,4 @@
-"""What a running `backstay dev` serves, for the commands that are given beside it.
+"""The services of a running `backstay dev`, for the commands that are given beside it.
 
 Its home holds a file that says so, and a lock that is held for as long as that is true.
 """

@@ -18,7 +18,7 @@ from gateways.terminal.terminal import Terminal
 PlanId = Annotated[str, Parameter(help="ID of the plan, such as p1, the beginning of it, or `last`.")]
 Format = Annotated[Literal["json", "markdown"], Parameter(help="json, or markdown for people who keep records.")]
 _ALL_EVENTS = 1_000_000_000
-"""More events than a run has; the states that its plans came to stand in them."""
+"""More events than a run has; the states that its plans came to be in them."""
 
 
 class _Stories(NamedTuple):

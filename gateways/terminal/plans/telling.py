@@ -126,7 +126,7 @@ def change_lines(changes: dict[str, Any]) -> Iterator[str]:
 
 
 def markdown(workflow_id: str, stories: Sequence[dict[str, Any]], undone: list[dict[str, Any]]) -> str:
-    """Return the stories of all plans of a run as one document; whatever others wrote is escaped."""
+    """Return the stories of all plans of a run as one document; others' words are escaped."""
     lines = [f"# Plans of {markdown_line(workflow_id, 300)}", ""]
     for story in stories:
         lines += [f"## Plan: {markdown_line(story['title'] or 'untitled')} (id {markdown_line(story['plan_id'])})", ""]

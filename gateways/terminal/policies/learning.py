@@ -36,7 +36,7 @@ async def learn_lines(
 ) -> int:
     """Propose the narrowest lines that cover repeated approvals and no rejection, and name unsafe patterns.
 
-    What it prints is a part of a policy, as YAML; nothing holds until somebody puts it there, or accepts what was kept.
+    Its output is a part of a policy, as YAML; nothing holds until somebody puts it there, or accepts what was kept.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _unsafe(pattern: Pattern) -> dict[str, Any]:
 
 
 def _told(found: dict[str, Any]) -> Iterator[str]:
-    """Yield lines that are a part of a policy as YAML; what is no line of it is a comment."""
+    """Yield lines that are a part of a policy as YAML; what is not a line of it is a comment."""
     if not found["decisions"]:
         yield f"# nobody has decided about a call since {found['since']}, so there is nothing to learn from"
     else:
@@ -175,5 +175,5 @@ def _line(line: dict[str, Any]) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """Return a comment that no text in it ends, in signs that YAML takes everywhere."""
+    """Return a comment that no text in it ends, in characters that YAML takes everywhere."""
     return one_line(text, _WIDTH).encode("ascii", "backslashreplace").decode()

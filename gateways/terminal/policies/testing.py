@@ -29,7 +29,7 @@ class Case(Frozen):
     arguments: dict[str, Any] = Field(default_factory=dict)
     expected: Permission
     rule: str = ""
-    """What must stand in the line that names the rule; empty: any rule will do."""
+    """What must be in the line that names the rule; empty: any rule will do."""
 
 
 async def compare(cases: Path, *, policy: Path | None = None, user: User = "singleton", output: Output = "text") -> int:

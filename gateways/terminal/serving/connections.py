@@ -71,7 +71,7 @@ async def disconnect(provider: Provider, /, *, user: Whose = None) -> int:
     who = SERVICE if user == SERVICE else named(user)
     async with open_store(settings) as store, open_sign_ins(settings, store) as sign_ins:
         if sign_ins is None:
-            # The server may be gone from the toolbox; what was kept for it is forgotten all the same.
+            # The server may be gone from the toolbox; all that was kept for it is forgotten all the same.
             revoked = None if await store.connections.forget(who, provider) is None else False
         else:
             revoked = await sign_ins.disconnect(who, provider)

@@ -1,4 +1,4 @@
-"""What the commands of schedules and of triggers have in common."""
+"""The steps that the commands of schedules and of triggers have in common."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -85,7 +85,7 @@ class Acting:
         return _voted(answer) or "The limits are raised.", answer
 
     async def cancel(self, found: KnownRun, run: Run, said: dict[str, Any], by: str) -> tuple[str, Any]:
-        """End the run; what it did is undone, unless its task says otherwise or the policy restricts who decides."""
+        """End the run; its effects are undone, unless its task says otherwise or the policy restricts who decides."""
         if not found.is_open:
             raise DecisionRefused("the run has ended already")
         # Temporal's own cancellation carries no proof, so the run cannot check who asks: this door must.

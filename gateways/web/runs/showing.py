@@ -82,7 +82,7 @@ def _state(seen: RunView, result: Result | None) -> str:
 
 
 def _web_ui(seen: RunView, web_ui: str) -> str:
-    """Return the run in Temporal's Web UI; empty where nobody said where that is, or where it is no page."""
+    """Return the run in Temporal's Web UI; empty where nobody said where that is, or where it is not a page."""
     if not web_ui.startswith(("http://", "https://")):
         return ""
     status = seen.status
@@ -105,7 +105,7 @@ def _limits(seen: RunView, result: Result | None) -> Iterator[dict[str, Any]]:
         yield _limit("Steps of the plan", usage["plan_steps"], None)
     for limit, used, name in _LIMITS:
         allowed = getattr(budget, limit)
-        # What a run neither uses nor is short of says nothing.
+        # A limit that a run neither uses nor is short of says nothing.
         if usage.get(used) or limit != "max_code_runs":
             yield _limit(name, usage.get(used, 0), allowed)
     if budget.max_tokens is not None:

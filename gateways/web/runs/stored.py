@@ -19,7 +19,7 @@ from gateways.web.page import Page
 from people.runs.finding import KnownRun, find
 
 _ROWS, _CHARACTERS = 50, 20_000
-"""How much of a list, or of a text, one page shows unless it is asked for more."""
+"""How much of a list, or of a string, one page shows unless it is asked for more."""
 _MOST_COLUMNS = 12
 _MOST_ENTRIES = 200
 _CELL = 120
@@ -106,7 +106,7 @@ def _around(request: Request, found: KnownRun, reading: Reading, part: Part) -> 
 
 
 def _shown(value: Any, part: Part, reading: Reading) -> dict[str, Any]:
-    """Return a part of a payload in the form that suits it: a table, a list of entries, or a text."""
+    """Return a part of a payload in the form that suits it: a table, a list of entries, or a string."""
     match value:
         case list() if (columns := _columns(part.value)) is not None:
             rows = [[_cell(row.get(name)) for name in columns] for row in part.value]

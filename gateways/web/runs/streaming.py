@@ -1,7 +1,7 @@
 """Stream what happens in a run: what the store has of it, then what comes, and what the model is just saying.
 
 The events of the timeline have their number as the `id` of the stream, so that a browser that comes back goes on where
-it was. What a model is saying has the name `model.delta` and no id: it is no part of the timeline.
+it was. What a model is saying has the name `model.delta` and no id: it is not part of the timeline.
 """
 
 import asyncio
@@ -253,7 +253,7 @@ async def _happening(
         fresh = [event for event in await _new(streams.page, found.run, look, after) if event.n not in late]
         late |= {event.n for event in fresh if event.n >= FIRST_LATE}
         after = max((event.n for event in fresh if event.n < FIRST_LATE), default=after)
-        # What a model says comes before the event that it has said it, and all of it before the end.
+        # The words of a model come before the event that it has said them, and all of them before the end.
         if ended:
             await saying.catch_up(streams.page, found.run)
         parts = saying.take()
@@ -283,7 +283,7 @@ async def _new(page: Page, run: str, look: Look, after: int) -> list[Event]:
         return kept
     last = max((event.n for event in kept if event.n < FIRST_LATE), default=after)
     fresh = [event for event in look.events if event.n > last]
-    # Without a gap only: what stands between is on its way to the store.
+    # Without a gap only: the events between are on their way to the store.
     fresh = fresh if fresh and fresh[0].n == last + 1 else []
     return sorted([*kept, *fresh], key=lambda event: event.n)
 

@@ -64,7 +64,7 @@ def shown_path(parts: Parts) -> str:
 
 
 def clip(text: str) -> str:
-    """Return the beginning of a text, as one line."""
+    """Return the beginning of a string, as one line."""
     line = " ".join(shown(text[:200]).split())
     return line if len(line) <= 120 else line[:117] + "..."
 
@@ -78,7 +78,7 @@ def kind_of(facts: os.stat_result) -> str:
 def folder(parts: Parts, *, make: bool = False) -> Generator[int]:
     """Open the folder at the end of the way; folders that are missing are made when asked for.
 
-    Raises Refused when a name on the way is no folder.
+    Raises Refused when a name on the way is not a folder.
     """
     fd = os.open(ROOT, _FOLDER)
     try:

@@ -107,7 +107,7 @@ def search(
     literal: bool = False,
     ignore_case: bool = False,
 ) -> dict[str, Any]:
-    """Return the lines of text files that fit a regular expression, or that hold a text."""
+    """Return the lines of text files that fit a regular expression, or that hold a string."""
     fits = _fits(pattern, literal=literal, ignore_case=ignore_case)
     parts = parts_of(path)
     skipped: list[str] = []
@@ -161,7 +161,7 @@ def _text(data: bytes, encoding: str | None, path: str, *, whole: bool) -> tuple
 
 def _listed(parts: Parts, skipped: list[str], *, recursive: bool) -> list[tuple[Parts, os.stat_result]]:
     found = walk(parts, skipped)
-    # What stands in the folder itself comes before all that is deeper.
+    # Entries of the folder itself come before all that is deeper.
     return list(found if recursive else takewhile(lambda entry: len(entry[0]) == len(parts) + 1, found))
 
 

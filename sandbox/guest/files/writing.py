@@ -87,7 +87,7 @@ def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: b
 
 
 def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
-    """Replace a text by another, exactly as often as it is said to occur."""
+    """Replace a string by another, exactly as often as it is said to occur."""
     parts = parts_of(path)
     with parent(parts) as (fd, name):
         demand_file(fd, name, parts)
@@ -175,7 +175,7 @@ def _remove(fd: int, name: str) -> int:
 
 
 def _emptied() -> tuple[int, list[str]]:
-    """Remove what is no folder from the working folder; return how many that were, and the folders."""
+    """Remove what is not a folder from the working folder; return how many that were, and the folders."""
     names = os.listdir()  # noqa: PTH208 - of the folder that is worked in, whatever its path
     folders = [name for name in names if stat.S_ISDIR(os.lstat(name).st_mode)]
     for name in set(names) - set(folders):

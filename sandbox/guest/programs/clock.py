@@ -42,7 +42,7 @@ class Clock:
         self._ns = max(self._ns, _whole(now))
 
     def jump(self, elapsed: float) -> None:
-        """Go to so many seconds after the start; never back."""
+        """Go to the given seconds after the start; never back."""
         self._ns = max(self._ns, self._start_ns + _whole(elapsed))
 
     @property
@@ -192,7 +192,7 @@ class FileTimes:
         return asked
 
     def _told(self, facts: os.stat_result) -> os.stat_result:
-        """Return the facts with times that are the same in every run; what a program itself dated far back stays."""
+        """Return the facts with times that are the same in every run; files that a program dated far back stay."""
         start, inside = self._clock.start_ns, facts.st_dev == self._image
         recent = min(start, self._made_ns) - _DAY_NS
         known = {name: getattr(facts, name) for name in dir(facts) if name.startswith("st_")}
@@ -204,7 +204,7 @@ class FileTimes:
         whole = [known[f"st_{kind}_ns"] // 10**9 for kind in ("atime", "mtime", "ctime")]
         # Devices are numbered by the machine as they come.
         shown = [*facts[:2], 1 if inside else 2, *facts[3 : _SHOWN - 3], *whole]
-        # From 3.13 on, what stands in the sequence may not be named again.
+        # From 3.13 on, what is in the sequence may not be named again.
         return os.stat_result(shown, {name: value for name, value in known.items() if name not in _IN_SEQUENCE})
 
 

@@ -23,7 +23,7 @@ class ToolError(Exception):
 class OutcomeSettled(Exception):
     """A call took place, and its answer is lost; it must not be made again.
 
-    It is no ToolError: what is done about a tool that failed, such as another try, would do it twice.
+    It is no ToolError: a reaction to a tool that failed, such as another try, would do it twice.
     """
 
     happened = True

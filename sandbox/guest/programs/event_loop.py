@@ -168,7 +168,7 @@ class Loop(events.AbstractEventLoop):
     call_soon_threadsafe = call_soon
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> events.TimerHandle:
-        """Call back after so many seconds."""
+        """Call back after the given seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> events.TimerHandle:

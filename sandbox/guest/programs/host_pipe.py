@@ -23,7 +23,7 @@ class HostPipe:
         os.close(reading)
         os.close(writing)
         os.dup2(2, 1)
-        # A program may replace these later; what is flushed and parsed here stays the same.
+        # A program may replace these later; text that is flushed and parsed here stays the same.
         self._streams = (sys.stdout, sys.stderr)
         self._parse = JSONDecoder().decode
         sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue] - a real text stream

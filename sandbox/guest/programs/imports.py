@@ -99,7 +99,8 @@ def _extract_stack(*given: Any, **named: Any) -> Any:
 
 
 _WAITS = ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")
-# What asyncio takes from these while it is imported; importing them is half of the time a jail needs to start.
+# The names that asyncio takes from these while it is imported; importing them is half of the time a jail needs to
+# start.
 _STAND_INS: dict[str, dict[str, Any]] = {
     "concurrent": {"__path__": []},
     "concurrent.futures": {name: name for name in _WAITS},

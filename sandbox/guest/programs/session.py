@@ -141,7 +141,7 @@ class EntryWatch:
         """The entry's code, when it is watched for."""
         self.started = False
         self.value: Any = None
-        """What the entry returned, when it is no coroutine."""
+        """What the entry returned, when it is not a coroutine."""
 
     def __enter__(self) -> Self:
         """Begin to watch."""
@@ -259,7 +259,7 @@ def serve(clock: Clock, randomness: SeededRandomness, changes: ModuleChanges) ->
     _warm_up(Session(WarmUpPipe(), clock, randomness, changes))
     session = Session(pipe, clock, randomness, changes)
     gc.collect()
-    # What is here now stays for good; looking at it again would only cost time.
+    # Objects that exist now stay for good; looking at it again would only cost time.
     gc.freeze()
     pipe.send('{"ready": 1}')
     pipe.send(f'{{"done":{session.answer(pipe.receive())}}}')

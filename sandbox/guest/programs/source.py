@@ -1,9 +1,9 @@
 """Turn a program's source into code by the one rule that the check on the host and the runner in the jail share.
 
 A module that defines `main` or `solve` at top level, so that it can be called without arguments, is run by calling that
-function. Any other source is the body of `async def main()`, with the scoping of a module: what it binds is global, so
-nested functions may say `global` and classes can be pickled; only names that a nested function calls `nonlocal` stay
-local to the body.
+function. Any other source is the body of `async def main()`, with the scoping of a module: the names that it binds are
+global, so nested functions may say `global` and classes can be pickled; only names that a nested function calls
+`nonlocal` stay local to the body.
 """
 
 import ast
@@ -126,7 +126,7 @@ def _is_named(tree: ast.Module, function: Function) -> bool:
 
 
 def _is_module(tree: ast.Module, entry: Function) -> bool:
-    """Return whether the source runs as a module; what only starts the entry is not left to run twice."""
+    """Return whether the source runs as a module; code that only starts the entry is not left to run twice."""
     start = tree.body.pop() if _starts(tree.body[-1], entry.name) else None
     inside = list(own(tree.body))
     if not any(isinstance(node, _SUSPENDING) or getattr(node, "is_async", 0) for node in inside):
@@ -167,7 +167,7 @@ def _return_of(function: Function, start: ast.stmt) -> ast.Return:
 
 
 def _as_body(tree: ast.Module, source: str) -> ast.Module:
-    """Return a module whose `main` runs the statements; imports that only a module may have stand above it."""
+    """Return a module whose `main` runs the statements; imports that only a module may have are above it."""
     leading = 0
     while leading < len(tree.body) and _may_lead(tree.body[leading]):
         leading += 1

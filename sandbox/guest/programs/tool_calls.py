@@ -83,7 +83,7 @@ class ToolCalls:
 
 
 class Simulated(str):
-    """A value of a simulated answer, which nobody knows yet; what a program takes out of it is another such value."""
+    """A value of a simulated answer, which nobody knows yet; a part that a program takes out is another such value."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ def main() -> None:
         sys.modules[name] = package
     size = int.from_bytes(_read(_PREFIX), "big")
     asked = json.loads(_read(size))
-    # What is checked prints to fd 1; only this process knows where the answer goes.
+    # The checked program prints to fd 1; only this process knows where the answer goes.
     out = os.dup(1)
     os.dup2(2, 1)
     text = json.dumps(_answered(asked), ensure_ascii=True).encode()

@@ -96,7 +96,7 @@ def lint(paths: Sequence[str]) -> Found:
 
 
 def types(paths: Sequence[str]) -> Found:
-    """Count the errors of mypy, by the workspace's own configuration; missing libraries are no errors."""
+    """Count the errors of mypy, by the workspace's own configuration; missing libraries are not errors."""
     found = Found(counted=1)
 
     def take(line: str) -> None:
@@ -137,7 +137,7 @@ def require(paths: Sequence[str]) -> list[str]:
 
 
 def plain_line(text: str) -> str:
-    """Return the beginning of a text as one line."""
+    """Return the beginning of a string as one line."""
     return " ".join(text.split())[:_LONGEST_LINE]
 
 
@@ -300,7 +300,7 @@ def _child(folder: Path, work: Callable[[], dict[str, Any]], seconds: float) -> 
     os.close(writing)
     printed = Tail(reading)
     fault = _end_of(child, seconds)
-    # What the child left running may still hold the pipe.
+    # A process that the child left running may still hold the pipe.
     printed.join(_DRAIN_S)
     told = _told() if fault is None else None
     return ({"error": fault or "it ended without a word"} if told is None else told), printed.text

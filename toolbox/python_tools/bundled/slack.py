@@ -35,7 +35,7 @@ async def post_message(
 ) -> Any:
     """Post a message to a channel, or into a thread."""
     posted = await context.write("post_message", channel=channel, text=text, thread_ts=thread_ts)
-    # A server may leave out what the caller knows; what would take the message back needs both.
+    # A server may leave out what the caller knows; the method that would take the message back needs both.
     return {"channel": channel, **posted} if isinstance(posted, dict) else posted
 
 
