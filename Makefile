@@ -25,7 +25,7 @@ BROWSER := build/browser/small
 PROMETHEUS := build/prometheus/installed
 # What `lint` checks, and `test` beside the tests.
 CHECKS = $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && \
-	$(VENV)/bin/lint-imports && $(RUN) -m vulture
+	$(VENV)/bin/lint-imports && $(RUN) -m vulture && $(RUN) -m tests.english
 MATRIX := 3.11 3.12 3.13
 # Tests that start no server, no worker and no other program.
 QUICK := $(wildcard tests/backstay tests/test_house.py tests/test_menu.py tests/test_requirements.py \
@@ -56,7 +56,7 @@ demo: $(STAMP)  ## Run an example: remind customers by e-mail, with your approva
 demo-crash: $(STAMP)  ## Run the same example and kill the worker while it sends
 	@$(RUN) -m examples.demo --crash
 
-lint: $(STAMP)  ## Check style, types, import rules and unused code
+lint: $(STAMP)  ## Check style, types, import rules, unused code and wordings
 	$(CHECKS)
 
 # What the checks say comes after all that the tests say; either of the two fails the whole.
