@@ -55,7 +55,7 @@ class OwnServers:
             return None
         sealed = self._seal.close(json.dumps({"url": url, "headers": dict(headers)}).encode())
         values = {"user_id": user_id, "name": name, "host": host, "added_at": self._clock(), "sealed": sealed}
-        # Whatever was decided about the tools of a server is kept by its name, which must be nobody else's.
+        # Decisions about the tools of a server are kept by its name, which must be nobody else's.
         provider = f"{OWN}{name}-{secrets.token_hex(4)}"
         connection.execute(insert(own_servers), {**values, "provider": provider})
         return self._read(connection.execute(select(own_servers).where(*_NAMED), named).one())

@@ -73,7 +73,7 @@ class Dialer:
     async def pinned(self, request: httpx2.Request) -> httpx2.Request:
         """Return a request that goes to the address that was looked at; raises AddressRefused and httpx2.HTTPError.
 
-        What the name stands for a moment later has no say.
+        The meaning of the name a moment later has no say.
         """
         address = str(request.url)
         _, host, _ = self.require(address)

@@ -108,7 +108,7 @@ def _signed_in(name: str, server: ServerEntry, tokens: "Connections", options: d
             return McpProvider(
                 name, http_transports(server, Authorization(tokens, owner, name, url)), url=url, **options
             )
-        # What Composio answers is an address that a server names, and goes the guarded way.
+        # Composio's answer is an address that a server names, and goes the guarded way.
         place, dialer = known.grant.access_token, tokens.dialer(name)
         entry = server.model_copy(update={"url": place, "headers": {**server.headers, **service.headers(place)}})
         auth = Authorization(tokens, owner, name, place, bears=False)

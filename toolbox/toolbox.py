@@ -49,7 +49,7 @@ _DEFINED = 4
 
 
 _OWN_DEFINED = 50
-"""As for so many providers more, for the servers of users."""
+"""As for this many providers more, for the servers of users."""
 
 
 class Toolbox:

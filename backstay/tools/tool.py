@@ -231,7 +231,7 @@ class ToolResult(Message):
     snippet: str = ""
     """The beginning of the answer, on one line, for the event of the call."""
     sent: ShownArguments | None = None
-    """What was sent, in short, where references stood in the arguments."""
+    """What was sent, in short, where references were in the arguments."""
     untold: bool = False
     """Whether the event of the call could not be left in the store."""
     marked: str = ""

@@ -78,7 +78,7 @@ class _OwnServers:
     def _user(self, visitor: Visitor, named: str) -> str:
         """Return for whom a visitor asks; raises HTTPException where they may not."""
         user = principal(named) if named else visitor.by
-        # Whoever may act for a user has the user's connections anyway.
+        # A person who may act for a user has the user's connections anyway.
         if user != visitor.by and visitor.by not in self._page.settings.may_act_for:
             raise HTTPException(403, "user: only a service in BACKSTAY_MAY_ACT_FOR asks for others; leave it out")
         return user

@@ -1,4 +1,4 @@
-"""What the operator allows of the servers that users add for themselves."""
+"""The operator's limits on the servers that users add for themselves."""
 
 import ipaddress
 import re

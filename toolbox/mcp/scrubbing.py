@@ -16,7 +16,7 @@ from toolbox.providers.listing import Listing
 _TEXTS = frozenset({"instructions", "reason", "problems"})
 _MOST_LISTS = 256
 _TELLING = 16
-"""From so many characters on, a part of a path is taken for a secret."""
+"""From this many characters on, a part of a path is taken for a secret."""
 
 
 class Scrubber:
@@ -28,7 +28,7 @@ class Scrubber:
         self._redactor = Redactor(self._secrets)
 
     def text(self, text: str) -> str:
-        """Return a text without it."""
+        """Return a string without it."""
         return str(self._redactor.without_known(text))
 
     def error(self, error: Exception) -> Exception:

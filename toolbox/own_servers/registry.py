@@ -78,7 +78,7 @@ class OwnServers:
         return await self._store.listed(user_id)
 
     def fault_of(self, url: str) -> str:
-        """Return why no server may be at an address; empty where it may. What a name stands for is not looked up."""
+        """Return why no server may be at an address; empty where it may. Names are not looked up."""
         if len(url.encode("utf-8", "replace")) > _LONGEST_URL:
             return f"longer than {_LONGEST_URL} bytes; give a shorter one"
         try:
