@@ -22,7 +22,7 @@ from backstay.tools.tool import ToolResult
 from system.clock import uptime
 
 UNSEEN_S = 0.02
-"""What people say takes longer than this to reach a run, so that after shorter calls nobody needs to be asked."""
+"""The words of people take longer than this to reach a run, so that after shorter calls nobody needs to be asked."""
 ASK_RUN_S = 2
 
 _log = structlog.get_logger("backstay.activities")

@@ -16,7 +16,7 @@ _SHAPED_LIKE_LATIN = frozenset[str]("".join(_LISTS["shaped_like_latin"].split())
 _SHAPED_LIKE_LATIN_SCRIPTS = frozenset[str](_LISTS["shaped_like_latin_scripts"].split())
 _SCIENCE = frozenset[str](_LISTS["science"])
 _BESIDE_ANY = frozenset[str](["", *_LISTS["beside_any"].split()])
-"""Scripts whose letters may be beside any others; what has no script may too."""
+"""Scripts whose letters may be beside any others; so may letters of no script."""
 _COPIES = frozenset({"<font>", "<wide>", "<narrow>", "<compat>"})
 _SOFT_DOTTED = frozenset[str](_LISTS["soft_dotted"])
 _DOT_ABOVE = "\u0307"

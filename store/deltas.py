@@ -19,7 +19,7 @@ DELTA = "model.delta"
 WATCH_S = 15.0
 """How long after its last look a reader counts as watching."""
 KEPT_S = 3600.0
-"""What a run that died has left is removed after so long."""
+"""The remains of a dead run are removed after this time."""
 _READ_S = 3.0
 """For so long the end of an answer can still be read when the next one has begun."""
 _RENEWED_S = 5.0

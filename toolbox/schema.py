@@ -46,7 +46,7 @@ _LOOKED_AT = 2000
 """How many parts of a schema are looked at for one that bears a name."""
 _TOOLS = "the tool's schema"
 _VALUES_OF_A_SCHEMA = ("const", "enum", "default", "examples")
-"""What is under these is not a schema."""
+"""A value under these is not a schema."""
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 

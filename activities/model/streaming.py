@@ -356,7 +356,7 @@ class Telling:
         self._text = ArrivingText(redactor)
         self._heard = asyncio.Event()
         self.passing = asyncio.Lock()
-        """Held while a piece is on its way to the store: what is dropped then is not told again."""
+        """Held while a piece is on its way to the store: a piece that is dropped then is not told again."""
 
     def say(self, text: str) -> None:
         """Take what the model says next; it is passed on in the background."""

@@ -11,7 +11,7 @@ from backstay.redaction.handles import escape_lookalikes
 from backstay.tools.tool import ToolResult
 
 _AROUND = 400
-"""What is told around the text of an item takes at most this many bytes."""
+"""The words around the text of an item take at most this many bytes."""
 _LEAST = 120
 _WHOLE_UNDER = 32_768
 NOTHING = "Nothing is remembered about this."

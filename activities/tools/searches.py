@@ -17,7 +17,7 @@ from toolbox.catalog.catalog import Catalog
 
 PART_BYTES = 8192
 AROUND_PART = 500
-"""What is told around a part of a string takes at most this many bytes."""
+"""The words around a part of a string take at most this many bytes."""
 MARKED = 8000
 """The most characters of a marked text that the workflow is told."""
 

@@ -19,7 +19,7 @@ MOST_WORDS = 20_000
 SHORT = 40
 """Targets of at most this many words are also looked up with the words joined, cut apart and spelled otherwise."""
 _REFERENCE = re.compile(r"\$\{(?:steps|input)\.[^{}]{1,200}\}")
-"""A reference of a plan says nothing itself; what it brings is looked at once it is known."""
+"""A reference of a plan says nothing itself; its value is looked at once it is known."""
 
 
 def without_references(text: str) -> str:

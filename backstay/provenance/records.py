@@ -27,7 +27,7 @@ LEAST_LETTERS = 6
 LONGEST_TITLE = 200
 """Of a longer title only the first words are kept."""
 MOST_CALLED = 20
-"""Who has more names than these is not known by any."""
+"""A record with more names than these is not known by any."""
 LEAST_QUOTED = 3
 """A title of this many words that is in the task as a whole is quoted: others that share words are not meant."""
 _TITLES, _OWN, _MESSAGES, _SENDERS, _ANSWERED, _ANSWERING, _GENERIC = (

@@ -106,7 +106,7 @@ class Sources(Message):
     """Hold where the arguments of one call came from, in short codes."""
 
     by: dict[str, Parts] = Field(default_factory=dict)
-    """By JSON pointer; what holds for all that is below a pointer is there once."""
+    """By JSON pointer; a source that holds for everything below a pointer is there once."""
     foreign: tuple[str, ...] = ()
     """Pointers of addresses, accounts, paths, URLs and commands that come from what others wrote only."""
     reaching: tuple[str, ...] = ()

@@ -99,7 +99,7 @@ _HOST_AFTER = (
     re.compile(r"www\.([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
     re.compile(r"//(?<!:\/\/)(?<![\w/]//)([^\s/?#.]{1,63}\.[^\s/?#]{1,180})"),
 )
-"""The host of an e-mail address is none that a string leads to: whoever quotes a mail has many of these."""
+"""The host of an e-mail address is none that a string leads to: a person who quotes a mail has many of these."""
 _IN_NAMES = re.compile(r"[^\W_]+")
 
 

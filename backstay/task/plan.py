@@ -260,7 +260,7 @@ class PlanStep(PublicInput):
     arguments: dict[str, Any] = Field(default_factory=dict)
     """Strings may hold `${input.x}` and `${steps.0.result.id}`; a lone reference keeps the value's type.
 
-    `$${` stands for `${` itself; what a reference brings is data, in which nothing is read as a reference.
+    `$${` stands for `${` itself; the value of a reference is data, in which nothing is read as a reference.
     """
     summary: str = ""
     safety: Safety | None = None

@@ -59,7 +59,7 @@ class Times(PublicInput):
     overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other", "allow_all"] = "skip"
     """What happens when the run before has not ended."""
     catch_up: Seconds = Field(default=3600, ge=10)
-    """What was due while Temporal was down is made up for if it is not older than this."""
+    """A start that was due while Temporal was down is made up for if it is not older than this."""
 
     @model_validator(mode="after")
     def _says_when(self) -> Self:

@@ -72,7 +72,7 @@ class Task(PublicInput):
     input_from: Literal["task", "others"] = "task"
     """Whose words `input` holds: `others` where a stranger may have written it, such as the body of a web request."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MOST_ATTACHED)
-    """Pictures and PDFs that the task is about; what is in them counts as others' words."""
+    """Pictures and PDFs that the task is about; their content counts as others' words."""
     user_id: Principal = Field(default=NOBODY, min_length=1)
     session_id: Name | None = None
     follows: Follows | None = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LINE = 20_000
-"""Longer than any line of a request: what people decide about is clipped, and counted, before it comes here."""
+"""Longer than any line of a request: a request is clipped, and counted, before it comes here."""
 
 
 _LONGEST = 10_000_000

@@ -19,7 +19,7 @@ _SHELLS = (
     ("/bin/sh", ()),
 )
 _OURS = frozenset({"dev", "proc", "sys", "tmp", "workspace"})
-"""What the jail has of its own, or not at all; what the folder has there is left out."""
+"""What the jail has of its own, or not at all; the folder's own entries there are left out."""
 _MOST_ENTRIES = 500_000
 _MOST_LINKS = 40
 

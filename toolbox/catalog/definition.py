@@ -68,7 +68,7 @@ class Definition:
     of_engine: bool = False
     """Whether the engine adds it to what its server lists."""
     quiet: bool = False
-    """Whether searches leave it out: what it is for is in the answers that name it."""
+    """Whether searches leave it out: its purpose is in the answers that name it."""
     output_schema: dict[str, Any] | None = field(default=None, repr=False)
     """The JSON Schema of what it answers, when its server says so."""
     said: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -41,7 +41,7 @@ class TaskState:
     """Hold what a server says of a task that has not ended, by which it answered a call."""
 
     id: str = field(repr=False)
-    """Whoever knows it can read the task and end it, so that it is kept like a secret."""
+    """A reader who knows it can read the task and end it, so that it is kept like a secret."""
     poll_s: float
     """After how long the server wants to be asked again."""
     ttl_s: float | None = None

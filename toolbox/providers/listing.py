@@ -50,7 +50,7 @@ class ListedTool:
     hidden: bool = False
     """Whether only the engine calls it."""
     quiet: bool = False
-    """Whether searches leave it out: what it is for is in the answers that name it."""
+    """Whether searches leave it out: its purpose is in the answers that name it."""
     previewed: bool = False
     """Whether what a call would change can be shown before it is made."""
     behind: str = ""

@@ -54,7 +54,7 @@ class OpenRequest(Frozen):
     """Hold a request that waits for people."""
 
     key: str
-    """What the request is about; whoever asks about the same again goes on with this request."""
+    """What the request is about; a call that asks about the same again goes on with this request."""
     request: ApprovalRequest
     reminded: int = 0
 

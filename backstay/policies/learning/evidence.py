@@ -19,7 +19,7 @@ CORRECTED_S = 3600.0
 MANY = 20
 """Who decides so often without a rejection looks at nothing, and what is approved so often need not be asked."""
 _AS_OFTEN = 0.25
-"""Whoever rejects less than this part of what others would have, of as many calls, does not look either."""
+"""A person who rejects less than this part of what others would have, of as many calls, does not look either."""
 _LEAST_USUAL = 2
 """Where others would have rejected fewer, it can be chance that somebody rejected none."""
 _SEVERAL = 2

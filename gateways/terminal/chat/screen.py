@@ -18,7 +18,7 @@ from backstay.shown import one_line
 from gateways.terminal.terminal import Terminal
 
 MOST_TYPED = 100_000
-"""The characters that a task may have; what is pasted beyond them is refused, and not cut."""
+"""The characters that a task may have; a longer paste is refused, and not cut."""
 _SHOWN_OF_A_PASTE = 500
 _ESCAPE_S = 0.1
 """How long a lone Esc is waited for: other keys begin with it, too."""

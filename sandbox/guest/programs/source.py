@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
     """What the source says, before it was made a body."""
     code: CodeType
     entry: str
-    """The name to call without arguments; what it returns is awaited when it can be."""
+    """The name to call without arguments; its result is awaited when it can be."""
     own_entry: CodeType | None
     """The code of the function that is the source's own entry; None where the source is a body without one."""
     is_module: bool
