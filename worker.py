@@ -173,7 +173,7 @@ async def serve(role: Role, *, tells_jails: bool = False, store: str = "") -> in
     settings = Settings.load(None) if role == "sandbox" else Settings.load()
     configure_logs(Redactor(settings.secrets()))
     if role != "sandbox":
-        # What is wrong with the operator's files is said first: it needs no server to be seen.
+        # Faults of the operator's files come first: it needs no server to be seen.
         require_files(settings)
         if not settings.toolbox.exists():
             sys.stderr.write(f"backstay worker: there is no {settings.toolbox} here, so runs have no tools\n")

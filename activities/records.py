@@ -254,7 +254,7 @@ class Records(Payloads):
 
 
 def _with_refs(part: Any, refs: Mapping[str, str], claims: dict[str, str], depth: int = 0) -> Any:
-    """Return a payload in which what stands for a file names its ref, and note of which kind each is said to be."""
+    """Return a payload in which what stands for a file names its ref, and note of which kind each claims to be."""
     if depth == _DEPTH_OF_FILES:
         return part
     if isinstance(part, list):

@@ -144,5 +144,5 @@ def _admitted(name: Any, fields: Any, file: str) -> Profile:
 
 
 def _set(noun: Frozen) -> dict[str, Any]:
-    """Return what was said, without defaults."""
+    """Return the fields that were set, without defaults."""
     return {name: getattr(noun, name) for name in noun.model_fields_set}

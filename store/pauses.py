@@ -28,7 +28,7 @@ class Pauses:
 
     @writing
     def pause(self, connection: Connection, endpoint: str, seconds: float) -> None:
-        """Leave an endpoint alone for the given seconds, or for longer if that was said before; forget what is over.
+        """Leave an endpoint alone for the given seconds, or for longer if that was wanted before; forget what is over.
 
         No pause is longer than `LONGEST_PAUSE_S`, whatever an endpoint has said.
         """

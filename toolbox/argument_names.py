@@ -22,7 +22,7 @@ class _Known(NamedTuple):
     required: frozenset[str]
     patterns: list[tuple[str, Any]]
     others: list[Any]
-    """What every other name holds; such names are meant only where something is said of that."""
+    """What every other name holds; such names are meant only where the schema says something of that."""
 
     def under(self, name: str) -> list[Any] | None:
         """Return the schemas of what is under a name; None where the name is unknown."""

@@ -40,7 +40,7 @@ class Dialect(BaseModel):
     opaque: bool = True
     """Whether what it put beside its answers is given back to it."""
     images: bool = True
-    """Whether it takes pictures, where the model is said to."""
+    """Whether it takes pictures, where the model does."""
     files: bool = True
     """The same of PDFs."""
     without: frozenset[str] = Field(default=frozenset(), max_length=MOST_NAMES)

@@ -79,7 +79,7 @@ class Completion:
 
 
 Read = Callable[[httpx2.Response, Say | None], Awaitable[Completion]]
-"""Reads an answer, and tells what is said while it arrives."""
+"""Reads an answer, and tells its words while it arrives."""
 
 
 async def read_chat(response: httpx2.Response, say: Say | None) -> Completion:

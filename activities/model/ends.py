@@ -7,7 +7,7 @@ from typing import Any, Literal
 from backstay.data_files import data_beside
 
 End = Literal["done", "unsaid", "cut", "filtered", "refused", "broken", "malformed", "unknown", "disguised"]
-"""done: the answer is whole; unsaid: nothing is said of it; disguised: a call is in it as text."""
+"""done: the answer is whole; unsaid: the endpoint says nothing of it; disguised: a call is in it as text."""
 MOST_AGAIN = 3
 """How many times in a row a model is asked again because of how its answers end; each is a step."""
 

@@ -84,7 +84,7 @@ def messages_of(
     """Return the messages that native function calling expects, with what was beside them, by ref.
 
     Media in answers comes behind the last of them, as nothing may come between calls and their answers; without
-    `media`, nothing is said of it.
+    `media`, no message holds it.
     """
     found: list[Message] = []
     waiting: list[dict[str, Any]] = []

@@ -28,12 +28,12 @@ _DONE = b"[DONE]"
 _BEGINNING = 1000
 _OF_STREAMS = (b"data:", b"event:", b"id:", b"retry:", b":")
 CALLED = frozenset({"tool_calls", "function_call", "tool_use"})
-"""What is said of an answer that ends with calls."""
+"""The reasons that end an answer that ends with calls."""
 _SUMMARY = re.compile(r'\s*\{\s*"summary"\s*:\s*"')
 _LETTERS = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89aAbB])[0-9a-fA-F]{4}|u[0-9a-fA-F]{4}\\u[0-9a-fA-F]{4}))*')
 _TEXTS = ("content", "refusal")
 EVERY_S = 0.15
-"""How often what was said is passed on: often enough to be read along, and few enough writes."""
+"""How often words are passed on: often enough to be read along, and few enough writes."""
 
 
 class AnswerBroken(Exception):
@@ -364,7 +364,7 @@ class Telling:
         self._heard.set()
 
     async def keep_telling(self) -> None:
-        """Pass on what was said, until nobody needs it any more."""
+        """Pass on the words, until nobody needs it any more."""
         while True:
             await self._heard.wait()
             self._heard.clear()

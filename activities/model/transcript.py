@@ -75,7 +75,7 @@ class Transcript:
     unstored_said: tuple[Said, ...] = ()
 
     before: str = ""
-    """Ref of a stored list of what was said before these."""
+    """Ref of a stored list of the messages before these."""
 
     pieces: int = 0
     """Of how many stored pieces it was read."""

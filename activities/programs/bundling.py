@@ -36,7 +36,7 @@ async def store_program(
     """Store a program that may call the visible tools and their neighbours, and return its ref.
 
     The catalog is taken as it is now; a tool that changes later is noticed when it is called. Raises ArgumentsInvalid
-    for a program that cannot work. With a `lookup`, it is said of its calls where their arguments came from; `chosen`
+    for a program that cannot work. With a `lookup`, its calls say where their arguments came from; `chosen`
     is the image that a profile names.
     """
     definitions = _callable(catalog, visible)

@@ -54,7 +54,7 @@ class Rehearsing:
     async def simulated(
         self, ask: calls.CallTool, rehearsal: RehearsedCall, definition: Definition, arguments: dict[str, Any]
     ) -> ToolResult:
-        """Return the answer that a call is said to get; raises ArgumentsInvalid for a template that cannot be filled.
+        """Return the answer that a call would get; raises ArgumentsInvalid for a template that cannot be filled.
 
         Nothing is sent. Values that are made up hold no secrets but those that the arguments hold as handles.
         """

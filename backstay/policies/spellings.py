@@ -223,7 +223,7 @@ def _host_in_numbers(text: str) -> str:
 
 
 def _mentions(text: str, wanted: str, *, from_its_start: bool = True, to_its_end: bool = True) -> bool:
-    """Return whether a string holds an address or a host that does not go on, or, as is said, a part of one."""
+    """Return whether a string holds an address or a host that does not go on, or, where flags allow, a part of one."""
     at = text.find(wanted)
     while at >= 0:
         before, after = text[:at][-1:], text[at + len(wanted) :][:2]

@@ -1,4 +1,4 @@
-"""An index of all that was said in a run: which marks are in which source."""
+"""An index of all text of a run: which marks are in which source."""
 
 from array import array
 from bisect import bisect_left

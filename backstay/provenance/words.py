@@ -34,7 +34,7 @@ _ENTITY = re.compile(r"&#(?:\d{2,6}|[xX][0-9A-Fa-f]{2,5});")
 _PUNYCODE = re.compile(r"(?<![\w.-])(?:[a-z0-9-]{1,63}\.){0,8}xn--[a-z0-9-]{1,59}(?:\.[a-z0-9-]{1,63}){0,8}")
 _AROUND = 80
 """Characters before and after a coded character that are read with it."""
-# Runs of base64 or hexadecimal digits: in what was said from 24 digits on, in an argument from 12 on.
+# Runs of base64 or hexadecimal digits: in text from 24 digits on, in an argument from 12 on.
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _DIGITS_OF_CODE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 _AS_CODE = bytes(120 if code in _DIGITS_OF_CODE else 32 for code in range(256))

@@ -176,7 +176,7 @@ def _is_secret(sort: str, around: _Around) -> bool:
 
 
 def _is_said_to_be_secret(behind: list[str]) -> bool | None:
-    """Return what is said of a token behind it: `is an order`, `(order)`, but not `for an order` or `orders`."""
+    """Return what the words behind a token say of it: `is an order`, `(order)`, but not `for an order` or `orders`."""
     near = takewhile(lambda word: word not in _JOINING, behind)
     if behind[:1] and behind[0] in _STATES:
         return False

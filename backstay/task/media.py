@@ -36,7 +36,7 @@ class Media(Frozen):
     """Where its bytes are sealed."""
     kind: Literal["image", "pdf"]
     mime: str
-    """What its bytes are, whatever is said of them."""
+    """What its bytes are, whatever its source says of them."""
     bytes: int
     width: int = 0
     height: int = 0

@@ -329,7 +329,7 @@ class Plan(PublicInput):
 
     @property
     def words(self) -> dict[str, Any]:
-        """Return what is said in it for people, apart from what it does."""
+        """Return its words for people, apart from what it does."""
         said = {"title": self.title, "summary": self.summary, "author": self.author, "metadata": self.metadata}
         return said | {"steps": [step.summary for step in self.steps]}
 

@@ -16,7 +16,7 @@ class Artifact(Frozen):
 
 
 class Reached(Frozen):
-    """Tell what went to one host and came from it; no path, and nothing of what was said."""
+    """Tell what went to one host and came from it; no path, and nothing of the content."""
 
     host: str
     port: int

@@ -28,7 +28,7 @@ class Program(Frozen):
     markers: bool = False
     """Whether what it returns is normalised, and may begin with a marker."""
     traced: bool = False
-    """Whether it is said of its calls where their arguments came from."""
+    """Whether its calls say where their arguments came from."""
     literals: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Texts in its source, and the codes of the places where the model had read them."""
     now: float

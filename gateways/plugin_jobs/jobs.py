@@ -101,7 +101,7 @@ class Jobs:
         self._output.send(job.id, "error", {"error": error})
 
     def tell(self, job: PluginJob, status: str, payload: Any) -> None:
-        """Say how far a job is; words that were said already, or come after its end, are not said."""
+        """Say how far a job is; words that it had already, or that come after its end, are dropped."""
         with self._lock:
             if not job.is_open or (job.status, job.told) == (status, payload):
                 return

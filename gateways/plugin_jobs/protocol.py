@@ -15,11 +15,11 @@ MOST_S = 600.0
 _LONGEST_ID = 200
 _LARGEST_ID = 10**18
 _PARTING_S = 2.0
-"""How long what is said at the end may wait for a client that does not read."""
+"""How long the last words may wait for a client that does not read."""
 _LOOK_S = 0.2
 
 LOCAL = "backstay plugins: --local: jobs run in this process and do not survive it\n"
-"""What is said at a start whose jobs are not runs of the engine."""
+"""The warning at a start whose jobs are not runs of the engine."""
 BAD_JSON = "bad_json"
 NOT_FOUND = "not_found"
 TIMEOUT = "timeout"

@@ -305,5 +305,5 @@ def _inputs(view: Body) -> list[Body]:
 
 
 def _first_input(view: Body) -> str:
-    """Return the input at which something is said about the whole form."""
+    """Return the input that shows a fault of the whole form."""
     return next((str(block["block_id"]) for block in _inputs(view)), "")

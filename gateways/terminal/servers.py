@@ -110,7 +110,7 @@ async def propose(*names: str, yes: StartAll = False, output: Output = "text") -
 
 
 def remove(name: str, /, *, output: Output = "text") -> None:
-    """Remove a server from toolbox.json, with what is said there about its tools and about who sees them.
+    """Remove a server from toolbox.json, with all entries about its tools and about who sees them.
 
     Parameters
     ----------

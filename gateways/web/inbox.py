@@ -83,7 +83,7 @@ def routes(page: Page) -> list[BaseRoute]:
 async def _page_of(
     page: Page, request: Request, visitor: Visitor, *, closed: bool = False
 ) -> tuple[list[RequestRow], dict[str, Any]]:
-    """Return the requests that an address asks for, with one more if there are more, and what is said about them."""
+    """Return the requests that an address asks for, with one more if there are more, and the words about them."""
     wanted = filter_of(request)
     seen_by = page.seeing.only(visitor.by)
     rows = await page.store.requests.page(closed=closed, **wanted._asdict(), seen_by=seen_by, limit=PAGE_ROWS + 1)

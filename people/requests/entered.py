@@ -1,4 +1,4 @@
-"""The entries of a person about a request, as every door hands them on, and what is said of an entry that cannot be."""
+"""The entries of a person about a request, as every door hands them on, and the refusal of an entry that cannot be."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

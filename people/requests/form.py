@@ -226,7 +226,7 @@ def _read(field: FormField, typed: str | Given) -> Any:
     if field.default is not None and typed.replace("\r\n", "\n") == field.default_text.replace("\r\n", "\n"):
         return field.default
     if field.kind == "text":
-        # A field that is left empty is left out; two quotes are how an empty text is said.
+        # A field that is left empty is left out; two quotes stand for an empty text.
         return "" if typed == '""' else typed or NOTHING
     return field.parse(typed.strip()) if typed.strip() else NOTHING
 

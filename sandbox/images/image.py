@@ -164,7 +164,7 @@ def _compile(root: Path) -> None:
 def _publish(kind: ImageKind, building: Path, images: Path) -> Image:
     digest = content_hash(building / "root")
     image = Image(kind=kind, hash=digest, path=images / digest / "root", python=platform.python_version())
-    # Where it lies is said by the folder that it is found in.
+    # The folder that it is found in says where it lies.
     (building / "image.json").write_text(
         image.model_copy(update={"path": Path("root")}).model_dump_json(), encoding="utf-8"
     )

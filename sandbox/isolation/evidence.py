@@ -98,7 +98,7 @@ async def _see(command: Sequence[str], *, end: signal.Signals | None = None) -> 
 
 
 async def _ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
-    """Close the input and wait, and kill it where it does not end. Return the exit code and what was said on fd 2."""
+    """Close the input and wait, and kill it where it does not end. Return the exit code and the words on fd 2."""
     assert process.stdin is not None  # noqa: S101 - made with a pipe
     process.stdin.close()
     try:

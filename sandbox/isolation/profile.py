@@ -42,7 +42,7 @@ _PROXY = f"http://127.0.0.1:{hand_out.PORT}"
 _NETWORK_ENVIRONMENT = MappingProxyType(
     dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _PROXY) | _SHELL_ENVIRONMENT
 )
-# A jail has one thread. On x86-64, what sines and sums are made of depends on the processor unless it is said here.
+# A jail has one thread. On x86-64, what sines and sums are made of depends on the processor unless it is set here.
 _DATA_ENVIRONMENT = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
 _X86_ENVIRONMENT = MappingProxyType({"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4"})
 _X86_DATA_ENVIRONMENT = MappingProxyType({"NPY_ENABLE_CPU_FEATURES": "X86_V2", "OPENBLAS_CORETYPE": "Nehalem"})

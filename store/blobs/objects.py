@@ -231,7 +231,7 @@ class _Refused(StoreUnavailable):
     """The place cannot be used as the settings say; a worker that runs already waits until it can be."""
 
     def __init__(self, said: str) -> None:
-        """Keep what is said, for who reads settings."""
+        """Keep the reason, for who reads settings."""
         super().__init__(f"store: {said}")
         self.said = said
 

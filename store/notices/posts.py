@@ -1,4 +1,4 @@
-"""Where in a chat something stands, so that it is said once there, and changed afterwards by any process.
+"""Where in a chat something stands, so that it is posted once there, and changed afterwards by any process.
 
 A process that is about to post claims the name of what it posts. When a process dies between posting and recording the
 place, the next one is told that it is not the first, and looks in the chat for what the other may have posted.

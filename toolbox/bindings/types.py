@@ -24,7 +24,7 @@ class Members(NamedTuple):
     fields: dict[str, Any]
     required: frozenset[str]
     open: Any
-    """What other fields may hold: False for none, True for anything, else a schema; None when nothing is said."""
+    """What other fields may hold: False for none, True for anything, else a schema; None when unknown."""
 
 
 class Types:

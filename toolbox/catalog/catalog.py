@@ -19,7 +19,7 @@ _NAMED = 10
 
 
 class Pinned(NamedTuple):
-    """Hold what is said of a tool, or what a server says of itself, and its hash."""
+    """Hold the description of a tool, or of a server in its own words, and its hash."""
 
     digest: str
     said: dict[str, Any]

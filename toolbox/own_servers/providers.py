@@ -23,7 +23,7 @@ from toolbox.providers.server_tasks import TaskRequest
 _MOST_OPEN = 200
 _CONCURRENCY = 8
 _OUTWARD = {"egress": True}
-"""All that is said of such a tool: what it is called with leaves. Any other tool asks."""
+"""All that is declared of such a tool: what it is called with leaves. Any other tool asks."""
 
 
 class OwnProviders:

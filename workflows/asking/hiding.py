@@ -14,7 +14,7 @@ SHORTEST_IN_NAME = 16
 """A shorter name, or one without a digit, holds none either; most names of people are such."""
 NOT_KEPT = "(what was typed here is not kept, because the store could not be reached)"
 BESIDE = frozenset({"comment", "reason"})
-"""What is said beside a decision, which counts without it."""
+"""The words beside a decision, which counts without it."""
 
 
 async def without_secrets(

@@ -77,7 +77,7 @@ class ToolCalls:
     ) -> list[Performed]:
         """Run calls that were decided together through the stages of their purpose; results keep the order of calls.
 
-        `effect` is the one that a check or a compensation is about, `answered` what was said of a plan as a whole; a
+        `effect` is the one that a check or a compensation is about, `answered` the verdict on a plan as a whole; a
         tool's own time stands against a `usual` deadline only, and none against `most_s`; when `unless` becomes true,
         questions to people are withdrawn. In a `rehearsal` calls refer to its own `results`. `steps`: of each call, by
         its id, the step that it is, where they are not all of the present one. `then` asks the model for the next

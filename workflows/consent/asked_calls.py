@@ -47,7 +47,7 @@ class Ruled:
 
 
 def kind_of(group: list[Ruled], kind: RequestKind | None) -> RequestKind:
-    """Return what a request about these calls is, unless it is said."""
+    """Return what a request about these calls is, unless `kind` says."""
     return kind or (RequestKind.CALL if len(group) == 1 else RequestKind.BATCH)
 
 

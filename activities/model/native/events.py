@@ -64,7 +64,7 @@ class Events:
         self.is_over = self.is_over or event.get("type") in _table(self.api)["ends"] or _is_last(event)
 
     def usage(self) -> tuple[ModelUsage, bool]:
-        """Return what the answer used, and whether that was said."""
+        """Return what the answer used, and whether the vendor said so."""
         table = _table(self.api)
         counts = {name: self._sum(table[name]) for name in ("prompt", "cached", "written", "output", "reasoning")}
         details = {name: counts[own] for own, name in _DETAILS.items()}

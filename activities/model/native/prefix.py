@@ -12,7 +12,7 @@ _LEAST_THINKING = 1024
 
 
 def mark_for_cache(body: dict[str, Any]) -> None:
-    """Mark where the parts end that the next request begins with: functions, system text, and what was said so far.
+    """Mark where the parts end that the next request begins with: functions, system text, and the messages so far.
 
     The last message of a request is how much of the budget is left, which is another at each step; the words so far end
     before it. What is asked once, such as a closing summary, is not kept: that would cost more.

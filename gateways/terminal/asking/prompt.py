@@ -72,7 +72,7 @@ class Prompt:
         self.editor = editor
         self.beside: Sequence[ApprovalRequest] = ()
         self._notes: list[tuple[str, str]] = []
-        """What is said with the next question, and with its style."""
+        """The words for the next question, and with its style."""
         self._whole: set[str] = set()
         """The digests of the requests of which all was shown here."""
 

@@ -22,7 +22,7 @@ _ENDING_S = 3.0
 """So long after the end of a run the page may take to pass on the last words."""
 _OK, _STRANGER, _NOT_FOUND = 200, 401, 404
 _UNSEEN = 3
-"""So often a run is looked for in vain before that is said; one that has only just begun is not known everywhere."""
+"""So often a run is looked for in vain before a line says so; one that has only just begun is not known everywhere."""
 _BROWSER = "read along in a browser"
 _GOES_ON = "the run goes on, and its answer is shown when it ends"
 
@@ -92,7 +92,7 @@ class Spoken:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def finish(self) -> None:
-        """Wait until all was read that was said, where the page answers; raises nothing."""
+        """Wait until all words were read, where the page answers; raises nothing."""
         if self._reading is not None and self._connected:
             await asyncio.wait([self._reading], timeout=_ENDING_S)
 

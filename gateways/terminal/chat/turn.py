@@ -1,4 +1,4 @@
-"""Follow one turn of a chat: its steps, its words while they are said, its requests, and what the person adds."""
+"""Follow one turn of a chat: its steps, its words while they come, its requests, and what the person adds."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ class Turn(Follower):
         self._print([*self._layout.add(text), *self._layout.end()])
 
     def has_said(self, result: Result) -> bool:
-        """Return whether the end of what was said is what the run found, so that it need not be shown again."""
+        """Return whether the last words are what the run found, so that it need not be shown again."""
         summary = " ".join(result.final_summary.split())
         return bool(summary) and " ".join(self._said.split()).endswith(summary)
 

@@ -1,4 +1,4 @@
-"""What commands read of a memory: whose it is, how an item is shown, and what was said last."""
+"""What commands read of a memory: whose it is, how an item is shown, and its last messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple

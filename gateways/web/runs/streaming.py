@@ -177,7 +177,7 @@ class Saying:
         return taken
 
     async def wait(self, seconds: float) -> None:
-        """Wait until something is said, or for so long."""
+        """Wait until words come, or for so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.news.wait()
@@ -199,7 +199,7 @@ class Saying:
                 await asyncio.sleep(_POLL_S)
 
     async def catch_up(self, page: Page, run: str) -> None:
-        """Take what was said since the last look of who listens."""
+        """Take the words that came since the last look of who listens."""
         if self.whole is not None:
             for delta in await page.store.deltas.of_run(run, self.position):
                 self._add(run, delta)

@@ -192,7 +192,7 @@ def _named(parts: Parts, glob: str) -> bool:
 
 
 def _lines(parts: Parts, skipped: list[str]) -> list[str]:
-    """Return the lines of a text file; another file has none, and is said to be skipped when it is large."""
+    """Return the lines of a text file; another file has none, and is listed as skipped when it is large."""
     try:
         with parent(parts) as (fd, name):
             if demand_file(fd, name, parts).st_size > MOST_SEARCHED:

@@ -87,7 +87,7 @@ def write_file(path: str, content: str, encoding: str = "utf-8", *, overwrite: b
 
 
 def edit_file(path: str, old: str, new: str, count: int = 1) -> Change:
-    """Replace a string by another, exactly as often as it is said to occur."""
+    """Replace a string by another, exactly as often as `count` says."""
     parts = parts_of(path)
     with parent(parts) as (fd, name):
         demand_file(fd, name, parts)
