@@ -1,6 +1,6 @@
 """Bring what an endpoint answers into one form, and keep apart what it puts beside its words and calls.
 
-Other fields beside them mean nothing to the engine. Some endpoints want it back, unchanged.
+Other fields beside them mean nothing to the engine. Some endpoints want them back, unchanged.
 """
 
 import json

@@ -71,7 +71,7 @@ class ControlPipe:
     def refuse(self, cause: ProgramCrashed) -> None:
         """Close the pipe; a caller that waits gets the reason as an error."""
         self._cause = cause
-        # Bytes that are not read stay in the pipe and cost the jail its own memory; it is not ours to gather.
+        # Bytes that are not read stay in the pipe and cost the jail its own memory; they are not ours to gather.
         self._loop.remove_reader(self._reading)
         self._came.clear()
         if self._answer is not None and not self._answer.done():

@@ -93,7 +93,7 @@ def code(text: str) -> Iterator[Passage]:
 
 def faults(file: Path, kind: str, rules: Sequence[Rule]) -> Iterator[tuple[int, str, str]]:
     """Yield each wording that a rule finds in a file: its line, the words, and those to use instead."""
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     for passage in page(text) if kind == "docs" else code(text):
         for line, sentence in passage.sentences():
             for rule in rules:
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.english")
     parser.add_argument("--in", dest="folder", type=Path, default=HOUSE)
     folder = parser.parse_args(arguments).folder
-    listed = tomllib.loads(RULES.read_text())
+    listed = tomllib.loads(RULES.read_text(encoding="utf-8"))
     rules = [Rule(re.compile(each["find"]), each["write"], frozenset(each["in"])) for each in listed["rule"]]
     lines = [
         f'{file.relative_to(folder)}:{line}: "{found}": write {write}'

@@ -259,7 +259,7 @@ def serve(clock: Clock, randomness: SeededRandomness, changes: ModuleChanges) ->
     _warm_up(Session(WarmUpPipe(), clock, randomness, changes))
     session = Session(pipe, clock, randomness, changes)
     gc.collect()
-    # Objects that exist now stay for good; looking at it again would only cost time.
+    # Objects that exist now stay for good; looking at them again would only cost time.
     gc.freeze()
     pipe.send('{"ready": 1}')
     pipe.send(f'{{"done":{session.answer(pipe.receive())}}}')
