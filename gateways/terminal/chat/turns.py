@@ -38,7 +38,7 @@ class Turns:
         self.runs: list[Run] = []
         """Those that were started so far, oldest first."""
         self._unsure: tuple[str, str] | None = None
-        """What was said last, and the id of its run, where nobody knows whether that was started."""
+        """The last message, and the id of its run, where nobody knows whether that was started."""
 
     @property
     def last(self) -> Run | None:
