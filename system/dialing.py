@@ -46,12 +46,12 @@ class Dialer:
         """Return scheme, host and port of an address that may be used; raises AddressRefused for others."""
         plain = address.isascii() and address.isprintable() and not set(address) & _STRANGE
         if not plain or len(address) > _LONGEST:
-            raise AddressRefused(f"{address[:100]!a} is no address")
+            raise AddressRefused(f"{address[:100]!a} is not an address")
         try:
             parts = urlsplit(address)
             scheme, host, _ = origin = origin_of(address)
         except ValueError:
-            raise AddressRefused(f"{address[:100]!a} is no address") from None
+            raise AddressRefused(f"{address[:100]!a} is not an address") from None
         if scheme not in _PORTS or not host or parts.username is not None or parts.password is not None:
             raise AddressRefused(f"{address[:100]!a} is no plain https:// address")
         if scheme != "https" and not (self._is_local and is_loopback(host)):

@@ -78,7 +78,7 @@ def _from_text(text: str, kinds: frozenset[str]) -> Any:
 
 
 def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _kind_of(value: Any) -> frozenset[str]:

@@ -171,7 +171,7 @@ def compile_schema(schema: Any, *, called: str = _TOOLS, of_a_server: bool = Fal
     and of the branches of `oneOf` several may fit.
     """
     if not isinstance(schema, dict):
-        return f"{called} is no object"
+        return f"{called} is not an object"
     if (reason := too_large(schema)) is not None:
         return f"{called} {reason}"
     try:

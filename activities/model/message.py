@@ -236,7 +236,7 @@ def arguments_in(raw: Any) -> dict[str, Any]:
         # Without arguments some write nothing, null, or a list, which is all that their language knows.
         return {}
     if not isinstance(value, dict):
-        raise NoObject("the arguments are no object")
+        raise NoObject("the arguments are not an object")
     return value
 
 

@@ -183,7 +183,7 @@ class Model(Activities):
             said = f"{'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}"
             return one_line(await self.records.text(run, said), 200)
         except ValueError:
-            return "the answer is no JSON object"
+            return "the answer is not a JSON object"
 
     async def _parse(self, ask: calls.AskModel, loaded: Loaded, target: Target, sent: Sent) -> CompletionParser:
         transcript, catalog, completion = loaded.transcript, loaded.catalog, sent.completion

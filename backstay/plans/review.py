@@ -142,7 +142,7 @@ class CheckRule(PublicInput):
     def _require_whole_call(self) -> None:
         provider, dot, rest = self.tool.partition(".")
         if not (provider and dot and rest):
-            raise ValueError(f"tool: {self.tool!r} is no tool; write provider.tool")
+            raise ValueError(f"tool: {self.tool!r} is not a tool; write provider.tool")
         if self.condition is None and self.range is None and self.value_schema is None:
             raise ValueError("a custom check needs condition, range or schema; give at least one of them")
         paths = [*(self.condition or {}), *([self.range.path] if self.range else [])]
@@ -228,7 +228,7 @@ class ReviewRules(Frozen):
             where = f"review.checks.{place}.tool: {call.tool}"
             found = safety.get(call.tool)
             if found is None:
-                faults.append(f"{where} is no tool that the run can call; correct its name")
+                faults.append(f"{where} is not a tool that the run can call; correct its name")
             elif found is not Safety.READ_ONLY:
                 faults.append(f"{where} is {found.value}, and a check only reads; name a read_only tool")
         return faults

@@ -48,7 +48,7 @@ def site(said: object) -> Site:
         raise ValueError("not a text; name a host such as example.org")  # noqa: TRY004 - pydantic takes no other
     host, sign, port = said.partition(":")
     if not _is_name(host):
-        raise ValueError(f"{one_line(said, 80)!a} is no name of a host; write one such as example.org, in lower case")
+        raise ValueError(f"{one_line(said, 80)!a} is not the name of a host; write one like example.org, in lower case")
     if host.rpartition(".")[2] in _NEAR:
         raise ValueError(f"{one_line(said, 80)!a} is a name of something near, which is never reached")
     if not sign:

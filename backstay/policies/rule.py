@@ -194,7 +194,7 @@ def check_group(name: str, persons: tuple[str, ...]) -> None:
     """Raise PolicyInvalid for a group that names nobody, or no persons."""
     if not name.startswith("@") or len(name) < 2:
         raise PolicyInvalid(
-            f"groups: {named(name)!r} is no name of a group; write it with a leading @, such as @finance"
+            f"groups: {named(name)!r} is not the name of a group; write it with a leading @, such as @finance"
         )
     if not persons:
         raise PolicyInvalid(f"groups.{name}: empty; name at least one person")

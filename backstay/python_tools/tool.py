@@ -51,11 +51,11 @@ class ToolOptions:
         if self.cache is not None and not read_only:
             return "cache: only answers of read_only tools are kept; remove it or change `safety`"
         if self.cache is not None and not 0 < self.cache <= 24 * _LONGEST_S:
-            return f"cache: {self.cache!r} is no number of seconds above 0 and at most 86400"
+            return f"cache: {self.cache!r} is not a number of seconds above 0 and at most 86400"
         if not 0 < self.timeout <= _LONGEST_S:
-            return f"timeout: {self.timeout!r} is no number of seconds above 0 and at most 3600"
+            return f"timeout: {self.timeout!r} is not a number of seconds above 0 and at most 3600"
         if not 0 <= self.retries <= MOST_RETRIES:
-            return f"retries: {self.retries!r} is no number from 0 to {MOST_RETRIES}"
+            return f"retries: {self.retries!r} is not a number from 0 to {MOST_RETRIES}"
         if self.retries and self.writes:
             return "retries: a tool that calls another one's write makes that call once; remove it"
         return None

@@ -112,7 +112,7 @@ def _object(body: bytes) -> dict[str, Any]:
     except KeyTwice as error:
         raise DecisionInvalid(one_line(str(error), 200)) from None
     except (ValueError, UnicodeError, RecursionError):
-        raise HTTPException(400, "the body is no JSON") from None
+        raise HTTPException(400, "the body is not JSON") from None
     if not isinstance(data, dict):
         raise HTTPException(400, "the body must be a JSON object")
     for name, value in data.items():

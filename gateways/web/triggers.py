@@ -113,7 +113,7 @@ def _object(body: bytes) -> dict[str, Any]:
         data = read_json(body.decode("utf-8"))
         canonical(data).encode()
     except (ValueError, UnicodeError, RecursionError):
-        raise Refused(400, "BadRequest", "the body is no JSON; send an object in UTF-8") from None
+        raise Refused(400, "BadRequest", "the body is not JSON; send an object in UTF-8") from None
     if not isinstance(data, dict) or deeper_than(data, DEEPEST):
         raise Refused(422, "BadRequest", f"the body must be a JSON object, nested at most {DEEPEST} levels deep")
     return data

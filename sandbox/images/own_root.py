@@ -56,7 +56,7 @@ def find_root(folder: Path, *, apart_from: Iterable[Path]) -> OwnRoot:
     if not folder.is_absolute():
         raise _wrong(folder, "is no absolute path", "write the whole path")
     if not folder.is_dir():
-        raise _wrong(folder, "is no folder", "unpack an image there, or leave the setting out")
+        raise _wrong(folder, "is not a folder", "unpack an image there, or leave the setting out")
     root = folder.resolve()
     if root == Path("/"):
         raise _wrong(folder, "is the root of this machine", "unpack an image into a folder")

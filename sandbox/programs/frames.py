@@ -182,4 +182,4 @@ def _refuse_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds lone surrogates, which are no text") from None
+        raise ValueError("it holds lone surrogates, which are not text") from None

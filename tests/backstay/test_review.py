@@ -49,7 +49,7 @@ def test_rules_that_were_written_out_are_read_again_as_they_were():
         ({"checks": [{"name": "schema", "paths": ["a"]}]}, "needs paths and schema"),
         ({"checks": [{"name": "artifacts", "expected": [{"path": "a", "sha256": "x"}]}]}, "expected.0.sha256: "),
         ({"checks": [{"name": "custom", "tool": "crm.count"}]}, "needs condition, range or schema"),
-        ({"checks": [CUSTOM | {"tool": "count"}]}, "'count' is no tool; write provider.tool"),
+        ({"checks": [CUSTOM | {"tool": "count"}]}, "'count' is not a tool; write provider.tool"),
         ({"checks": [CUSTOM | {"condition": {"open": {"equals": 0}}}]}, "write result.open"),
         ({"checks": [CUSTOM | {"condition": {"result.open": {"more": 0}}}]}, "unknown operator 'more'"),
         ({"checks": [CUSTOM | {"condition": {"result.to": {"from": ["task"]}}}]}, "`from` asks where"),
@@ -69,7 +69,7 @@ def test_a_tool_that_does_more_than_read_is_refused():
     safety = {"crm.count": Safety.READ_ONLY, "crm.close": Safety.WRITE_SAFE}
     assert declared.calls == {0: ("crm.count", {}), 2: ("crm.gone", {}), 3: ("crm.close", {})}
     assert declared.faults(safety) == [
-        "review.checks.2.tool: crm.gone is no tool that the run can call; correct its name",
+        "review.checks.2.tool: crm.gone is not a tool that the run can call; correct its name",
         "review.checks.3.tool: crm.close is write_safe, and a check only reads; name a read_only tool",
     ]
 

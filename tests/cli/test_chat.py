@@ -421,7 +421,7 @@ async def test_a_turn_goes_on_in_the_session_that_was_chosen_and_knows_nothing_o
             (pear, "completed"),
             ("/session plums", "session plums, 1 turns"),
             (among_plums, "plum: True, pear: False"),
-            ("/session a b/c", "is no name of a session"),
+            ("/session a b/c", "is not a session name"),
             ("/session pears", "session pears, 1 turns"),
             (among_pears, "plum: False, pear: True"),
         ):
@@ -522,7 +522,7 @@ async def test_without_a_terminal_it_says_what_to_use_instead(opened, nursery, t
 @promise("sessions:session-name")
 async def test_a_session_that_cannot_be_named_so_is_refused(chat):
     async with chat("--session", "a b/c") as screen:
-        await screen.shows("--session: 'a b/c' is no name of a session; use up to 60 letters, digits, - _ .")
+        await screen.shows("--session: 'a b/c' is not a session name; use up to 60 letters, digits, - _ .")
         assert await screen.ended() == 2
 
 

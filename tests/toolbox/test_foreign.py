@@ -30,7 +30,7 @@ def test_the_servers_of_a_file_are_taken_over_one_by_one(tmp_path, case):
 def test_a_file_without_a_server_that_can_be_taken_over_is_refused(tmp_path):
     file = tmp_path / "mcp.json"
     file.write_text('{"mcpServers": {"a": {"enabled": true}, "b": 7}}', encoding="utf-8")
-    with pytest.raises(ToolboxInvalid, match=r"mcpServers\.a.*'b' is no object"):
+    with pytest.raises(ToolboxInvalid, match=r"mcpServers\.a.*'b' is not an object"):
         servers_of(file, {})
 
 

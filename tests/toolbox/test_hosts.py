@@ -151,7 +151,7 @@ def test_what_a_person_types_is_treated_alike():
         ("[]", "no JSON object"),
         ("{}", "names no server"),
         ('{"mcpServers": {}}', "names no server"),
-        ('{"mcpServers": {"a": 7}}', "the server 'a' is no object"),
+        ('{"mcpServers": {"a": 7}}', "the server 'a' is not an object"),
         ('{"mcpServers": {"a": {"command": 7}}}', "mcpServers.a.command"),
         ('{"mcpServers": {"a": {"args": ["x"]}}}', "needs either `command`"),
         ('{"mcpServers": {"a": {"command": "${command:pick}"}}}', "'${command:pick}' is known to its own host only"),

@@ -166,7 +166,7 @@ def _project_of(path: Path) -> Path | None:
 
 def _imported(name: str, entry: Any, project: Path | None, taken: dict[str, str], names: Collection[str]) -> Imported:
     if not isinstance(entry, dict):
-        raise ToolboxInvalid(f"the server {name[:100]!r} is no object; correct it there")
+        raise ToolboxInvalid(f"the server {name[:100]!r} is not an object; correct it there")
     known = dict(taken)  # an entry that is not taken over takes no variable either
     plain = _STRANGE.sub("-", name).strip(" -_")[:48] or "server"
     # In its own host the name was free; here it belongs to the engine.

@@ -60,7 +60,7 @@ def render(arguments: Any, variables: Mapping[str, Any]) -> Any:
     try:
         size = len(canonical(rendered).encode("utf-8", "surrogatepass"))
     except (TypeError, ValueError, RecursionError):
-        raise ArgumentsInvalid("the rendered arguments are no JSON; name a value, not a method") from None
+        raise ArgumentsInvalid("the rendered arguments are not JSON; name a value, not a method") from None
     if size > LIMIT:
         raise ArgumentsInvalid(f"the rendered arguments have {size} bytes; at most {LIMIT} are possible")
     return rendered

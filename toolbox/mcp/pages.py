@@ -75,7 +75,7 @@ def _read(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:
 
 def _tool(said: Any, place: int, *, of_any_type: bool) -> dict[str, Any] | str:
     if not isinstance(said, dict):
-        return f": entry {place} of its list is left out because it is no object"
+        return f": entry {place} of its list is left out because it is not an object"
     name = said.get("name")
     if not isinstance(name, str) or not name:
         shown = "missing" if "name" not in said else one_line(json.dumps(name, ensure_ascii=False), _SAID)

@@ -97,7 +97,7 @@ def _refusal(error: MCPError, exchange: HttpExchange | None) -> Exception:
 
 def _answer(request: TaskRequest, said: Any) -> Answer:
     if not isinstance(said, dict):
-        raise TaskGone("what the server says of its task cannot be used: it is no object")
+        raise TaskGone("what the server says of its task cannot be used: it is not an object")
     if said.get("taskId", request.id) != request.id:
         raise TaskGone("asked about its task, the server answered about another one")
     match said.get("status"):

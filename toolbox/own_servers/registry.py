@@ -111,7 +111,7 @@ def _fault_in(headers: Mapping[str, str]) -> str:
     for name, value in headers.items():
         shown = one_line(name, 60)
         if _HEADER.fullmatch(name) is None:
-            return f"{shown!r} is no name of a header, such as Authorization, of 100 bytes at most"
+            return f"{shown!r} is not the name of a header, such as Authorization, of 100 bytes at most"
         if name.lower() in _OURS or name.lower().startswith(_OURS_BEGIN):
             return f"{shown} is set by backstay itself; leave it out"
         if not value.strip() or len(value) > _LONGEST_VALUE or not (value.isascii() and value.isprintable()):

@@ -88,7 +88,7 @@ def _values(text: str, where: str) -> Iterable[Any]:
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError:
-            raise SettingsInvalid(f"{where}: this is no JSON; give {_EXAMPLE}") from None
+            raise SettingsInvalid(f"{where}: this is not JSON; give {_EXAMPLE}") from None
     return said if isinstance(said, list) else [said]
 
 

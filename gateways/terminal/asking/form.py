@@ -65,7 +65,7 @@ def fields_from(form: Any, given: Sequence[str]) -> dict[tuple[str, ...], Any]:
         named = [field for field in fields if field.name == name]
         if not equals or not named:
             known = ", ".join(field.name for field in fields) or "none; give --answer"
-            raise DecisionInvalid(f"--field: {text[:80]!r} is no name=value of this form; its fields are {known}")
+            raise DecisionInvalid(f"--field: {text[:80]!r} is not a name=value of this form; its fields are {known}")
         if len(named) > 1:
             raise DecisionInvalid(f"--field: {len(named)} fields are called {name[:80]!r}; give --answer")
         if named[0].path in typed_in:

@@ -30,7 +30,7 @@ class Turns:
         """Give every run these fields of a Task. Raises TaskInvalid for a session that cannot be named so."""
         if _SESSION.fullmatch(session) is None:
             raise TaskInvalid(
-                f"--session: {one_line(session, 80)!r} is no name of a session; use up to 60 letters, digits, - _ ."
+                f"--session: {one_line(session, 80)!r} is not a session name; use up to 60 letters, digits, - _ ."
             )
         self._backstay = backstay
         self.session = session

@@ -231,7 +231,7 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
     try:
         return kind(text)
     except ValueError:
-        raise DecisionInvalid(f"{name}: {one_line(text, 40)!r} is no number; write one such as 5") from None
+        raise DecisionInvalid(f"{name}: {one_line(text, 40)!r} is not a number; write one such as 5") from None
 
 
 def _event(said: dict[str, Any]) -> str:

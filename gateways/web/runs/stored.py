@@ -60,7 +60,7 @@ def _reading(request: Request) -> Reading:
     def number(name: str) -> int | None:
         text = asked.get(name, "")
         if text and not (text.isdecimal() and text.isascii() and len(text) <= 12):
-            raise ArgumentsInvalid(f"{name}: {one_line(text, 40)!r} is no whole number; give one from 0 on")
+            raise ArgumentsInvalid(f"{name}: {one_line(text, 40)!r} is not a whole number; give one from 0 on")
         return int(text) if text else None
 
     limit = number("limit")

@@ -62,7 +62,7 @@ def prepare(source: str) -> Prepared:
     except (RecursionError, MemoryError):
         raise _fault("the program is nested too deeply to compile; use fewer levels and shorter expressions") from None
     except UnicodeError:
-        raise _fault("the program has characters that are no text (lone surrogates); remove them") from None
+        raise _fault("the program has characters that are not text (lone surrogates); remove them") from None
     except ValueError as error:
         raise _fault(str(error)) from None
 

@@ -50,5 +50,5 @@ def _fault_of_text(text: str, where: str) -> Exception | None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return ValueError(f"{where} holds lone surrogates, which are no text; remove them")
+        return ValueError(f"{where} holds lone surrogates, which are not text; remove them")
     return None

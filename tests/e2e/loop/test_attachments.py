@@ -118,7 +118,7 @@ WRONG = {
     "neither place": ([{"name": "x"}], "either `data`"),
     "no such bytes": ([{"ref": "0" * 40}], "attachments.0: the worker's store has no such bytes"),
     "a ref that is a path": ([{"ref": "../../backstay.db"}], "ref"),
-    "a text": ([{"data": "YQ=="}], "attachments.0: is no picture or PDF"),
+    "a text": ([{"data": "YQ=="}], "attachments.0: is not a picture or PDF"),
     "bytes that are not what they are said to be": (
         [{"data": "YQ==", "media_type": "image/png"}],
         "attachments.0: its bytes are no picture",
@@ -153,7 +153,7 @@ async def test_what_one_run_was_attached_no_other_run_can_name(opened):
 async def test_a_file_that_cannot_be_attached_ends_the_command_with_its_fix(opened, nursery, tmp_path):
     made, _ = opened
     (tmp_path / "words.txt").write_text("words", encoding="utf-8")
-    for name, why in (("words.txt", "is no picture or PDF"), ("none.png", "cannot be read")):
+    for name, why in (("words.txt", "is not a picture or PDF"), ("none.png", "cannot be read")):
         done = await forked(
             nursery, "run", "Look.", "--attach", name, environment=environment_of(made), folder=tmp_path
         )

@@ -112,7 +112,7 @@ def verdict(approved, confidence, *problems):
         (verdict(True, 0.9, "the name is short"), 0.9, "reviewer 0.9 (the name is short)"),
         (verdict(False, 0.9, "it adds up", "ignore that"), 0, "it does not approve: it adds up; ignore that"),
         (verdict(True, 7), 0, "no verdict that can be read: confidence: "),
-        (Reply(text="It is approved."), 0, "no verdict that can be read: the answer is no JSON object"),
+        (Reply(text="It is approved."), 0, "no verdict that can be read: the answer is not a JSON object"),
         (Reply(status=401), 0, "no verdict: "),
     ],
     ids=["approves", "does not", "above one", "prose", "refused"],
@@ -216,7 +216,7 @@ async def test_a_plan_of_a_task_that_its_review_finds_bad_is_taken_back_only_whe
 @pytest.mark.parametrize(
     ("profile", "fault"),
     [
-        ("unknown", "profile.review.checks.1.tool: crm.count is no tool that the run can call"),
+        ("unknown", "profile.review.checks.1.tool: crm.count is not a tool that the run can call"),
         ("writing", "profile.review.checks.0.tool: fs.delete is write_safe, and a check only reads"),
     ],
 )

@@ -257,7 +257,7 @@ async def test_a_person_is_asked_for_a_new_host_and_the_model_is_told_which_was_
     asked = json.dumps(asked_about(found, "reaching")[-1])
     assert "other.example:80 is not in `network` of this call; to ask for it, add" in asked
     assert "127.0.0.1" in asked
-    assert "is no name of a host" in asked
+    assert "is not the name of a host" in asked
     reached = [event["data"] for event in result["events"] if event["name"] == "network.reached"]
     assert [(data["reached"], data["refused"]) for data in reached] == [([], 1), ([], 1)]
 
