@@ -4,6 +4,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Row, bindparam, delete, insert, select, update
 
+from backstay.errors import WorkerMisfit
 from backstay.tools.connection import SIGN_IN_S, Connection, Grant
 from store.database.connection_tables import connections, oauth_clients, sign_ins
 from store.database.database import Database
@@ -183,7 +185,9 @@ class Connections:
         """Return how backstay is known to an issuer for one server, where it was registered there."""
         named = {"provider_": provider, "issuer_": issuer, "return_": return_to}
         sealed = connection.execute(select(oauth_clients.c.sealed).where(*_OF_CLIENT), named).scalar()
-        return None if sealed is None else self._opened(sealed)
+        with suppress(WorkerMisfit):
+            return None if sealed is None else self._opened(sealed)
+        return None
 
     @writing
     def keep_client(
@@ -197,17 +201,22 @@ class Connections:
             connection.execute(insert(oauth_clients), {**values, "sealed": self._closed(client)})
 
     def _read(self, row: Row[Any]) -> Connection:
+        grant = None
+        # All processes of a store have the same keys: where none opens a row, it has been removed, and the sign-in with
+        # it. Whoever has one that ended is asked again.
+        with suppress(WorkerMisfit):
+            grant = None if row.sealed is None else Grant(**self._opened(row.sealed))
         return Connection(
             user_id=row.user_id,
             provider=row.provider,
             id=row.id,
             version=row.version,
-            state="ended" if row.sealed is None or row.state == "ended" else "connected",
+            state="ended" if grant is None or row.state == "ended" else "connected",
             wanted=row.wanted,
             connected_at=row.connected_at,
             refreshed_at=row.refreshed_at,
             ends_at=row.ends_at,
-            grant=None if row.sealed is None else Grant(**self._opened(row.sealed)),
+            grant=grant,
         )
 
     def _closed(self, said: dict[str, Any]) -> bytes:

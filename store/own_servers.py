@@ -3,10 +3,12 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, func, insert, select
 
+from backstay.errors import WorkerMisfit
 from backstay.tools.own_server import OWN, OwnServer
 from store.database.connection_tables import own_servers
 from store.database.database import Database
@@ -69,7 +71,11 @@ class OwnServers:
         return found or ""
 
     def _read(self, row: Row[Any]) -> OwnServer:
-        said = json.loads(self._seal.open(bytes(row.sealed)))
+        said: dict[str, Any] = {"url": "", "headers": {}}
+        # All processes of a store have the same keys: one that does not open a row has been removed since. The other
+        # servers of the user, and their runs, go on without it.
+        with suppress(WorkerMisfit):
+            said = json.loads(self._seal.open(bytes(row.sealed)))
         return OwnServer(
             user_id=row.user_id,
             name=row.name,

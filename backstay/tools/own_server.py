@@ -21,6 +21,7 @@ class OwnServer:
     host: str
     added_at: float
     url: str = field(repr=False)
+    """Empty where no key opens what was sealed of it any more."""
     headers: Mapping[str, str] = field(repr=False)
 
     def told(self) -> dict[str, Any]:
