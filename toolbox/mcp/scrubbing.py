@@ -1,6 +1,8 @@
 """Keep a server from repeating what it was called with, and number the lists of servers that each user has alone."""
 
+import base64
 import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,6 +16,8 @@ from toolbox.providers.elicitation import input_required_of
 from toolbox.providers.listing import Listing
 
 _TEXTS = frozenset({"instructions", "reason", "problems"})
+_BETWEEN = re.compile(r"[;,\s]+")
+"""Stands between the values of a header."""
 _MOST_LISTS = 256
 _TELLING = 16
 """From this many characters on, a part of a path is taken for a secret."""
@@ -87,7 +91,26 @@ def secrets_in(url: str) -> frozenset[str]:
     """Return what of an address could let somebody in: a query, and long parts of its path."""
     parts = urlsplit(url)
     path = [part for part in parts.path.split("/") if len(part) >= _TELLING]
-    query = [value for _, value in parse_qsl(parts.query)]
+    query = [value or name for name, value in parse_qsl(parts.query, keep_blank_values=True)]
     if not path and not query:
         return frozenset()
     return frozenset({url, str(httpx2.URL(url)), parts.query, *path, *map(unquote, path), *query} - {""})
+
+
+def secrets_in_header(value: str) -> frozenset[str]:
+    """Return what of a header could let somebody in: all of it, what follows its scheme, and each value in it."""
+    _, _, given = value.partition(" ")
+    values = (part.partition("=")[2].strip(' "') for part in _BETWEEN.split(value))
+    return frozenset({value, given, *given.split(), *values, *_basic(value)} - {""})
+
+
+def _basic(value: str) -> tuple[str, ...]:
+    """Return the name and the password that the scheme `Basic` only encodes, together and the password alone."""
+    scheme, _, given = value.partition(" ")
+    if scheme.lower() != "basic":
+        return ()
+    try:
+        said = base64.b64decode(given, validate=True).decode()
+    except ValueError:
+        return ()
+    return said, said.partition(":")[2]

@@ -8,10 +8,11 @@ from functools import partial
 from backstay.errors import ToolUnavailable
 from backstay.redaction.redactor import Redactor
 from backstay.tools.own_server import NOT_THEIRS, OwnServer
+from backstay.tools.tool import Safety
 from system.dialing import GuardedTransport
 from toolbox.configuration.configuration import ServerEntry
 from toolbox.mcp.provider import McpProvider
-from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in
+from toolbox.mcp.scrubbing import ListingNumbers, Scrubber, secrets_in, secrets_in_header
 from toolbox.mcp.transports import http_transports
 from toolbox.own_servers.registry import OwnServers
 from toolbox.providers.answer import Answer
@@ -22,8 +23,11 @@ from toolbox.providers.server_tasks import TaskRequest
 
 _MOST_OPEN = 200
 _CONCURRENCY = 8
-_OUTWARD = {"egress": True}
-"""All that is declared of such a tool: what it is called with leaves. Any other tool asks."""
+_NOWHERE = "about:blank"
+"""Stands for an address that no key opens any more; every use of one is refused."""
+_OUTWARD = {"egress": True, "safety": Safety.RESTRICTED_WRITE}
+"""All that is declared of such a tool, and of those for its resources and prompts: what it is called with leaves, and it
+may change something. Any other tool asks."""
 
 
 class OwnProviders:
@@ -90,7 +94,7 @@ class OwnServerProvider:
         hidden = secrets_of(server)
         self._scrubber = Scrubber(hidden)
         self._dialer = registry.dialer(server.url)
-        entry = ServerEntry(url=server.url, headers=dict(server.headers))
+        entry = ServerEntry(url=server.url or _NOWHERE, headers=dict(server.headers))
         self._inner = McpProvider(
             self.name,
             http_transports(entry, inner=partial(GuardedTransport, self._dialer, server.url)),
@@ -166,5 +170,4 @@ class OwnServerProvider:
 
 def secrets_of(server: OwnServer) -> frozenset[str]:
     """Return what a server must not repeat: its headers, and what of its address could let somebody in."""
-    found = {part for value in server.headers.values() for part in (value, value.rpartition(" ")[2])}
-    return frozenset(found - {""}) | secrets_in(server.url)
+    return frozenset().union(*map(secrets_in_header, server.headers.values()), secrets_in(server.url))

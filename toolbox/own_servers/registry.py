@@ -16,6 +16,8 @@ from system.dialing import AddressRefused, Dialer
 from toolbox.configuration.users_servers import UsersServers
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?")
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|[0-9a-f:]*:[0-9a-f:.]*")
+"""A name whose parts are written out, or an address: what else a host may be is read otherwise elsewhere."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _MOST_HEADERS = 16
 _LONGEST_VALUE = 4096
@@ -26,6 +28,8 @@ _OURS = frozenset(
 )
 """Headers that say how a request is made, and not who makes it."""
 _OURS_BEGIN = ("mcp-", "proxy-", "sec-")
+_NO_ADDRESS = "must be an https:// address at a public host, and hold no name or password before the host"
+_LOST = "the key is gone that its address and headers were encrypted with; remove it, and add it again"
 _log = structlog.get_logger("toolbox")
 
 
@@ -40,19 +44,22 @@ class OwnServers:
 
     async def add(self, user_id: str, name: str, url: str, headers: Mapping[str, str]) -> OwnServer:
         """Add a server; raises ArgumentsInvalid naming the field. Nothing is sent to it yet."""
+        # White space around a value is no part of it, and no request could be sent with it.
+        headers = {header: value.strip(" \t") for header, value in headers.items()}
         if principal(user_id) in {NOBODY, SERVICE}:
             raise ArgumentsInvalid(f"user: {NOBODY} is nobody, and has no servers; name a person")
         if _NAME.fullmatch(name) is None:
             raise ArgumentsInvalid(
                 f"name: {one_line(name, 60)!r} must be 1 to 32 of a-z, 0-9, - and _, with no - or _ at either end"
             )
-        if fault := self.fault_of(url):
+        fault = self.fault_of(url) if url else _NO_ADDRESS
+        if fault:
             raise ArgumentsInvalid(f"url: {fault}")
         if fault := _fault_in(headers):
             raise ArgumentsInvalid(f"headers: {fault}")
         host = self.dialer(url).require(url)[1]
         added: OwnServer | None = await self._store.added(
-            user_id, name, host=host, url=url, headers=dict(headers), most=self.rules.most
+            user_id, name, host=host, url=url, headers=headers, most=self.rules.most
         )
         if added is None:
             known = await self._store.listed(user_id)
@@ -79,12 +86,16 @@ class OwnServers:
 
     def fault_of(self, url: str) -> str:
         """Return why no server may be at an address; empty where it may. Names are not looked up."""
+        if not url:
+            return _LOST
         if len(url.encode("utf-8", "replace")) > _LONGEST_URL:
             return f"longer than {_LONGEST_URL} bytes; give a shorter one"
         try:
             _, host, port = self.dialer(url).require(url)
         except AddressRefused:
-            return "must be an https:// address at a public host, and hold no name or password before the host"
+            host, port = "", 0
+        if _HOST.fullmatch(host) is None:
+            return _NO_ADDRESS
         if "#" in url:
             return "must not end in a fragment (#...); leave that out"
         if not self.rules.allows(host, port):
@@ -95,7 +106,8 @@ class OwnServers:
         """Return what reaches an address of a user: this machine only where the operator wrote that it may be."""
         try:
             _, host, port = Dialer([url]).require(url)
-        except AddressRefused:
+        except (AddressRefused, ValueError):
+            # What is no address at all cannot be one of our own, either.
             near = False
         else:
             near = is_loopback(host) and self.rules.allows(host, port)

@@ -1,0 +1,124 @@
+"""What a server of a user may try, or whoever added it, when it is reached as it should be."""
+
+import base64
+from urllib.parse import quote, urlsplit
+
+from cryptography.fernet import Fernet
+from mcp.server.mcpserver import MCPServer
+
+from backstay.tools.connection import Grant
+from tests.connections.issuer import secure
+from tests.connections.test_own_servers_reached import ANA, FAR, kept
+from tests.requirements import promise
+from toolbox.own_servers.providers import OwnProviders
+from toolbox.providers.provider import Call
+
+PASSWORD, COOKIE, TOKEN, QUERY = (
+    "violet-harbour-lantern",
+    "amber-orchard-telescope",
+    "silver-meadow-compass",
+    "q7-otter-lamp",
+)
+BASIC = base64.b64encode(f"ana:{PASSWORD}".encode()).decode()
+HEADERS = {
+    "Authorization": f"Basic {BASIC}",
+    "Cookie": f"theme=dark; session={COOKIE}",
+    "X-Token": f'Token token="{TOKEN}", version=1',
+}
+
+
+class Parrot:
+    """Say whatever a test wants, as an answer, as an error, and of its tools."""
+
+    def __init__(self, words=()):
+        self.words = words
+        server = MCPServer("parrot", instructions=f"Come with {PASSWORD}")
+
+        @server.tool(description=f"Needs {COOKIE}")
+        def say(n: int) -> dict:
+            return {"said": self.words[n]}
+
+        @server.tool()
+        def fail(n: int) -> str:
+            raise ValueError(self.words[n])
+
+        @server.tool(name=f"with_{TOKEN}")
+        def named() -> str:
+            return ""
+
+        @server.resource("parrot://words")
+        def words_of() -> str:
+            return " ".join(self.words)
+
+        @server.prompt()
+        def prepared(topic: str) -> str:
+            return f"{topic}: {self.words}"
+
+        self.app = server.streamable_http_app(stateless_http=True, json_response=True)
+
+
+async def provider_of(registry, user=ANA):
+    (provider,) = (await OwnProviders(registry).of(user)).values()
+    return provider
+
+
+@promise("connections:own-servers-parts")
+async def test_a_server_that_repeats_a_part_of_a_header_or_address_in_any_spelling_is_masked(authority, tmp_path):
+    secrets = (PASSWORD, COOKIE, TOKEN, QUERY)
+    spelled = [[each, each.upper(), quote(each), base64.b64encode(each.encode()).decode()] for each in secrets]
+    parrot = Parrot([word for words in spelled for word in words])
+    async with secure(parrot.app, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
+        await registry.add(ANA, "parrot", f"{base}/mcp?a=1&{QUERY}", HEADERS)
+        provider = await provider_of(registry)
+        listing = await provider.list(fresh=True)
+        told = [repr(listing)]
+        calls = [(tool, {"n": n}) for tool in ("say", "fail") for n, _ in enumerate(parrot.words)]
+        for tool, arguments in (*calls, ("resources_read", {"uri": "parrot://words"})):
+            told.append(repr(await provider.call(Call(tool=tool, arguments=arguments, deadline_s=20))))
+        await provider.close()
+    assert "resources_read" in {tool.name for tool in listing.tools}
+    assert not [word for word in parrot.words for said in told if word in said]
+
+
+@promise("connections:own-servers-beside")
+async def test_resources_and_prompts_of_a_users_server_are_as_restricted_as_its_tools(authority, tmp_path):
+    async with secure(Parrot().app, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
+        await registry.add(ANA, "parrot", f"{base}/mcp", {})
+        provider = await provider_of(registry)
+        tools = {tool.name: tool.declared for tool in (await provider.list(fresh=True)).tools}
+        await provider.close()
+    assert {"say", "resources_list", "resources_read", "prompt_prepared"} <= tools.keys()
+    for name, declared in tools.items():
+        assert (declared.safety, declared.egress, declared.content) == ("restricted_write", True, "others"), name
+
+
+@promise("connections:own-servers-bounds")
+async def test_white_space_around_a_header_is_no_part_of_it(tmp_path):
+    async with kept(tmp_path) as (registry, _):
+        added = await registry.add(ANA, "crm", FAR, {"X-Key": "  a b\t"})
+        assert added.headers == {"X-Key": "a b"}
+
+
+@promise("connections:own-servers-keys")
+async def test_what_no_key_opens_any_more_is_asked_for_anew_and_stops_nothing_else(tmp_path):
+    old, new = (Fernet.generate_key().decode() for _ in range(2))
+    async with kept(tmp_path, keys=[old]) as (registry, store):
+        await registry.add(ANA, "lost", FAR, {"X-Key": PASSWORD})
+        grant = Grant(issuer=FAR, resource=FAR, access_token=TOKEN, token_endpoint=FAR, client={})
+        await store.connections.connect(ANA, "notes", grant, ends_at=None)
+        await store.connections.keep_client("notes", FAR, FAR, {"client_id": "x"})
+    async with kept(tmp_path, keys=[new, old]) as (registry, _):
+        await registry.add(ANA, "kept", FAR, {"X-Key": PASSWORD})
+    async with kept(tmp_path, keys=[new]) as (registry, store):
+        first, second = await registry.of_user(ANA)
+        assert (first["name"], first["refused"], second["name"]) == ("kept", "", "lost")
+        assert "add it again" in second["refused"]
+        providers = await OwnProviders(registry).of(ANA)
+        assert "add it again" in (await providers[second["provider"]].list(fresh=True)).reason
+        assert await registry.remove(ANA, "lost") == second["provider"]
+        assert (await registry.add(ANA, "lost", FAR, {"X-Key": TOKEN})).headers == {"X-Key": TOKEN}
+        (connection,) = await store.connections.listed(ANA)
+        assert (connection.state, connection.grant) == ("ended", None)
+        assert await store.connections.client("notes", FAR, FAR) is None
+        for provider in providers.values():
+            await provider.close()
