@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from backstay.canonical import digest_of
 from backstay.errors import ToolChanged, ToolUnavailable
@@ -72,7 +73,8 @@ class Toolbox:
         self._defined: dict[tuple[str, int], tuple[list[Definition], list[str]]] = {}
         self._built: dict[tuple[tuple[str, int], ...], Catalog] = {}
         self._building = asyncio.Lock()
-        self._checking: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in self._providers}
+        # As long as a tool has it: users add and remove servers without an end.
+        self._checking = WeakValueDictionary[str, asyncio.Lock]()
 
     @property
     def names(self) -> list[str]:

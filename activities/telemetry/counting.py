@@ -29,6 +29,7 @@ from backstay.errors import BackstayError
 from backstay.task.decision import Decision
 from backstay.task.result import Outcome
 from backstay.tools.execution import JailUse
+from backstay.tools.own_server import OWN
 from backstay.tools.program import Halt
 from backstay.tools.tool import ToolResult
 from store.store import Store
@@ -38,6 +39,8 @@ RESERVED, OVERSHOT = "reserved", "overshot"
 PROGRAM, COMMAND = "program", "command"
 OTHER = "other"
 """What all models are called that only a task names: each name would be kept for good, and is the text of a user."""
+OWN_SERVERS = OWN.rstrip("-")
+"""What all servers of users are called, for the same reason."""
 EVERY_S = 5.0
 _NO_ANSWER = ToolResult(success=False)
 _COUNTED = calls.AskModel | calls.CallTool | calls.FollowTask | calls.CallTogether | calls.ResumeProgram
@@ -93,7 +96,8 @@ class Counts:
 
     def called(self, tool: str, outcome: str) -> None:
         """Count a call of a tool."""
-        self._calls.add(1, {"outcome": outcome, "provider": tool.partition(".")[0]})
+        provider = tool.partition(".")[0]
+        self._calls.add(1, {"outcome": outcome, "provider": OWN_SERVERS if provider.startswith(OWN) else provider})
 
     def confined(self, jail: str, used: JailUse) -> None:
         """Count what a jail used that ended: `program` or `command`."""
