@@ -12,6 +12,7 @@ from tests import signing
 from tests.connections.crm import KEY as CRM_KEY
 from tests.connections.crm import PATH_KEY, crm
 from tests.connections.test_runs import csrf_in
+from tests.e2e.subruns.family import begun, delegate
 from tests.engine import Scripts, ended, engine, pending
 from tests.requirements import promise
 from tests.web.pages import KEY, behind_a_proxy, headers, served_page
@@ -31,6 +32,7 @@ async def office(authority, temporal, tmp_path_factory):
         said = {"users_servers": {"hosts": [urlsplit(found.url).netloc, "*.example.org"], "most": 2}}
         toolbox.write_text(json.dumps(said), encoding="utf-8")
         options = {"policy": POLICY, "may_act_for": DESK, "toolbox": toolbox, "url": PAGE, **behind_a_proxy()}
+        options["profiles"] = "default: {delegation: true}\n"
         async with engine(temporal, folder, SCRIPTS, **options) as running, served_page(running) as page:
             running.crm, running.page = found, page
             yield running
@@ -130,6 +132,21 @@ async def test_a_server_of_ones_own_serves_only_runs_that_its_user_proved_to_hav
     result = await ended(handle)
     assert result["success"] is served, result
     assert office.crm.written == (["whose?"] if served else [])
+
+
+@promise("connections:own-servers-sub-runs")
+@pytest.mark.parametrize(("by", "served"), [(ANA, True), (BO, False)])
+async def test_a_sub_run_reaches_the_servers_of_whoever_started_the_run_above_it(settled, by, served):
+    office = settled
+    provider = await add(office)
+    below = SCRIPTS.task(call(provider, "write", text="from below"), finish())
+    handle = await start(office, delegate(below), finish(), by=by, user=by)
+    await decide(handle)
+    (child,) = await begun(handle)
+    if served:
+        await decide(office.client.get_workflow_handle(child))
+    await ended(handle)
+    assert office.crm.written == (["from below"] if served else [])
 
 
 @promise("tools:registry")
@@ -280,10 +297,11 @@ async def test_only_a_person_themselves_or_a_listed_service_adds_and_sees_server
 
 @promise("connections:own-servers-browser")
 async def test_a_person_adds_and_removes_a_server_with_a_browser(browser, settled):
-    office = settled
+    office, long = settled, "n" * 32
+    await add(office, name=long, url=f"https://{'a' * 63}.example.org/mcp", headers={"X-" + "K" * 98: CRM_KEY})
     async with (
         served_page(office, url=None) as page,
-        browser.tab(extra_http_headers=headers(ANA)) as tab,
+        browser.tab(phone=True, extra_http_headers=headers(ANA)) as tab,
     ):
         await tab.goto(f"{page.url}/connections")
         await tab.get_by_label("Name").fill("crm")
@@ -294,4 +312,8 @@ async def test_a_person_adds_and_removes_a_server_with_a_browser(browser, settle
         assert CRM_KEY not in await tab.content()
         await tab.get_by_role("button", name="Remove crm", exact=True).click()
         assert "crm is removed" in await tab.get_by_role("status").inner_text()
+        # However long the names are, nothing is beside the window.
+        wide, window = await tab.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert wide == window
+        await tab.get_by_role("button", name=f"Remove {long}", exact=True).click()
     assert (await asked(office))["servers"] == []
