@@ -143,12 +143,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; raises httpx2.ConnectError for an address that is refused."""
         try:
-            origin = self._dialer.require(str(request.url))
+            if self._dialer.require(str(request.url)) != self._origin:
+                raise httpx2.ConnectError("the server names another one, which is not reached")
             pinned = await self._dialer.pinned(request)
         except AddressRefused as error:
             raise httpx2.ConnectError(str(error)) from None
-        if origin != self._origin:
-            raise httpx2.ConnectError("the server names another one, which is not reached")
         return await self._inner.handle_async_request(pinned)
 
     async def aclose(self) -> None:

@@ -11,6 +11,7 @@ from backstay.policies.places import how_to_write
 from backstay.policies.policy import Policy
 from backstay.policies.rule import Rule, clip_line
 from backstay.shown import one_line
+from backstay.tools.own_server import OWN
 
 ENGINE = frozenset({"run_program", "propose_plan"})
 """The engine's own tools that are ruled on."""
@@ -49,6 +50,9 @@ def _named(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool: b
     provider, _, tool = pattern.partition(".")
     if "*" in pattern or "?" in pattern:
         yield from _matched(where, pattern, known, is_tool=is_tool)
+    elif provider not in known and provider.startswith(OWN):
+        said = f"{pattern}: servers that users add are not compared; the line is in force"
+        yield Finding("warning", where, said)
     elif provider not in known:
         near = _nearest(pattern, provider, known)
         yield Finding("error", where, f"{pattern}: no provider of the toolbox is named {provider!r}{near}")
@@ -68,7 +72,8 @@ def _matched(where: str, pattern: str, known: Mapping[str, Offered], *, is_tool:
         found = any(matches(pattern, f"{name}.{tool}") for name, there in known.items() for tool in there.tools)
     else:
         found = any(matches(pattern.partition(".")[0], name) for name in known)
-    if found:
+    if found or pattern.startswith(OWN):
+        # Servers of users come and go, and only their runs know the tools.
         return
     unread = sorted(name for name, there in known.items() if there.unread)
     more = f"; the tools of {one_line(', '.join(unread), 200)} are not known now" if unread else ""

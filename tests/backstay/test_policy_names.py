@@ -104,3 +104,10 @@ def test_one_person_in_two_spellings_is_an_error_wherever_the_policy_names_peopl
     composed = {"accepting": {"approvers": ["Jos\u00e9", "bo"]}, "ask": [{"tool": "a.b", "approvers": ["Jose\u0301"]}]}
     assert "are one person" in twins(composed)[0].said
     assert twins({"ask": [{"tool": "a.b", "approvers": ["bo", "Bo", "bo"]}]}) == []
+
+
+@promise("policy:names-own")
+def test_a_rule_for_servers_of_users_is_no_mistake_since_only_their_runs_know_them():
+    assert found(ask=["own-*", "own-crm-*.find"]) == []
+    ((state, _, said),) = found(allow=["own-crm-3f9a1c42.find"])
+    assert (state, "not compared" in said) == ("warning", True)

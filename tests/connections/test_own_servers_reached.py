@@ -266,6 +266,17 @@ async def a_server_that_has_answers_fetched_elsewhere(reach):
 
 
 @attack
+async def a_request_to_another_origin(reach):
+    """Whatever part of a client would follow what a server says: the headers are in each request."""
+    transport = GuardedTransport(Dialer([reach.found.url, reach.other], Names()), reach.found.url)
+    async with httpx2.AsyncClient(transport=transport, headers={"X-Key": KEY}) as client:
+        for address in (f"{reach.other}/stolen", reach.found.url.replace("https", "http"), "https://mcp.example.org/"):
+            with pytest.raises(httpx2.ConnectError):
+                await client.get(address)
+    assert reach.seen == []
+
+
+@attack
 async def a_server_whose_calls_are_checked_by_another_address(reach):
     """Before a write its address is tried, by what its name stands for."""
     names = Names(mcp=[["127.0.0.1"]])
