@@ -4,8 +4,13 @@ import base64
 from urllib.parse import quote, urlsplit
 
 from cryptography.fernet import Fernet
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
+from backstay.errors import BackstayError
 from backstay.tools.connection import Grant
 from tests.connections.issuer import secure
 from tests.connections.test_own_servers_reached import ANA, FAR, kept
@@ -40,7 +45,11 @@ class Parrot:
 
         @server.tool()
         def fail(n: int) -> str:
-            raise ValueError(self.words[n])
+            raise ToolError(self.words[n])
+
+        @server.tool()
+        def refuse(n: int) -> str:
+            raise MCPError(-32602, self.words[n])
 
         @server.tool(name=f"with_{TOKEN}")
         def named() -> str:
@@ -54,7 +63,18 @@ class Parrot:
         def prepared(topic: str) -> str:
             return f"{topic}: {self.words}"
 
+        self.status = 0
+        """With which it answers calls instead, in words of the protocol."""
         self.app = server.streamable_http_app(stateless_http=True, json_response=True)
+
+    async def __call__(self, scope, receive, send):
+        request = Request(scope, receive) if scope["type"] == "http" else None
+        asked = await request.json() if self.status and request and request.method == "POST" else {}
+        if asked.get("method") != "tools/call":
+            return await self.app(scope, receive, send)
+        error = {"code": -32000, "message": " ".join(self.words)}
+        said = {"jsonrpc": "2.0", "id": asked["id"], "error": error}
+        return await JSONResponse(said, self.status)(scope, receive, send)
 
 
 async def provider_of(registry, user=ANA):
@@ -62,19 +82,29 @@ async def provider_of(registry, user=ANA):
     return provider
 
 
+async def said_by(provider, tool, arguments):
+    """Return all that a call brings, also as an error."""
+    try:
+        return repr(await provider.call(Call(tool=tool, arguments=arguments, deadline_s=20)))
+    except BackstayError as error:
+        return repr(error)
+
+
 @promise("connections:own-servers-parts")
 async def test_a_server_that_repeats_a_part_of_a_header_or_address_in_any_spelling_is_masked(authority, tmp_path):
     secrets = (PASSWORD, COOKIE, TOKEN, QUERY)
     spelled = [[each, each.upper(), quote(each), base64.b64encode(each.encode()).decode()] for each in secrets]
     parrot = Parrot([word for words in spelled for word in words])
-    async with secure(parrot.app, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
+    async with secure(parrot, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
         await registry.add(ANA, "parrot", f"{base}/mcp?a=1&{QUERY}", HEADERS)
         provider = await provider_of(registry)
         listing = await provider.list(fresh=True)
         told = [repr(listing)]
-        calls = [(tool, {"n": n}) for tool in ("say", "fail") for n, _ in enumerate(parrot.words)]
+        calls = [(tool, {"n": n}) for tool in ("say", "fail", "refuse") for n, _ in enumerate(parrot.words)]
         for tool, arguments in (*calls, ("resources_read", {"uri": "parrot://words"})):
-            told.append(repr(await provider.call(Call(tool=tool, arguments=arguments, deadline_s=20))))
+            told.append(await said_by(provider, tool, arguments))
+        for parrot.status in (400, 401, 403, 404, 429, 500, 503):
+            told.append(await said_by(provider, "say", {"n": 0}))
         await provider.close()
     assert "resources_read" in {tool.name for tool in listing.tools}
     assert not [word for word in parrot.words for said in told if word in said]
@@ -82,7 +112,7 @@ async def test_a_server_that_repeats_a_part_of_a_header_or_address_in_any_spelli
 
 @promise("connections:own-servers-beside")
 async def test_resources_and_prompts_of_a_users_server_are_as_restricted_as_its_tools(authority, tmp_path):
-    async with secure(Parrot().app, authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
+    async with secure(Parrot(), authority) as base, kept(tmp_path, urlsplit(base).netloc) as (registry, _):
         await registry.add(ANA, "parrot", f"{base}/mcp", {})
         provider = await provider_of(registry)
         tools = {tool.name: tool.declared for tool in (await provider.list(fresh=True)).tools}
