@@ -1,5 +1,6 @@
 """An MCP server such as a user has: it lets in whoever brings its key, and may repeat it, or lead elsewhere."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -24,9 +25,11 @@ class Crm:
     """The path and the key of each request."""
     echoes: bool = False
     leads_to: str = ""
-    says: str = "Find customers"
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    """Unset, what was written down is not answered yet."""
 
     def __post_init__(self):
+        self.answers.set()
         server = MCPServer("crm")
 
         @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -35,9 +38,10 @@ class Crm:
             return f"{name} came with {KEY} by {self.url}" if self.echoes else f"{name} is a customer"
 
         @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-        def write(text: str) -> str:
+        async def write(text: str) -> str:
             """Write something down."""
             self.written.append(text)
+            await self.answers.wait()
             return "written"
 
         self.app = server.streamable_http_app(
