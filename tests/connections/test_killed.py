@@ -67,7 +67,7 @@ async def test_the_same_call_goes_on_once_after_its_worker_was_killed(authority,
         await second.end()
 
 
-@promise("connections:own-servers-killed")
+@promise("connections:own-servers-once")
 @pytest.mark.thorough
 async def test_a_call_of_a_users_own_server_is_made_once_when_its_worker_is_killed_amid_it(
     authority, temporal, nursery, tmp_path

@@ -179,6 +179,21 @@ async def test_an_open_run_finds_a_server_that_is_added_and_is_refused_one_that_
     assert await add(office) != seen[0]
 
 
+@promise("connections:own-servers-once")
+async def test_a_call_is_made_once_and_one_that_waits_while_its_server_is_removed_is_not(settled):
+    office = settled
+    provider = await add(office)
+    writing = [call(provider, "write", text=text) for text in ("kept", "removed")]
+    handle = await start(office, *writing, finish())
+    await decide(handle)
+    (request,) = await pending(handle)
+    assert (request["kind"], office.crm.written) == ("call", ["kept"])
+    assert (await sent(office, ANA, "/servers/crm/remove")).status_code == 200
+    await decide(handle)
+    assert (await ended(handle))["outcome"] == "completed"
+    assert office.crm.written == ["kept"]
+
+
 @promise("connections:own-servers-nowhere")
 async def test_neither_headers_nor_a_secret_address_are_anywhere_even_where_the_server_repeats_them(
     settled, caplog, capfd

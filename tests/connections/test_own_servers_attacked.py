@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from activities.telemetry.counting import Counts
 from backstay.errors import BackstayError
 from backstay.tools.connection import Grant
 from tests.connections.issuer import secure
@@ -152,3 +153,31 @@ async def test_what_no_key_opens_any_more_is_asked_for_anew_and_stops_nothing_el
         assert await store.connections.client("notes", FAR, FAR) is None
         for provider in providers.values():
             await provider.close()
+
+
+@promise("connections:own-servers-counted")
+def test_calls_of_all_servers_of_users_are_counted_under_one_name():
+    class Meter:
+        """Note what is added to a counter, with its labels."""
+
+        def __init__(self):
+            self.added = []
+
+        def create_counter(self, *_):
+            return self
+
+        create_gauge_float = create_counter
+
+        def set(self, *_):
+            pass
+
+        def add(self, count, labels=None):
+            self.added.append(labels)
+
+    meter = Meter()
+    counts = Counts(meter)
+    meter.added.clear()
+    for n in range(100):
+        counts.called(f"own-crm-{n:08x}.find", "succeeded")
+    counts.called("mail.send", "succeeded")
+    assert {each["provider"] for each in meter.added} == {"own", "mail"}
