@@ -202,8 +202,8 @@ class Connections:
 
     def _read(self, row: Row[Any]) -> Connection:
         grant = None
-        # All processes of a store have the same keys: where none opens a row, it has been removed, and the sign-in with
-        # it. Whoever has one that ended is asked again.
+        # All processes of a store have the same keys: where none opens a row, its key has been removed, and the sign-in
+        # with it. Its user is asked again.
         with suppress(WorkerMisfit):
             grant = None if row.sealed is None else Grant(**self._opened(row.sealed))
         return Connection(

@@ -72,8 +72,8 @@ class OwnServers:
 
     def _read(self, row: Row[Any]) -> OwnServer:
         said: dict[str, Any] = {"url": "", "headers": {}}
-        # All processes of a store have the same keys: one that does not open a row has been removed since. The other
-        # servers of the user, and their runs, go on without it.
+        # All processes of a store have the same keys: where none opens a row, its key has been removed. The
+        # user's other servers, and their runs, go on without it.
         with suppress(WorkerMisfit):
             said = json.loads(self._seal.open(bytes(row.sealed)))
         return OwnServer(

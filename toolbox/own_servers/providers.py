@@ -26,8 +26,8 @@ _CONCURRENCY = 8
 _NOWHERE = "about:blank"
 """Stands for an address that no key opens any more; every use of one is refused."""
 _OUTWARD = {"egress": True, "safety": Safety.RESTRICTED_WRITE}
-"""All that is declared of such a tool, and of those for its resources and prompts: what it is called with leaves, and it
-may change something. Any other tool asks."""
+"""All that is declared of such a tool, and of those for its resources and prompts: what it is called with leaves, and
+it may change something. Any other tool asks."""
 
 
 class OwnProviders:

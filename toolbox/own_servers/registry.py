@@ -44,7 +44,7 @@ class OwnServers:
 
     async def add(self, user_id: str, name: str, url: str, headers: Mapping[str, str]) -> OwnServer:
         """Add a server; raises ArgumentsInvalid naming the field. Nothing is sent to it yet."""
-        # White space around a value is no part of it, and no request could be sent with it.
+        # White space around a value does not belong to it, and no request could be sent with it.
         headers = {header: value.strip(" \t") for header, value in headers.items()}
         if principal(user_id) in {NOBODY, SERVICE}:
             raise ArgumentsInvalid(f"user: {NOBODY} is nobody, and has no servers; name a person")
@@ -107,7 +107,7 @@ class OwnServers:
         try:
             _, host, port = Dialer([url]).require(url)
         except (AddressRefused, ValueError):
-            # What is no address at all cannot be one of our own, either.
+            # An address that cannot be read is not one of our own.
             near = False
         else:
             near = is_loopback(host) and self.rules.allows(host, port)
